@@ -1,0 +1,60 @@
+# Everything runs in .venv, which make builds by itself: Python 3.11 or newer is all it needs.
+PYTHON ?= python3
+RUN := .venv/bin
+.DEFAULT_GOAL := help
+.PHONY: help up test check format docs record bench lock clean
+
+help: ## show what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+up: ## start the embedded control plane (not there yet)
+	@echo "There is no embedded control plane yet: see 'What works today' in the README." >&2
+	@exit 1
+
+test: .venv/ready ## run all tests
+	@$(RUN)/pytest -n auto
+
+check: .venv/ready ## check format, lint, types, the import contracts, and that docs are up to date
+	@$(RUN)/ruff format --check .
+	@$(RUN)/ruff check .
+	@$(RUN)/mypy
+	@$(RUN)/lint-imports --no-logo
+	@$(RUN)/python docs/generate.py --check
+
+format: .venv/ready ## format the code and fix what the linter can
+	@$(RUN)/ruff format .
+	@$(RUN)/ruff check --fix .
+
+docs: .venv/ready ## write the generated pages of docs/reference
+	@$(RUN)/python docs/generate.py
+
+record: .venv/ready ## ask the peers again what tests compare with (needs Go)
+	@$(RUN)/python tests/peers/record.py
+
+bench: .venv/ready ## measure the core
+	@$(RUN)/python bench/core.py
+
+lock: .venv/ready ## pin the newest versions of all dependencies, with hashes
+	@$(COMPILE) pyproject.toml -o requirements/runtime.txt
+	@$(COMPILE) pyproject.toml requirements/dev.in -o requirements/dev.txt
+	@$(COMPILE) requirements/uv.in -o requirements/uv.txt
+
+COMPILE = $(RUN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --no-annotate --no-header
+
+clean: ## remove the environment and all caches
+	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache dist
+
+# pip brings uv, uv brings the rest; where uv does not reach an index that pip is set up for, pip does.
+INSTALL = $(RUN)/uv pip install --quiet --python $(RUN)/python
+.venv/ready: pyproject.toml requirements/uv.txt requirements/dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "polyver needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 …" >&2; exit 1; }
+	@echo "Preparing .venv …" >&2
+	@$(PYTHON) -m venv --clear .venv || \
+		{ echo "Python's venv module is missing; on Debian: apt install python3-venv" >&2; exit 1; }
+	@$(RUN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	@$(INSTALL) --require-hashes -r requirements/dev.txt || \
+		$(RUN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt
+	@$(RUN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@

@@ -1,0 +1,1 @@
+"""Many versions of a platform's building blocks, alive at once."""

@@ -1,0 +1,31 @@
+"""What every capability offers to whoever asks about its lineages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from polyver.core import Lineage, Policy, Selector
+from polyver.objects import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A lineage that was found in manifests, the policy that fits it, and its full name."""
+
+    lineage: Lineage
+    policy: Policy
+    path: str
+    """What tells it from others of its name: `ComponentDefinition/vela-system/webservice`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """A capability's name, its policies, and how its manifests and selectors are read."""
+
+    name: str
+    policies: tuple[Policy, ...]
+    lineages: Callable[[Sequence[Document]], Iterator[Found]]
+    """Reads what it knows in manifests and passes over the rest."""
+    selector: Callable[[str, Lineage], Selector]
+    """Reads what a user wrote behind the `@` for one of its lineages."""

@@ -1,0 +1,36 @@
+"""definitions: semantic versions of components, and applications that follow them."""
+
+from polyver.capabilities import Capability
+from polyver.capabilities.definitions._manifests import lineages
+from polyver.capabilities.definitions._policy import (
+    DEFINITIONS,
+    DEFINITIONS_EXACT,
+    DEFINITIONS_FOLLOW,
+    DEFINITIONS_LEGACY,
+    DEFINITIONS_PRERELEASES,
+    policy_for,
+    selector,
+)
+
+__all__ = [
+    "CAPABILITY",
+    "DEFINITIONS",
+    "DEFINITIONS_EXACT",
+    "DEFINITIONS_FOLLOW",
+    "DEFINITIONS_LEGACY",
+    "DEFINITIONS_PRERELEASES",
+    "policy_for",
+]
+
+CAPABILITY = Capability(
+    "definitions",
+    (
+        DEFINITIONS,
+        DEFINITIONS_FOLLOW,
+        DEFINITIONS_EXACT,
+        DEFINITIONS_PRERELEASES,
+        DEFINITIONS_LEGACY,
+    ),
+    lineages,
+    selector,
+)

@@ -1,0 +1,162 @@
+"""The catalogue of functions: which versions there are, which is stable, and until when.
+
+Its clock runs on the releases that it lists itself; the last of them is now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
+from msgspec import Struct
+
+from polyver.capabilities import Found
+from polyver.capabilities.functions._policy import FUNCTIONS
+from polyver.core import (
+    InvalidVersion,
+    Lineage,
+    Notes,
+    PolyverError,
+    Release,
+    SemVer,
+    Stage,
+    check_removal,
+    listed,
+    next_stage,
+)
+from polyver.objects import Document, InvalidManifest
+
+
+class _Entry(Struct, rename="camel", forbid_unknown_fields=True):
+    stage: Literal["candidate", "stable", "deprecated", "removed"]
+    since: str | None = None
+    removed_in: str | None = None
+    use: str = ""
+
+
+class _Function(Struct, forbid_unknown_fields=True):
+    versions: dict[str, _Entry]
+
+
+class _File(Struct, forbid_unknown_fields=True):
+    releases: list[str]
+    functions: dict[str, _Function]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Functions by name, each in the stage that the clock gives it now."""
+
+    releases: tuple[SemVer, ...]
+    functions: tuple[Lineage, ...]
+
+
+def lineages(documents: Sequence[Document]) -> Iterator[Found]:
+    """Every function in every catalogue among the manifests."""
+    for catalogue in catalogues(documents):
+        for lineage in catalogue.functions:
+            yield Found(lineage, FUNCTIONS, f"catalogue/{lineage.name}")
+
+
+def catalogues(documents: Sequence[Document]) -> Iterator[Catalogue]:
+    """Every catalogue among the manifests, checked."""
+    for document in documents:
+        value = document.value
+        if isinstance(value, dict) and "functions" in value and "kind" not in value:
+            yield _Reader(document).catalogue()
+
+
+class _Reader:
+    """Reads one catalogue; every error names the line."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._file = document.read(_File)
+        self._releases = self._read_releases()
+
+    def catalogue(self) -> Catalogue:
+        functions = (self._lineage(name) for name in self._file.functions)
+        return Catalogue(self._releases, tuple(functions))
+
+    def _read_releases(self) -> tuple[SemVer, ...]:
+        texts = self._file.releases
+        found = [self._version(text, "releases", i) for i, text in enumerate(texts)]
+        if not found:
+            raise self._error("the catalogue lists no release", "releases")
+        for number, (one, other) in enumerate(pairwise(found), start=1):
+            if one >= other:
+                raise self._error(f"{other} does not come after {one}", "releases", number)
+        return tuple(found)
+
+    def _lineage(self, name: str) -> Lineage:
+        versions = self._file.functions[name].versions
+        releases = [self._release(name, text, entry) for text, entry in versions.items()]
+        try:
+            lineage = Lineage(name, releases)
+        except PolyverError as error:
+            raise self._error(error.fact, "functions", name, hint=error.hint) from None
+        self._check_stable(lineage)
+        self._check_replacements(lineage)
+        return lineage
+
+    def _release(self, name: str, text: str, entry: _Entry) -> Release:
+        path = ("functions", name, "versions", text)
+        version = self._version(text, *path)
+        since = self._version(entry.since, *path, "since") if entry.since else None
+        removed_in = (
+            self._version(entry.removed_in, *path, "removedIn") if entry.removed_in else None
+        )
+        notes = Notes(since, removed_in, use=entry.use)
+        release = Release(version, stage=Stage(entry.stage), notes=notes, name=f"v{version}")
+        self._check_dates(release, f"{name} {release.name}", path)
+        return replace(release, stage=next_stage(release, self._releases))
+
+    def _check_dates(self, release: Release, name: str, path: tuple[str, ...]) -> None:
+        since, removed_in = release.notes.since, release.notes.removed_in
+        stage, now = release.stage, self._releases[-1]
+        if stage is Stage.DEPRECATED and since is None:
+            raise self._error(f"{name} is deprecated and does not say since when", *path)
+        if stage is Stage.REMOVED and removed_in is None:
+            raise self._error(f"{name} is removed and does not say in which release", *path)
+        if stage is Stage.REMOVED and removed_in is not None and removed_in > now:
+            fact = f"{name} is removed in {removed_in}, but now is {now}"
+            raise self._error(fact, *path, "removedIn")
+        if stage in (Stage.CANDIDATE, Stage.STABLE) and (since or removed_in):
+            fact = f"{name} is {stage.value} and cannot be deprecated or removed at once"
+            raise self._error(fact, *path)
+        if since is not None and since not in self._releases:
+            raise self._error(f"{name}: {since} is not one of the releases", *path, "since")
+        if since is not None and removed_in is not None:
+            try:
+                check_removal(
+                    name, since=since, removed_in=removed_in, releases_so_far=self._releases
+                )
+            except PolyverError as error:
+                raise self._error(error.fact, *path, "removedIn", hint=error.hint) from None
+
+    def _check_stable(self, lineage: Lineage) -> None:
+        stable = [release.name for release in lineage if release.stage is Stage.STABLE]
+        if len(stable) != 1:
+            what = f"stable versions {listed(stable)}" if stable else "no stable version"
+            path = ("functions", lineage.name, "versions")
+            raise self._error(f"{lineage.name} has {what}", *path, hint="exactly one is needed")
+
+    def _check_replacements(self, lineage: Lineage) -> None:
+        texts = self._file.functions[lineage.name].versions
+        for text, entry in texts.items():
+            path = ("functions", lineage.name, "versions", text, "use")
+            if entry.use and lineage.get(self._version(entry.use, *path)) is None:
+                known = listed([release.name for release in lineage])
+                fact = f"{lineage.name} has no {entry.use} to use instead"
+                raise self._error(fact, *path, hint=f"known: {known}")
+
+    def _version(self, text: str, *path: str | int) -> SemVer:
+        try:
+            return SemVer.complete(text)
+        except InvalidVersion as error:
+            raise self._error(error.fact, *path) from None
+
+    def _error(self, fact: str, *path: str | int, hint: str = "") -> InvalidManifest:
+        return self._document.error(fact, *path, hint=hint)

@@ -1,0 +1,19 @@
+"""How a function's version is chosen: `funcVersion`, the action's wish, else the stable one."""
+
+from __future__ import annotations
+
+from polyver.core import Exact, Lineage, Policy, Selector, SemVer, Stage
+
+FUNCTIONS = Policy(
+    "functions",
+    usable=frozenset({Stage.CANDIDATE, Stage.STABLE, Stage.DEPRECATED}),
+    best="stable version",
+    noun="version",
+    preferred=frozenset({Stage.STABLE}),
+    otherwise=SemVer.parse("v0.0.0"),
+)
+
+
+def selector(text: str, _: Lineage) -> Selector:
+    """Read a `funcVersion`: always exact, so `v0.1` is v0.1.0 and never a series."""
+    return Exact(SemVer.complete(text))

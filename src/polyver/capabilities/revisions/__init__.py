@@ -1,0 +1,16 @@
+"""revisions: several live revisions of a function, and compositions that choose."""
+
+from polyver.capabilities import Capability
+from polyver.capabilities.revisions._manifests import lineages
+from polyver.capabilities.revisions._policy import (
+    COMPOSITIONS,
+    COMPOSITIONS_MANUAL,
+    REVISIONS,
+    selector,
+)
+
+__all__ = ["CAPABILITY", "COMPOSITIONS", "COMPOSITIONS_MANUAL", "REVISIONS"]
+
+CAPABILITY = Capability(
+    "revisions", (REVISIONS, COMPOSITIONS, COMPOSITIONS_MANUAL), lineages, selector
+)

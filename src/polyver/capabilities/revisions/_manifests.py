@@ -1,0 +1,63 @@
+"""The lineages in FunctionRevision manifests: one for each function that they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from polyver.capabilities import Found
+from polyver.capabilities.revisions._policy import REVISIONS
+from polyver.core import Lineage, PolyverError, Release, Serial, Stage
+from polyver.objects import Document, Metadata, objects_of
+
+PACKAGE = "pkg.crossplane.io/package"
+
+
+class _Spec(Struct, rename="camel"):
+    revision: Annotated[int, Meta(ge=1)]
+    desired_state: Literal["Active", "Inactive"] = "Inactive"
+    image: str = ""
+
+
+class _Revision(Struct):
+    metadata: Metadata
+    spec: _Spec
+
+
+def lineages(documents: Sequence[Document]) -> Iterator[Found]:
+    """Every function of which the manifests hold revisions."""
+    found: dict[str, Lineage] = {}
+    for document in objects_of(documents, "pkg.crossplane.io", "FunctionRevision"):
+        revision = document.read(_Revision)
+        function = revision.metadata.labels.get(PACKAGE)
+        if function is None:
+            raise document.error(
+                f"{revision.metadata.name} does not say to which function it belongs",
+                *("metadata", "labels"),
+                hint=f"the label {PACKAGE} is needed",
+            )
+        try:
+            found[function] = found.get(function, Lineage(function)).publish(_release(revision))
+        except PolyverError as error:
+            raise document.error(error.fact, "spec", "revision", hint=error.hint) from None
+    for function, lineage in found.items():
+        yield Found(lineage, REVISIONS, f"package/{function}")
+
+
+def _release(revision: _Revision) -> Release:
+    active = revision.spec.desired_state == "Active"
+    return Release(
+        Serial(revision.spec.revision),
+        digest=_digest(revision.spec.image),
+        stage=Stage.ACTIVE if active else Stage.INACTIVE,
+        labels=revision.metadata.labels,
+        name=revision.metadata.name,
+    )
+
+
+def _digest(image: str) -> str:
+    """An image's digest if its reference has one, else the reference."""
+    _, found, hexadecimal = image.partition("@sha256:")
+    return f"sha256:{hexadecimal}" if found else image

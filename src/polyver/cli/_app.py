@@ -1,0 +1,59 @@
+"""The frame around every command: where errors become one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from cyclopts import App, CycloptsError
+
+from polyver.cli import _exit, resolve, versions
+from polyver.cli._output import complain
+from polyver.core import PolyverError
+
+app = App(
+    name="polyver",
+    version=version("polyver"),
+    version_flags=["--version"],
+    help_format="markdown",
+    help="""Keep many versions of a platform's building blocks alive at once.
+
+Every command has --help with an example. Exit codes are listed in docs/reference/cli.md.""",
+)
+app.command(versions.app)
+app.command(resolve.app)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; no error leaves as a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        sys.stdout.flush()
+    except CycloptsError as error:
+        complain(_usage(error))
+        return _exit.USAGE
+    except PolyverError as error:
+        complain(str(error))
+        return _exit.code(error)
+    except KeyboardInterrupt:
+        return _exit.INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone, as in `polyver … | head`; nothing more can be said to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _exit.OK
+    except Exception as error:
+        if os.environ.get("POLYVER_DEBUG"):
+            raise
+        complain(f"this is a bug in polyver: {type(error).__name__}: {error}")
+        complain("run it again with POLYVER_DEBUG=1 for the details, and please report them")
+        return _exit.BUG
+    return _exit.OK
+
+
+def _usage(error: CycloptsError) -> str:
+    command = " ".join(["polyver", *(error.command_chain or ())])
+    return f"{str(error).strip()} Try '{command} --help'."

@@ -1,0 +1,39 @@
+"""What the exit codes of every command mean."""
+
+from __future__ import annotations
+
+from polyver.core import InvalidVersion, NoMatch, PolyverError
+
+OK, NO, USAGE, INPUT, BUG, INTERRUPTED = 0, 1, 2, 3, 70, 130
+
+MEANING = {
+    OK: "done",
+    NO: "understood, and the answer is no: nothing matches, a check found something",
+    USAGE: "the command line is wrong",
+    INPUT: "a file or standard input cannot be used; the message says where",
+    BUG: "a bug in polyver; POLYVER_DEBUG=1 shows its traceback",
+    INTERRUPTED: "interrupted",
+}
+
+
+class UnknownName(PolyverError):
+    """A name that is in none of the files."""
+
+
+class Misused(PolyverError):
+    """Options or arguments that do not go together."""
+
+
+class Unreadable(PolyverError):
+    """A file, or standard input, that cannot be read."""
+
+
+def code(error: PolyverError) -> int:
+    """The exit code for an error; errors of other kinds come from what was read."""
+    match error:
+        case NoMatch() | UnknownName():
+            return NO
+        case InvalidVersion() | Misused():
+            return USAGE
+        case _:
+            return INPUT

@@ -1,0 +1,63 @@
+"""Reading what `-f` names: files, folders, or standard input."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from polyver.cli._exit import Unreadable
+from polyver.objects import Document, load_manifests
+
+_LARGEST = 64 * 1024 * 1024
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def read_manifests(names: Sequence[str]) -> list[Document]:
+    """All documents of all files, in the order in which they are named."""
+    return [
+        document
+        for name in names
+        for source, text in _texts(name)
+        for document in load_manifests(text, source)
+    ]
+
+
+def read_standard_input() -> str:
+    """All of standard input, as text."""
+    return _decoded(sys.stdin.buffer.read(_LARGEST + 1), "standard input")
+
+
+def _texts(name: str) -> Iterator[tuple[str, str]]:
+    if name == "-":
+        yield "standard input", read_standard_input()
+        return
+    path = Path(name)
+    try:
+        if path.is_dir():
+            yield from _folder(path)
+            return
+        with path.open("rb") as file:
+            content = file.read(_LARGEST + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise Unreadable(f"{name} cannot be read: {reason}") from None
+    yield name, _decoded(content, name)
+
+
+def _folder(path: Path) -> Iterator[tuple[str, str]]:
+    names = [str(file) for file in sorted(path.iterdir()) if file.suffix in _SUFFIXES]
+    if not names:
+        raise Unreadable(f"{path} holds no {', '.join(_SUFFIXES)} file")
+    for name in names:
+        yield from _texts(name)
+
+
+def _decoded(content: bytes, source: str) -> str:
+    if len(content) > _LARGEST:
+        raise Unreadable(f"{source} is larger than {_LARGEST // 1024 // 1024} MiB")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise Unreadable(f"{source}:{line} is not UTF-8 text") from None

@@ -1,0 +1,65 @@
+"""One way to print: tables for people, JSON and YAML for programs, complaints on stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from enum import Enum
+
+from rich.console import Console
+from rich.table import Table
+
+from polyver.objects import dump_yaml, encode_json
+
+
+class Format(Enum):
+    """What `-o` takes."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+def emit(data: object, output: Format) -> None:
+    """Print data for a program."""
+    text = dump_yaml(data) if output is Format.YAML else encode_json(data, indent=2).decode()
+    print_lines(text.rstrip("\n"))
+
+
+def print_lines(*lines: str) -> None:
+    """Print lines as they are."""
+    for line in lines:
+        sys.stdout.write(f"{line}\n")
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table without borders; away from a terminal it is neither coloured nor cut."""
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console = Console(markup=False, highlight=False)
+    if console.is_terminal:
+        console.print(table)
+        return
+    plain = Console(markup=False, highlight=False, width=1_000_000)
+    with plain.capture() as captured:
+        plain.print(table)
+    print_lines(*(line.rstrip() for line in captured.get().splitlines()))
+
+
+def complain(message: str) -> None:
+    """Say on stderr what went wrong."""
+    _say("error", "bold red", message)
+
+
+def warn(message: str) -> None:
+    """Say on stderr what the user should know."""
+    _say("warning", "yellow", message)
+
+
+def _say(word: str, style: str, message: str) -> None:
+    console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
+    console.print(f"{word}:", style=style, end=" ")
+    console.print(message)

@@ -1,0 +1,83 @@
+"""The pure core: every capability states its rules in these words and calls these functions."""
+
+from polyver.core.convert import ConversionTree, Edge, Hop, InvalidTree
+from polyver.core.errors import PolyverError, listed
+from polyver.core.impact import Index, Loss, Move, Moves, affected
+from polyver.core.lifecycle import (
+    API_STAGES,
+    DEFINITION_STAGES,
+    FUNCTION_STAGES,
+    NOTICE,
+    REVISION_STAGES,
+    EarlyRemoval,
+    IllegalTransition,
+    Lifecycle,
+    Stage,
+    advance,
+    check_removal,
+    next_stage,
+)
+from polyver.core.lineage import (
+    Dependent,
+    Gate,
+    Lineage,
+    MixedOrders,
+    Notes,
+    Pin,
+    Release,
+    VersionTaken,
+)
+from polyver.core.resolve import Gone, NoMatch, Policy, Rejection, Resolution, resolve
+from polyver.core.selectors import UNSPECIFIED, Exact, Labels, Selector, Unspecified
+from polyver.core.versions import InvalidVersion, KubeVersion, SemVer, Serial, Series, Version
+
+__all__ = [
+    "API_STAGES",
+    "DEFINITION_STAGES",
+    "FUNCTION_STAGES",
+    "NOTICE",
+    "REVISION_STAGES",
+    "UNSPECIFIED",
+    "ConversionTree",
+    "Dependent",
+    "EarlyRemoval",
+    "Edge",
+    "Exact",
+    "Gate",
+    "Gone",
+    "Hop",
+    "IllegalTransition",
+    "Index",
+    "InvalidTree",
+    "InvalidVersion",
+    "KubeVersion",
+    "Labels",
+    "Lifecycle",
+    "Lineage",
+    "Loss",
+    "MixedOrders",
+    "Move",
+    "Moves",
+    "NoMatch",
+    "Notes",
+    "Pin",
+    "Policy",
+    "PolyverError",
+    "Rejection",
+    "Release",
+    "Resolution",
+    "Selector",
+    "SemVer",
+    "Serial",
+    "Series",
+    "Stage",
+    "Unspecified",
+    "Version",
+    "VersionTaken",
+    "advance",
+    "affected",
+    "check_removal",
+    "listed",
+    "next_stage",
+    "resolve",
+]

@@ -1,0 +1,41 @@
+"""Every error that polyver raises on purpose: data first, and one sentence made from it.
+
+A message states the fact, the place it was written and the next step, in that order; whoever
+catches one can read the data instead of the sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["PolyverError", "listed"]
+
+
+class PolyverError(Exception):
+    """A fact, the place it concerns, and what to do next.
+
+    >>> print(PolyverError("webservice has no 1.2.9", at="spec.type", hint="known: 1.2.3"))
+    webservice has no 1.2.9 (spec.type); known: 1.2.3
+    """
+
+    def __init__(self, fact: str, *, at: str = "", hint: str = "") -> None:
+        super().__init__(fact, at, hint)
+        self.fact = fact
+        self.at = at
+        self.hint = hint
+
+    def __str__(self) -> str:
+        place = f" ({self.at})" if self.at else ""
+        step = f"; {self.hint}" if self.hint else ""
+        return f"{self.fact}{place}{step}"
+
+
+def listed(names: Sequence[str], *, most: int = 12) -> str:
+    """Join names for a sentence, and say how many were left out.
+
+    >>> listed(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[:most])} and {len(names) - most} more"

@@ -1,0 +1,201 @@
+"""Who moves when a lineage changes: an index of dependents, and the question asked of it.
+
+Dependents that ask for the same thing in the same way and use the same release get the same
+answer, so it is worked out once for all of them: the cost grows with the number of such buckets
+and with the dependents that move, not with the dependents there are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+
+from polyver.core.lineage import Dependent, Gate, Lineage, Pin, Release
+from polyver.core.resolve import NoMatch, Policy, Resolution, resolve
+from polyver.core.selectors import Selector
+
+__all__ = ["Index", "Loss", "Move", "Moves", "affected"]
+
+_Label = tuple[str, str | None]
+_Key = tuple[Selector, Policy, Pin | None, tuple[_Label, ...]]
+_Place = tuple[str, str]  # a dependent's name and where in it
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A dependent whose pin changes, and the release it changes to."""
+
+    dependent: Dependent
+    to: Release
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A dependent that had a release and would have none, and what it would be told."""
+
+    dependent: Dependent
+    error: NoMatch
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """What a change of a lineage means for its dependents."""
+
+    lineage: str
+    moves: tuple[Move, ...]
+    losses: tuple[Loss, ...]
+    buckets: int
+    """How many groups of like dependents were looked at."""
+
+    def __bool__(self) -> bool:
+        return bool(self.moves or self.losses)
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """Dependents that get the same answer as long as they are on the same side of each gate."""
+
+    # Sorted by position, so that a gate's share is a slice.
+    members: list[tuple[float, _Place, Dependent]] = field(default_factory=list)
+
+    def add(self, dependent: Dependent) -> None:
+        insort(self.members, _member(dependent))
+
+    def remove(self, dependent: Dependent) -> None:
+        place = bisect_left(self.members, _member(dependent)[:2], key=itemgetter(0, 1))
+        del self.members[place]
+
+    def cohorts(self, shares: Sequence[float]) -> Iterator[tuple[int, int]]:
+        """The slices of members that lie between two neighbouring shares."""
+        edges = [bisect_left(self.members, share, key=itemgetter(0)) for share in shares]
+        for start, end in zip([0, *edges], [*edges, len(self.members)], strict=True):
+            if start < end:
+                yield start, end
+
+
+def _member(dependent: Dependent) -> tuple[float, _Place, Dependent]:
+    return dependent.position, _place(dependent), dependent
+
+
+def _place(dependent: Dependent) -> _Place:
+    return dependent.name, dependent.at
+
+
+class Index:
+    """Dependents by lineage, selector, policy and pin."""
+
+    def __init__(self) -> None:
+        self._lineages: dict[str, dict[_Key, _Bucket]] = {}
+        self._places: dict[_Place, tuple[Dependent, str, _Key]] = {}
+        self._gate_labels: dict[str, tuple[str, ...]] = {}
+
+    @classmethod
+    def of(cls, entries: Iterable[tuple[Dependent, str, Selector, Policy]]) -> Index:
+        """An index of many dependents at once, in the order of `put`'s arguments."""
+        index = cls()
+        for dependent, lineage, selector, policy in entries:
+            index._note(dependent, lineage, selector, policy).members.append(_member(dependent))
+        for buckets in index._lineages.values():
+            for bucket in buckets.values():
+                bucket.members.sort(key=itemgetter(0, 1))
+        return index
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def put(self, dependent: Dependent, lineage: str, selector: Selector, policy: Policy) -> None:
+        """Add a dependent, or replace what was known of that place in it."""
+        self._note(dependent, lineage, selector, policy).add(dependent)
+
+    def remove(self, dependent: Dependent) -> None:
+        """Forget that place in a dependent; it need not be known."""
+        known = self._places.pop(_place(dependent), None)
+        if known is None:
+            return
+        was, lineage, key = known
+        buckets = self._lineages[lineage]
+        buckets[key].remove(was)
+        if not buckets[key].members:
+            del buckets[key]
+
+    def _note(
+        self, dependent: Dependent, lineage: str, selector: Selector, policy: Policy
+    ) -> _Bucket:
+        self.remove(dependent)
+        key = (selector, policy, dependent.pin, self._labels(lineage, dependent))
+        self._places[_place(dependent)] = (dependent, lineage, key)
+        return self._lineages.setdefault(lineage, {}).setdefault(key, _Bucket())
+
+    def _labels(self, lineage: str, dependent: Dependent) -> tuple[_Label, ...]:
+        wanted = self._gate_labels.get(lineage, ())
+        return tuple((label, dependent.labels.get(label)) for label in wanted)
+
+    def buckets(self, lineage: str, gates: Iterable[Gate]) -> dict[_Key, _Bucket]:
+        """The buckets of a lineage, told apart by every label that a gate looks at."""
+        known = self._gate_labels.get(lineage, ())
+        needed = {label for gate in gates for label in gate.labels}
+        if not needed <= set(known):
+            self._split(lineage, tuple(sorted(needed.union(known))))
+        return self._lineages.get(lineage, {})
+
+    def _split(self, lineage: str, labels: tuple[str, ...]) -> None:
+        self._gate_labels[lineage] = labels
+        split: dict[_Key, _Bucket] = {}
+        for (selector, policy, pin, _), bucket in self._lineages.pop(lineage, {}).items():
+            for member in bucket.members:
+                dependent = member[2]
+                key = (selector, policy, pin, self._labels(lineage, dependent))
+                self._places[_place(dependent)] = (dependent, lineage, key)
+                split.setdefault(key, _Bucket()).members.append(member)
+        self._lineages[lineage] = split
+
+
+def affected(index: Index, lineage_before: Lineage, lineage_after: Lineage) -> Moves:
+    """Every dependent whose pin is not what it resolves to now, or that has nothing any more.
+
+    Pins are compared, not events: asked again after a restart, the answer is the same. A
+    dependent that had no release before either is not affected by the change.
+    """
+    gates = [r.gate for r in (*lineage_before, *lineage_after) if r.gate is not None]
+    shares = sorted({gate.share for gate in gates})
+    buckets = index.buckets(lineage_after.name, gates)
+    moves: list[Move] = []
+    losses: list[Loss] = []
+    for (selector, policy, pin, _), bucket in buckets.items():
+        for start, end in bucket.cohorts(shares):
+            one = bucket.members[start][2]
+            found = _attempt(lineage_after, selector, policy, one)
+            if isinstance(found, Resolution):
+                if found.release.pin != pin:
+                    moves += (
+                        Move(dependent, found.release, found.reason)
+                        for _, _, dependent in bucket.members[start:end]
+                    )
+            elif isinstance(_attempt(lineage_before, selector, policy, one), Resolution):
+                losses += _losses(
+                    [dependent for _, _, dependent in bucket.members[start:end]],
+                    *(lineage_after, selector, policy),
+                )
+    return Moves(lineage_after.name, tuple(moves), tuple(losses), len(buckets))
+
+
+def _attempt(
+    lineage: Lineage, selector: Selector, policy: Policy, dependent: Dependent
+) -> Resolution | NoMatch:
+    try:
+        return resolve(lineage, selector, policy, dependent)
+    except NoMatch as error:
+        return error
+
+
+def _losses(
+    dependents: Iterable[Dependent], lineage: Lineage, selector: Selector, policy: Policy
+) -> Iterator[Loss]:
+    """One by one, because each is told the place that it wrote."""
+    for dependent in dependents:
+        found = _attempt(lineage, selector, policy, dependent)
+        if isinstance(found, NoMatch):
+            yield Loss(dependent, found)

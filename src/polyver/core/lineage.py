@@ -1,0 +1,312 @@
+"""All releases of one name, indexed so that choosing among a thousand costs a few operations.
+
+Each index is an integer used as a set: bit i stands for the i-th release in the lineage's order.
+Choosing is then `&` over the rules and the highest bit that is left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from operator import attrgetter
+from types import MappingProxyType
+
+from polyver.core.errors import PolyverError
+from polyver.core.lifecycle import Stage
+from polyver.core.versions import SemVer, Serial, Series, Version
+
+__all__ = [
+    "Dependent",
+    "Gate",
+    "Lineage",
+    "MixedOrders",
+    "Notes",
+    "Pin",
+    "Release",
+    "VersionTaken",
+]
+
+_LAST = math.nextafter(1.0, 0.0)
+_NO_LABELS: Mapping[str, str] = MappingProxyType({})
+
+
+def _no_labels() -> Mapping[str, str]:
+    return _NO_LABELS
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """The release that a dependent uses, by what does not change: its name and its digest."""
+
+    release: str
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dependent:
+    """One place in one object that uses a lineage: an application's component, a phase, a step."""
+
+    name: str = ""
+    at: str = ""
+    uid: str = ""
+    labels: Mapping[str, str] = field(default_factory=_no_labels, hash=False)
+    pin: Pin | None = None
+
+    @property
+    def position(self) -> float:
+        """A number in [0, 1) that depends on the uid alone, spread evenly over all dependents.
+
+        Who has no uid comes last.
+        """
+        if not self.uid:
+            return _LAST
+        digest = hashlib.blake2b(self.uid.encode(), digest_size=8).digest()
+        return (int.from_bytes(digest, "big") >> 11) / (1 << 53)
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Who may see a release while a rollout holds it: a share of all dependents, or some labels."""
+
+    rollout: str
+    step: int
+    share: float = 0.0
+    labels: Mapping[str, str] = field(default_factory=_no_labels, hash=False)
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.share <= 1.0:
+            raise PolyverError(f"a gate's share is {self.share}, expected 0 to 1", at=self.rollout)
+
+    def admits(self, dependent: Dependent) -> bool:
+        if self.labels and self.labels.items() <= dependent.labels.items():
+            return True
+        return self.share > 0 and dependent.position < self.share
+
+    def __str__(self) -> str:
+        return f"held by rollout {self.rollout}, step {self.step}"
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What users of a release are told: since when it is deprecated, and what comes instead."""
+
+    since: SemVer | None = None
+    removed_in: SemVer | None = None
+    use: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One immutable version of something, and the stage it is in."""
+
+    version: Version
+    digest: str = ""
+    stage: Stage = Stage.PUBLISHED
+    labels: Mapping[str, str] = field(default_factory=_no_labels, hash=False)
+    gate: Gate | None = None
+    notes: Notes = Notes()
+    name: str = ""
+    """How users refer to it: the version as text, unless it has a name of its own."""
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", str(self.version))
+        object.__setattr__(self, "labels", MappingProxyType(dict(self.labels)))
+
+    @property
+    def pin(self) -> Pin:
+        return Pin(self.name, self.digest)
+
+
+class VersionTaken(PolyverError):
+    """A version that the lineage has already, with other content, or as a tombstone."""
+
+    def __init__(self, lineage: str, taken: Release, refused: Release) -> None:
+        super().__init__(f"{lineage} {refused.name} cannot be published", hint=_why(taken, refused))
+        self.lineage = lineage
+        self.taken = taken
+        self.refused = refused
+
+
+def _why(taken: Release, refused: Release) -> str:
+    if taken.stage.is_gone:
+        when = f" in {taken.notes.removed_in}" if taken.notes.removed_in else ""
+        return f"{taken.name} was {taken.stage.value}{when} and its number is never used again"
+    if str(taken.version) != str(refused.version):
+        return f"it is the same version as {taken.name}"
+    return (
+        f"it exists with other content ({taken.digest or 'no digest'}, "
+        f"not {refused.digest or 'no digest'}): publish a new version"
+    )
+
+
+class MixedOrders(PolyverError):
+    """Releases of two orders in one lineage, which nothing could sort."""
+
+    def __init__(self, lineage: str, one: Release, other: Release) -> None:
+        super().__init__(
+            f"{lineage} mixes {_order(one)} ({one.name}) and {_order(other)} ({other.name})",
+            hint="a lineage has one kind of version",
+        )
+
+
+def _order(release: Release) -> str:
+    if isinstance(release.version, SemVer):
+        return "semantic versions"
+    return "revision numbers" if isinstance(release.version, Serial) else "API versions"
+
+
+class Lineage:
+    """All releases of one name, in their order, the lowest first.
+
+    >>> lineage = Lineage("webservice", [Release(SemVer.parse(v)) for v in ("1.2.3", "1.2.10")])
+    >>> lineage.newest.name
+    '1.2.10'
+    """
+
+    __slots__ = (
+        "_finals",
+        "_gated",
+        "_labels",
+        "_names",
+        "_series",
+        "_stage_sets",
+        "_stages",
+        "_versions",
+        "name",
+        "releases",
+        "versioned",
+    )
+
+    name: str
+    releases: tuple[Release, ...]
+    versioned: bool
+    """False for something that has one implementation and registers no versions at all."""
+
+    def __init__(self, name: str, releases: Iterable[Release] = (), *, versioned: bool = True):
+        self.name = name
+        self.versioned = versioned
+        self._versions: dict[Version, int] = {}
+        self._names: dict[str, int] = {}
+        self.releases = self._sorted(tuple(releases))
+        self._stages: dict[Stage, int] = {}
+        self._stage_sets: dict[frozenset[Stage], int] = {}
+        self._labels: dict[tuple[str, str], int] = {}
+        self._series: dict[tuple[int, ...], int] = {}
+        self._finals = 0
+        self._gated = 0
+        for position, release in enumerate(self.releases):
+            self._index(position, release)
+
+    def _sorted(self, releases: tuple[Release, ...]) -> tuple[Release, ...]:
+        unique: dict[Version, Release] = {}
+        for release in releases:
+            if type(release.version) is not type(releases[0].version):
+                raise MixedOrders(self.name, releases[0], release)
+            if release.version in unique:
+                raise VersionTaken(self.name, unique[release.version], release)
+            unique[release.version] = release
+        return tuple(sorted(releases, key=attrgetter("version")))
+
+    def _index(self, position: int, release: Release) -> None:
+        bit = 1 << position
+        version = release.version
+        self._versions[version] = position
+        if self._names.setdefault(release.name, position) != position:
+            raise PolyverError(f"{self.name} has two releases with the name {release.name}")
+        self._stages[release.stage] = self._stages.get(release.stage, 0) | bit
+        for label in release.labels.items():
+            self._labels[label] = self._labels.get(label, 0) | bit
+        if isinstance(version, SemVer):
+            for numbers in ((version.major,), (version.major, version.minor)):
+                self._series[numbers] = self._series.get(numbers, 0) | bit
+        if not (isinstance(version, SemVer) and version.is_prerelease):
+            self._finals |= bit
+        if release.gate is not None:
+            self._gated |= bit
+
+    def __len__(self) -> int:
+        return len(self.releases)
+
+    def __iter__(self) -> Iterator[Release]:
+        return iter(self.releases)
+
+    def __repr__(self) -> str:
+        return f"Lineage({self.name!r}, {[release.name for release in self.releases]})"
+
+    @property
+    def newest(self) -> Release:
+        return self.releases[-1]
+
+    def get(self, wanted: Version | str) -> Release | None:
+        """The release with that version, or with that name; tombstones included."""
+        position = self._position(wanted)
+        return None if position is None else self.releases[position]
+
+    def _position(self, wanted: Version | str) -> int | None:
+        return self._names.get(wanted) if isinstance(wanted, str) else self._versions.get(wanted)
+
+    # The sets of releases that rules are made of, as integers.
+
+    @property
+    def everything(self) -> int:
+        return (1 << len(self.releases)) - 1
+
+    @property
+    def finals(self) -> int:
+        """All but the prereleases."""
+        return self._finals
+
+    @property
+    def gated(self) -> int:
+        return self._gated
+
+    def exactly(self, wanted: Version | str) -> int:
+        position = self._position(wanted)
+        return 0 if position is None else 1 << position
+
+    def in_series(self, series: Series) -> int:
+        return self._series.get(series.numbers, 0)
+
+    def labelled(self, labels: Collection[tuple[str, str]]) -> int:
+        left = self.everything
+        for label in labels:
+            left &= self._labels.get(label, 0)
+        return left
+
+    def in_stages(self, stages: frozenset[Stage]) -> int:
+        found = self._stage_sets.get(stages)
+        if found is None:
+            found = 0
+            for stage in stages:
+                found |= self._stages.get(stage, 0)
+            self._stage_sets[stages] = found
+        return found
+
+    # A lineage never changes: these make the next one.
+
+    def publish(self, release: Release) -> Lineage:
+        """The lineage with one more release; the same release again changes nothing."""
+        taken = self.get(release.version)
+        if taken is None:
+            return Lineage(self.name, (*self.releases, release), versioned=self.versioned)
+        same = taken.digest == release.digest and str(taken.version) == str(release.version)
+        if taken.stage.is_gone or not same:
+            raise VersionTaken(self.name, taken, release)
+        return self
+
+    def restate(self, release: Release) -> Lineage:
+        """The lineage with this release's stage, labels, gate and notes in place of what was."""
+        taken = self.get(release.version)
+        if taken is None:
+            raise PolyverError(f"{self.name} has no {release.name}", hint="publish it first")
+        if taken.digest != release.digest:
+            raise VersionTaken(self.name, taken, release)
+        return Lineage(
+            self.name,
+            [release if known.version == release.version else known for known in self.releases],
+            versioned=self.versioned,
+        )

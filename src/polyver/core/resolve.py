@@ -1,0 +1,380 @@
+"""From what a dependent asks for to the release it gets, with the reason for every candidate.
+
+A policy states how one capability chooses; `resolve` is the only code that chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from enum import Enum
+from functools import cached_property
+from typing import NamedTuple
+
+from polyver.core.errors import PolyverError, listed
+from polyver.core.lifecycle import Stage
+from polyver.core.lineage import Dependent, Lineage, Pin, Release
+from polyver.core.selectors import UNSPECIFIED, Exact, Labels, Selector, Unspecified
+from polyver.core.versions import SemVer, Series, Version
+
+__all__ = ["Gone", "NoMatch", "Policy", "Rejection", "Resolution", "resolve"]
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """How one capability chooses. Policies are few, and are compared by identity."""
+
+    name: str
+    usable: frozenset[Stage]
+    """The stages in which a release can be used at all."""
+    best: str
+    """What the choice is called when nothing is asked for: "newest release"."""
+    noun: str = "release"
+    preferred: frozenset[Stage] = frozenset()
+    """The stages to choose from when nothing is asked for; none named means all usable ones."""
+    otherwise: Version | None = None
+    """The version that is used when nothing is asked for and none is in a preferred stage."""
+    prereleases: bool = False
+    """Whether a prerelease may be chosen without being asked for exactly."""
+    keeps: frozenset[type] = frozenset()
+    """The selectors under which a dependent stays with its pin."""
+    moves_from_lost_pin: bool = False
+    """Whether a kept pin that no longer matches is replaced; else that is an error."""
+    refuses: Mapping[type, str] = field(default_factory=dict)
+    """The selectors that it does not take, and why."""
+
+    def __repr__(self) -> str:
+        return f"<policy {self.name}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A candidate that was not chosen, and the rule that passed it over."""
+
+    release: Release
+    why: str
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """The release, why it is that one, what to tell the user, and why it is not another."""
+
+    release: Release
+    reason: str
+    warnings: tuple[str, ...]
+    _question: _Question = field(repr=False, compare=False)
+
+    @cached_property
+    def rejected(self) -> tuple[Rejection, ...]:
+        """Every other release of the lineage with the rule that passed it over, highest first."""
+        return tuple(self._question.rejections(chosen=self.release))
+
+
+class NoMatch(PolyverError):
+    """No release can be had for a selector: what was asked, where, and what there is."""
+
+    def __init__(self, fact: str, question: _Question) -> None:
+        self.lineage = question.lineage
+        self.selector = question.selector
+        self.known = tuple(r.name for r in self.lineage.releases if not r.stage.is_gone)
+        self.nearest = _nearest(self.lineage, self.selector)
+        self._question = question
+        super().__init__(fact, at=question.dependent.at, hint=self._next_step())
+
+    def _next_step(self) -> str:
+        if not self.known:
+            return "it has no releases"
+        nearest = f"nearest: {', '.join(self.nearest)}"
+        if len(self.known) > 12 and self.nearest:
+            return f"{nearest} (of {len(self.known)})"
+        known = f"known: {listed(self.known)}"
+        return f"{known}; {nearest}" if self.nearest else known
+
+    @cached_property
+    def rejected(self) -> tuple[Rejection, ...]:
+        """Every release of the lineage with the rule that passed it over, highest first."""
+        return tuple(self._question.rejections(chosen=None))
+
+
+class Gone(NoMatch):
+    """What was asked for existed and was removed: when, and what replaced it."""
+
+    def __init__(self, release: Release, question: _Question) -> None:
+        self.release = release
+        super().__init__(f"{question.lineage.name} {release.name} {_fate(release)}", question)
+
+    def _next_step(self) -> str:
+        use = self.release.notes.use
+        return f"use {use}" if use else super()._next_step()
+
+
+def resolve(
+    lineage: Lineage, selector: Selector, policy: Policy, dependent: Dependent | None = None
+) -> Resolution:
+    """Choose the release of a lineage that a dependent gets for its selector.
+
+    >>> from polyver.core import Lineage, Release, SemVer, Series, Stage
+    >>> policy = Policy("example", usable=frozenset({Stage.PUBLISHED}), best="newest release")
+    >>> lineage = Lineage("web", [Release(SemVer.parse(v)) for v in ("1.2.3", "1.3.0", "2.0.0")])
+    >>> found = resolve(lineage, Series(1), policy)
+    >>> found.release.name, found.reason
+    ('1.3.0', 'newest in series 1')
+    >>> [(other.release.name, other.why) for other in found.rejected]
+    [('2.0.0', 'not in series 1'), ('1.2.3', '1.3.0 is newer')]
+    """
+    question = _Question(lineage, selector, policy, dependent or _ANYONE)
+    kind = type(selector)
+    if kind in policy.refuses:
+        raise NoMatch(f"{lineage.name}@{selector} is refused: {policy.refuses[kind]}", question)
+    if question.dependent.pin is not None and kind in policy.keeps:
+        kept = question.kept(question.dependent.pin)
+        if kept is not None:
+            return question.answer(kept, f"kept: it is the {policy.noun} in use")
+    candidates = question.candidates()
+    chosen = question.highest_visible(candidates)
+    if chosen is not None:
+        return question.answer(chosen, question.reason())
+    return question.answer_without(candidates)
+
+
+_ANYONE = Dependent()
+
+
+class _Rule(Enum):
+    SELECTOR = "selector"
+    STAGE = "stage"
+    PREFERRED = "preferred"
+    PRERELEASE = "prerelease"
+
+
+class _Question(NamedTuple):
+    """What `resolve` was asked, kept so that the whole answer can be explained when wanted."""
+
+    lineage: Lineage
+    selector: Selector
+    policy: Policy
+    dependent: Dependent
+
+    def rules(self) -> list[tuple[_Rule, int]]:
+        """What a release must meet, as the set that meets it, in the order of explanation."""
+        lineage, selector, policy, _ = self
+        usable = (_Rule.STAGE, lineage.in_stages(policy.usable))
+        match selector:
+            case Exact():
+                return [(_Rule.SELECTOR, lineage.exactly(selector.wanted)), usable]
+            case Series():
+                rules = [(_Rule.SELECTOR, lineage.in_series(selector)), usable]
+            case Labels():
+                rules = [(_Rule.SELECTOR, lineage.labelled(selector.wanted)), usable]
+            case Unspecified():
+                rules = [usable]
+                if policy.preferred:
+                    rules.append((_Rule.PREFERRED, lineage.in_stages(policy.preferred)))
+        if not policy.prereleases:
+            rules.append((_Rule.PRERELEASE, lineage.finals))
+        return rules
+
+    def candidates(self) -> int:
+        found = self.lineage.everything
+        for _, meeting in self.rules():
+            found &= meeting
+        return found
+
+    def highest_visible(self, candidates: int) -> Release | None:
+        while candidates:
+            position = candidates.bit_length() - 1
+            release = self.lineage.releases[position]
+            if release.gate is None or release.gate.admits(self.dependent):
+                return release
+            candidates ^= 1 << position
+        return None
+
+    def kept(self, pin: Pin) -> Release | None:
+        """The release that the dependent is pinned to, as long as it still matches."""
+        release = self.pinned(pin)
+        if release is not None and self._still_matches(release):
+            return release
+        if self.policy.moves_from_lost_pin:
+            return None
+        release = self.lineage.get(pin.release)
+        if release is None:
+            raise NoMatch(f"{self.lineage.name} has no {pin.release}, the pin", self)
+        if release.stage.is_gone:
+            raise Gone(release, self)
+        if release.digest != pin.digest:
+            fact = f"the content of {self.lineage.name} {release.name} is not what was pinned"
+            raise NoMatch(f"{fact} ({release.digest}, not {pin.digest})", self)
+        raise NoMatch(f"{self.lineage.name} {release.name}, the pin, {_fate(release)}", self)
+
+    def pinned(self, pin: Pin) -> Release | None:
+        release = self.lineage.get(pin.release)
+        return release if release is not None and release.digest == pin.digest else None
+
+    def _still_matches(self, release: Release) -> bool:
+        # A pin may be to a prerelease, or to what was preferred when it was made.
+        rules = (_Rule.SELECTOR, _Rule.STAGE)
+        bit = self.lineage.exactly(release.version)
+        return all(meeting & bit for rule, meeting in self.rules() if rule in rules)
+
+    def answer(self, release: Release, reason: str, *warnings: str) -> Resolution:
+        if release.stage is Stage.DEPRECATED:
+            warnings += (_deprecation(self.lineage, release),)
+        return Resolution(release, reason, warnings, self)
+
+    def answer_without(self, held: int) -> Resolution:
+        """What is left when no release that the dependent can see meets every rule."""
+        pin = self.dependent.pin
+        kept = self.pinned(pin) if held and pin is not None else None
+        if kept is not None and kept.stage in self.policy.usable:
+            holder = self.lineage.releases[held.bit_length() - 1]
+            return self.answer(kept, f"kept: {holder.name} is {holder.gate}")
+        match self.selector:
+            case Exact():
+                return self._answer_without_exact(self.selector)
+            case Unspecified() if self.policy.otherwise is not None:
+                fallback = self.lineage.get(self.policy.otherwise)
+                if fallback is not None and fallback.stage in self.policy.usable:
+                    return self.answer(fallback, f"{fallback.name}: there is no {self.policy.best}")
+        raise NoMatch(self._fact(), self)
+
+    def _answer_without_exact(self, selector: Exact) -> Resolution:
+        lineage = self.lineage
+        found = lineage.get(selector.wanted)
+        if found is not None and found.stage.is_gone:
+            raise Gone(found, self)
+        if found is None and not lineage.versioned and lineage.releases:
+            only = lineage.newest
+            warning = f"{lineage.name} registers no versions: {only.name} answers for {selector}"
+            return self.answer(only, f"the only implementation of {lineage.name}", warning)
+        if found is None and selector.wish:
+            instead = resolve(lineage, UNSPECIFIED, self.policy, self.dependent)
+            used = f"{instead.release.name} is used"
+            warning = f"{lineage.name} has no {selector}, the preferred version: {used}"
+            return self.answer(instead.release, instead.reason, warning)
+        raise NoMatch(self._fact(), self)
+
+    def reason(self) -> str:
+        selector, policy = self.selector, self.policy
+        match selector:
+            case Exact():
+                return "the preferred version" if selector.wish else "exactly what was asked for"
+            case Series():
+                return f"newest in series {selector}"
+            case Labels() if selector.wanted:
+                return f"{policy.best} with {selector}"
+            case _:
+                return policy.best
+
+    def _fact(self) -> str:
+        """Why there is no release: none matches, or those that match cannot be used."""
+        fact = f"{self.lineage.name} has no {self._described()}"
+        matching = dict(self.rules()).get(_Rule.SELECTOR, self.lineage.everything)
+        unusable = [
+            f"{rejection.release.name} is {rejection.why}"
+            for rejection in self.rejections(chosen=None)
+            if self.lineage.exactly(rejection.release.version) & matching
+        ]
+        if not unusable:
+            return fact
+        usable = "" if isinstance(self.selector, Unspecified) else " that can be used"
+        return f"{fact}{usable}: {listed(unusable, most=3)}"
+
+    def _described(self) -> str:
+        match self.selector:
+            case Exact():
+                return str(self.selector)
+            case Series():
+                return f"{self.policy.noun} in series {self.selector}"
+            case Labels() if self.selector.wanted:
+                return f"{self.policy.noun} with {self.selector}"
+            case _:
+                return self.policy.best
+
+    def rejections(self, *, chosen: Release | None) -> Iterator[Rejection]:
+        rules = self.rules()
+        for position in reversed(range(len(self.lineage))):
+            release = self.lineage.releases[position]
+            if release is not chosen:
+                broken = next(
+                    (rule for rule, meeting in rules if not meeting >> position & 1), None
+                )
+                yield Rejection(release, self._why_not(release, broken, chosen))
+
+    def _why_not(self, release: Release, broken: _Rule | None, chosen: Release | None) -> str:
+        if broken is not None:
+            return _why_broken(broken, release, self.selector)
+        if release.gate is not None and not release.gate.admits(self.dependent):
+            return str(release.gate)
+        if chosen is None:
+            return "not the pin"
+        lineage = self.lineage
+        if lineage.exactly(chosen.version) > lineage.exactly(release.version):
+            return f"{chosen.name} is {'newer' if _is_semver(chosen) else 'higher'}"
+        return f"{chosen.name} is in use"
+
+
+# Sentences.
+
+
+def _why_broken(rule: _Rule, release: Release, selector: Selector) -> str:
+    match rule, selector:
+        case _Rule.SELECTOR, Series():
+            return f"not in series {selector}"
+        case _Rule.SELECTOR, Labels():
+            missing = [label for label in selector.wanted if label not in release.labels.items()]
+            return f"without {Labels(tuple(missing))}"
+        case _Rule.SELECTOR, _:
+            return f"not {selector}"
+        case _Rule.PRERELEASE, _:
+            return "a prerelease: only an exact selector chooses it"
+        case _Rule.PREFERRED, _:
+            return f"{release.stage.value}: only an exact selector chooses it"
+        case _:
+            return release.stage.value if not release.stage.is_gone else _fate(release)[4:]
+
+
+def _fate(release: Release) -> str:
+    if not release.stage.is_gone:
+        return f"is {release.stage.value}"
+    when = f" in {release.notes.removed_in}" if release.notes.removed_in else ""
+    return f"was {release.stage.value}{when}"
+
+
+def _deprecation(lineage: Lineage, release: Release) -> str:
+    notes = release.notes
+    if notes.text:
+        return notes.text
+    since = f" since {notes.since}" if notes.since else ""
+    until = f" and will be removed in {notes.removed_in}" if notes.removed_in else ""
+    use = f"; use {notes.use}" if notes.use else ""
+    return f"{lineage.name} {release.name} is deprecated{since}{until}{use}"
+
+
+def _nearest(lineage: Lineage, selector: Selector) -> tuple[str, ...]:
+    """The releases that whoever wrote this selector may have meant."""
+    match selector:
+        case Exact(wanted=SemVer() as wanted):
+            minor, major = Series(wanted.major, wanted.minor), Series(wanted.major)
+            return _in_series(lineage, minor) or _in_series(lineage, major)
+        case Series() if len(selector.numbers) == 2:
+            return _in_series(lineage, Series(selector.numbers[0]))
+        case Exact():
+            known = [release.name for release in lineage if not release.stage.is_gone]
+            return tuple(get_close_matches(str(selector), known, n=3))
+        case _:
+            return ()
+
+
+def _in_series(lineage: Lineage, series: Series) -> tuple[str, ...]:
+    found = lineage.in_series(series)
+    known = [
+        release.name
+        for position, release in enumerate(lineage.releases)
+        if found >> position & 1 and not release.stage.is_gone
+    ]
+    return tuple(known[-3:])
+
+
+def _is_semver(release: Release) -> bool:
+    return isinstance(release.version, SemVer)

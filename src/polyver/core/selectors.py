@@ -1,0 +1,55 @@
+"""What a dependent may ask for: one release, a series, labels, or nothing in particular."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from polyver.core.versions import Series, Version
+
+__all__ = ["UNSPECIFIED", "Exact", "Labels", "Selector", "Unspecified"]
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """One release: by its version, or by its name where releases have names.
+
+    A wish names a version for several lineages at once and gives way where one does not have it.
+    """
+
+    wanted: Version | str
+    wish: bool = False
+
+    def __str__(self) -> str:
+        return str(self.wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """Releases that carry all of these labels.
+
+    >>> print(Labels.of({"channel": "alpha"}))
+    channel=alpha
+    """
+
+    wanted: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, labels: Mapping[str, str]) -> Labels:
+        return cls(tuple(sorted(labels.items())))
+
+    def __str__(self) -> str:
+        return ",".join([f"{key}={value}" for key, value in self.wanted])
+
+
+@dataclass(frozen=True, slots=True)
+class Unspecified:
+    """Nothing was asked for."""
+
+    def __str__(self) -> str:
+        return ""
+
+
+UNSPECIFIED = Unspecified()
+
+Selector = Exact | Series | Labels | Unspecified
