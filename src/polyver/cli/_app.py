@@ -5,33 +5,43 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 
 from cyclopts import App, CycloptsError
 
-from polyver.cli import _exit, resolve, versions
+from polyver import __version__
+from polyver.cli import _exit
 from polyver.cli._output import complain
 from polyver.core import PolyverError
 
 app = App(
     name="polyver",
-    version=version("polyver"),
+    version=__version__,
     version_flags=["--version"],
     help_format="markdown",
     help="""Keep many versions of a platform's building blocks alive at once.
 
 Every command has --help with an example. Exit codes are listed in docs/reference/cli.md.""",
 )
-app.command(versions.app)
-app.command(resolve.app)
+# Named, not imported: a command loads what it needs when it is run.
+for _name in ("resolve", "versions"):
+    app.command(f"polyver.cli.{_name}:app", name=_name)
+
+
+def load_all() -> None:
+    """Load every command, for those who want to list what each of them does."""
+    for name in app:
+        app[name]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; no error leaves as a traceback."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    tokens = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        if tokens[:1] in ([], ["--help"], ["-h"]):
+            load_all()
+        app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except CycloptsError as error:
         complain(_usage(error))

@@ -5,9 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from polyver.cli._exit import Unreadable
-from polyver.objects import Document, load_manifests
+
+if TYPE_CHECKING:
+    from polyver.objects import Document
 
 _LARGEST = 64 * 1024 * 1024
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -15,6 +18,8 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 
 def read_manifests(names: Sequence[str]) -> list[Document]:
     """All documents of all files, in the order in which they are named."""
+    from polyver.objects import load_manifests
+
     return [
         document
         for name in names

@@ -6,11 +6,6 @@ import sys
 from collections.abc import Sequence
 from enum import Enum
 
-from rich.console import Console
-from rich.table import Table
-
-from polyver.objects import dump_yaml, encode_json
-
 
 class Format(Enum):
     """What `-o` takes."""
@@ -22,6 +17,8 @@ class Format(Enum):
 
 def emit(data: object, output: Format) -> None:
     """Print data for a program."""
+    from polyver.objects import dump_yaml, encode_json
+
     text = dump_yaml(data) if output is Format.YAML else encode_json(data, indent=2).decode()
     print_lines(text.rstrip("\n"))
 
@@ -34,6 +31,9 @@ def print_lines(*lines: str) -> None:
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table without borders; away from a terminal it is neither coloured nor cut."""
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for column in columns:
         table.add_column(column, overflow="fold")
@@ -60,6 +60,8 @@ def warn(message: str) -> None:
 
 
 def _say(word: str, style: str, message: str) -> None:
+    from rich.console import Console
+
     console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
     console.print(f"{word}:", style=style, end=" ")
     console.print(message)

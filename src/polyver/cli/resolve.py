@@ -31,6 +31,12 @@ CAPABILITIES: tuple[Capability, ...] = (
 )
 _POLICIES = {policy.name: policy for c in CAPABILITIES for policy in c.policies}
 
+_POLICY_HELP = (
+    "How to choose, where the manifests leave that to their user: definitions-follow and"
+    ' definitions-exact stand for an application annotated app.oam.dev/autoUpdate "true" and'
+    f' "false". One of {", ".join(_POLICIES)}.'
+)
+
 app = App(name="resolve")
 
 
@@ -42,7 +48,7 @@ def resolve(
     file: Annotated[
         list[str], Parameter(name=["--file", "-f"], negative=(), allow_leading_hyphen=True)
     ],
-    policy: str | None = None,
+    policy: Annotated[str | None, Parameter(help=_POLICY_HELP)] = None,
     output: Annotated[Format, Parameter(name=["--output", "-o"])] = Format.TABLE,
     explain: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
@@ -59,9 +65,6 @@ def resolve(
         A file, a folder, or - for standard input; repeatable. Read are component, trait, policy
         and workflow-step definitions, function catalogues, FunctionRevisions and
         CustomResourceDefinitions; anything else is passed over.
-    policy
-        How to choose, where the manifest leaves that to its user: definitions-follow and
-        definitions-exact stand for the annotation app.oam.dev/autoUpdate "true" and "false".
     output
         What to print.
     explain

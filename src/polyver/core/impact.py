@@ -21,6 +21,7 @@ __all__ = ["Index", "Loss", "Move", "Moves", "affected"]
 _Label = tuple[str, str | None]
 _Key = tuple[Selector, Policy, Pin | None, tuple[_Label, ...]]
 _Place = tuple[str, str]  # a dependent's name and where in it
+_Member = tuple[float, _Place, Dependent, Selector]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +60,14 @@ class _Bucket:
     """Dependents that get the same answer as long as they are on the same side of each gate."""
 
     # Sorted by position, so that a gate's share is a slice.
-    members: list[tuple[float, _Place, Dependent]] = field(default_factory=list)
+    members: list[_Member] = field(default_factory=list)
 
-    def add(self, dependent: Dependent) -> None:
-        insort(self.members, _member(dependent))
+    def add(self, member: _Member) -> None:
+        insort(self.members, member, key=itemgetter(0, 1))
 
     def remove(self, dependent: Dependent) -> None:
-        place = bisect_left(self.members, _member(dependent)[:2], key=itemgetter(0, 1))
-        del self.members[place]
+        order = (dependent.position, _place(dependent))
+        del self.members[bisect_left(self.members, order, key=itemgetter(0, 1))]
 
     def cohorts(self, shares: Sequence[float]) -> Iterator[tuple[int, int]]:
         """The slices of members that lie between two neighbouring shares."""
@@ -76,8 +77,8 @@ class _Bucket:
                 yield start, end
 
 
-def _member(dependent: Dependent) -> tuple[float, _Place, Dependent]:
-    return dependent.position, _place(dependent), dependent
+def _member(dependent: Dependent, selector: Selector) -> _Member:
+    return dependent.position, _place(dependent), dependent, selector
 
 
 def _place(dependent: Dependent) -> _Place:
@@ -96,8 +97,11 @@ class Index:
     def of(cls, entries: Iterable[tuple[Dependent, str, Selector, Policy]]) -> Index:
         """An index of many dependents at once, in the order of `put`'s arguments."""
         index = cls()
-        for dependent, lineage, selector, policy in entries:
-            index._note(dependent, lineage, selector, policy).members.append(_member(dependent))
+        last = {_place(entry[0]): entry for entry in entries}  # nothing to remove while unsorted
+        for dependent, lineage, selector, policy in last.values():
+            index._note(dependent, lineage, selector, policy).members.append(
+                _member(dependent, selector)
+            )
         for buckets in index._lineages.values():
             for bucket in buckets.values():
                 bucket.members.sort(key=itemgetter(0, 1))
@@ -108,7 +112,8 @@ class Index:
 
     def put(self, dependent: Dependent, lineage: str, selector: Selector, policy: Policy) -> None:
         """Add a dependent, or replace what was known of that place in it."""
-        self._note(dependent, lineage, selector, policy).add(dependent)
+        self.remove(dependent)
+        self._note(dependent, lineage, selector, policy).add(_member(dependent, selector))
 
     def remove(self, dependent: Dependent) -> None:
         """Forget that place in a dependent; it need not be known."""
@@ -124,7 +129,6 @@ class Index:
     def _note(
         self, dependent: Dependent, lineage: str, selector: Selector, policy: Policy
     ) -> _Bucket:
-        self.remove(dependent)
         key = (selector, policy, dependent.pin, self._labels(lineage, dependent))
         self._places[_place(dependent)] = (dependent, lineage, key)
         return self._lineages.setdefault(lineage, {}).setdefault(key, _Bucket())
@@ -172,13 +176,10 @@ def affected(index: Index, lineage_before: Lineage, lineage_after: Lineage) -> M
                 if found.release.pin != pin:
                     moves += (
                         Move(dependent, found.release, found.reason)
-                        for _, _, dependent in bucket.members[start:end]
+                        for _, _, dependent, _ in bucket.members[start:end]
                     )
             elif isinstance(_attempt(lineage_before, selector, policy, one), Resolution):
-                losses += _losses(
-                    [dependent for _, _, dependent in bucket.members[start:end]],
-                    *(lineage_after, selector, policy),
-                )
+                losses += _losses(bucket.members[start:end], lineage_after, policy)
     return Moves(lineage_after.name, tuple(moves), tuple(losses), len(buckets))
 
 
@@ -191,11 +192,9 @@ def _attempt(
         return error
 
 
-def _losses(
-    dependents: Iterable[Dependent], lineage: Lineage, selector: Selector, policy: Policy
-) -> Iterator[Loss]:
-    """One by one, because each is told the place that it wrote."""
-    for dependent in dependents:
+def _losses(members: Iterable[_Member], lineage: Lineage, policy: Policy) -> Iterator[Loss]:
+    """One by one, because each is told what it wrote, and where."""
+    for _, _, dependent, selector in members:
         found = _attempt(lineage, selector, policy, dependent)
         if isinstance(found, NoMatch):
             yield Loss(dependent, found)

@@ -168,14 +168,14 @@ class Lineage:
     """
 
     __slots__ = (
-        "_finals",
-        "_gated",
         "_labels",
         "_names",
         "_series",
         "_stage_sets",
         "_stages",
         "_versions",
+        "everything",
+        "finals",
         "name",
         "releases",
         "versioned",
@@ -185,6 +185,9 @@ class Lineage:
     releases: tuple[Release, ...]
     versioned: bool
     """False for something that has one implementation and registers no versions at all."""
+    everything: int
+    finals: int
+    """All but the prereleases."""
 
     def __init__(self, name: str, releases: Iterable[Release] = (), *, versioned: bool = True):
         self.name = name
@@ -196,8 +199,8 @@ class Lineage:
         self._stage_sets: dict[frozenset[Stage], int] = {}
         self._labels: dict[tuple[str, str], int] = {}
         self._series: dict[tuple[int, ...], int] = {}
-        self._finals = 0
-        self._gated = 0
+        self.everything = (1 << len(self.releases)) - 1
+        self.finals = 0
         for position, release in enumerate(self.releases):
             self._index(position, release)
 
@@ -224,9 +227,7 @@ class Lineage:
             for numbers in ((version.major,), (version.major, version.minor)):
                 self._series[numbers] = self._series.get(numbers, 0) | bit
         if not (isinstance(version, SemVer) and version.is_prerelease):
-            self._finals |= bit
-        if release.gate is not None:
-            self._gated |= bit
+            self.finals |= bit
 
     def __len__(self) -> int:
         return len(self.releases)
@@ -250,19 +251,6 @@ class Lineage:
         return self._names.get(wanted) if isinstance(wanted, str) else self._versions.get(wanted)
 
     # The sets of releases that rules are made of, as integers.
-
-    @property
-    def everything(self) -> int:
-        return (1 << len(self.releases)) - 1
-
-    @property
-    def finals(self) -> int:
-        """All but the prereleases."""
-        return self._finals
-
-    @property
-    def gated(self) -> int:
-        return self._gated
 
     def exactly(self, wanted: Version | str) -> int:
         position = self._position(wanted)

@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from enum import Enum
-from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from polyver.core.errors import PolyverError, listed
 from polyver.core.lifecycle import Stage
@@ -56,30 +54,30 @@ class Rejection:
     why: str
 
 
-@dataclass(frozen=True)
-class Resolution:
+class Resolution(NamedTuple):
     """The release, why it is that one, what to tell the user, and why it is not another."""
 
     release: Release
     reason: str
     warnings: tuple[str, ...]
-    _question: _Question = field(repr=False, compare=False)
+    question: Question
 
-    @cached_property
+    @property
     def rejected(self) -> tuple[Rejection, ...]:
         """Every other release of the lineage with the rule that passed it over, highest first."""
-        return tuple(self._question.rejections(chosen=self.release))
+        return tuple(self.question.rejections(chosen=self.release))
 
 
 class NoMatch(PolyverError):
     """No release can be had for a selector: what was asked, where, and what there is."""
 
-    def __init__(self, fact: str, question: _Question) -> None:
+    def __init__(self, fact: str, question: Question) -> None:
         self.lineage = question.lineage
         self.selector = question.selector
         self.known = tuple(r.name for r in self.lineage.releases if not r.stage.is_gone)
-        self.nearest = _nearest(self.lineage, self.selector)
-        self._question = question
+        near = _nearest(self.lineage, self.selector)
+        self.nearest = tuple(name for name in near if name != str(self.selector))
+        self.question = question
         super().__init__(fact, at=question.dependent.at, hint=self._next_step())
 
     def _next_step(self) -> str:
@@ -91,16 +89,16 @@ class NoMatch(PolyverError):
         known = f"known: {listed(self.known)}"
         return f"{known}; {nearest}" if self.nearest else known
 
-    @cached_property
+    @property
     def rejected(self) -> tuple[Rejection, ...]:
         """Every release of the lineage with the rule that passed it over, highest first."""
-        return tuple(self._question.rejections(chosen=None))
+        return tuple(self.question.rejections(chosen=None))
 
 
 class Gone(NoMatch):
     """What was asked for existed and was removed: when, and what replaced it."""
 
-    def __init__(self, release: Release, question: _Question) -> None:
+    def __init__(self, release: Release, question: Question) -> None:
         self.release = release
         super().__init__(f"{question.lineage.name} {release.name} {_fate(release)}", question)
 
@@ -123,7 +121,7 @@ def resolve(
     >>> [(other.release.name, other.why) for other in found.rejected]
     [('2.0.0', 'not in series 1'), ('1.2.3', '1.3.0 is newer')]
     """
-    question = _Question(lineage, selector, policy, dependent or _ANYONE)
+    question = Question(lineage, selector, policy, dependent or _ANYONE)
     kind = type(selector)
     if kind in policy.refuses:
         raise NoMatch(f"{lineage.name}@{selector} is refused: {policy.refuses[kind]}", question)
@@ -141,14 +139,11 @@ def resolve(
 _ANYONE = Dependent()
 
 
-class _Rule(Enum):
-    SELECTOR = "selector"
-    STAGE = "stage"
-    PREFERRED = "preferred"
-    PRERELEASE = "prerelease"
+# Rules a release must meet. Plain text: looking up a member of an Enum costs as much as a rule.
+_Rule = Literal["selector", "stage", "preferred", "prerelease"]
 
 
-class _Question(NamedTuple):
+class Question(NamedTuple):
     """What `resolve` was asked, kept so that the whole answer can be explained when wanted."""
 
     lineage: Lineage
@@ -159,20 +154,21 @@ class _Question(NamedTuple):
     def rules(self) -> list[tuple[_Rule, int]]:
         """What a release must meet, as the set that meets it, in the order of explanation."""
         lineage, selector, policy, _ = self
-        usable = (_Rule.STAGE, lineage.in_stages(policy.usable))
+        usable: tuple[_Rule, int] = ("stage", lineage.in_stages(policy.usable))
+        rules: list[tuple[_Rule, int]]
         match selector:
             case Exact():
-                return [(_Rule.SELECTOR, lineage.exactly(selector.wanted)), usable]
+                return [("selector", lineage.exactly(selector.wanted)), usable]
             case Series():
-                rules = [(_Rule.SELECTOR, lineage.in_series(selector)), usable]
+                rules = [("selector", lineage.in_series(selector)), usable]
             case Labels():
-                rules = [(_Rule.SELECTOR, lineage.labelled(selector.wanted)), usable]
+                rules = [("selector", lineage.labelled(selector.wanted)), usable]
             case Unspecified():
                 rules = [usable]
                 if policy.preferred:
-                    rules.append((_Rule.PREFERRED, lineage.in_stages(policy.preferred)))
+                    rules.append(("preferred", lineage.in_stages(policy.preferred)))
         if not policy.prereleases:
-            rules.append((_Rule.PRERELEASE, lineage.finals))
+            rules.append(("prerelease", lineage.finals))
         return rules
 
     def candidates(self) -> int:
@@ -213,7 +209,7 @@ class _Question(NamedTuple):
 
     def _still_matches(self, release: Release) -> bool:
         # A pin may be to a prerelease, or to what was preferred when it was made.
-        rules = (_Rule.SELECTOR, _Rule.STAGE)
+        rules = ("selector", "stage")
         bit = self.lineage.exactly(release.version)
         return all(meeting & bit for rule, meeting in self.rules() if rule in rules)
 
@@ -269,7 +265,7 @@ class _Question(NamedTuple):
     def _fact(self) -> str:
         """Why there is no release: none matches, or those that match cannot be used."""
         fact = f"{self.lineage.name} has no {self._described()}"
-        matching = dict(self.rules()).get(_Rule.SELECTOR, self.lineage.everything)
+        matching = dict(self.rules()).get("selector", self.lineage.everything)
         unusable = [
             f"{rejection.release.name} is {rejection.why}"
             for rejection in self.rejections(chosen=None)
@@ -319,16 +315,16 @@ class _Question(NamedTuple):
 
 def _why_broken(rule: _Rule, release: Release, selector: Selector) -> str:
     match rule, selector:
-        case _Rule.SELECTOR, Series():
+        case "selector", Series():
             return f"not in series {selector}"
-        case _Rule.SELECTOR, Labels():
+        case "selector", Labels():
             missing = [label for label in selector.wanted if label not in release.labels.items()]
             return f"without {Labels(tuple(missing))}"
-        case _Rule.SELECTOR, _:
+        case "selector", _:
             return f"not {selector}"
-        case _Rule.PRERELEASE, _:
+        case "prerelease", _:
             return "a prerelease: only an exact selector chooses it"
-        case _Rule.PREFERRED, _:
+        case "preferred", _:
             return f"{release.stage.value}: only an exact selector chooses it"
         case _:
             return release.stage.value if not release.stage.is_gone else _fate(release)[4:]

@@ -39,8 +39,8 @@ class _Ordered:
     @classmethod
     def _make(cls, key: tuple[object, ...], text: str) -> Self:
         made = object.__new__(cls)
-        object.__setattr__(made, "_key", key)
-        object.__setattr__(made, "_text", text)
+        _set_key(made, key)
+        _set_text(made, text)
         return made
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -62,30 +62,35 @@ class _Ordered:
         return hash(self._key)
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
+        if other.__class__ is not self.__class__:
             return NotImplemented
         return self._key == other._key
 
     # Written out: functools.total_ordering makes sorting several times slower.
     def __lt__(self, other: Self) -> bool:
-        if type(other) is not type(self):
+        if other.__class__ is not self.__class__:
             return NotImplemented
         return self._key < other._key
 
     def __le__(self, other: Self) -> bool:
-        if type(other) is not type(self):
+        if other.__class__ is not self.__class__:
             return NotImplemented
         return self._key <= other._key
 
     def __gt__(self, other: Self) -> bool:
-        if type(other) is not type(self):
+        if other.__class__ is not self.__class__:
             return NotImplemented
         return self._key > other._key
 
     def __ge__(self, other: Self) -> bool:
-        if type(other) is not type(self):
+        if other.__class__ is not self.__class__:
             return NotImplemented
         return self._key >= other._key
+
+
+# The slots' own setters: the only way past __setattr__, and half the cost of object.__setattr__.
+_set_key = _Ordered.__dict__["_key"].__set__
+_set_text = _Ordered.__dict__["_text"].__set__
 
 
 class KubeVersion(_Ordered):

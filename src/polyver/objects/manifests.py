@@ -51,6 +51,7 @@ class Document:
     value: object
     source: str
     _mark: _Mark
+    _path: Path = ()
 
     def place(self, *path: str | int) -> str:
         """Where a field was written, or the nearest thing around it: `defs.yaml:7, spec.version`.
@@ -64,7 +65,8 @@ class Document:
                 break
             mark = mark.inside[step]
         where = f"{self.source}:{mark.line}"
-        return f"{where}, {_dotted(path)}" if path else where
+        whole = self._path + path
+        return f"{where}, {_dotted(whole)}" if whole else where
 
     def read(self, kind: type[T]) -> T:
         """The value as a typed structure."""
@@ -81,7 +83,7 @@ class Document:
         for step in path:
             value = operator.getitem(value, step)  # type: ignore[call-overload]
             mark = mark.inside.get(step, mark)
-        return Document(value, self.source, mark)
+        return Document(value, self.source, mark, self._path + path)
 
     def error(self, fact: str, *path: str | int, hint: str = "") -> InvalidManifest:
         return InvalidManifest(fact, at=self.place(*path), hint=hint)
@@ -100,21 +102,21 @@ def _dotted(path: Path) -> str:
 
 def _steps(where: str) -> Path:
     """The path in a message of msgspec, `$.spec.versions[0].version`."""
-    found = re.findall(r"\[(\d+)\]|\.([^.\[\]]+)|\[(\.\.\.)\]", where)
-    steps: list[str | int] = []
-    for number, name, any_key in found:
-        if any_key:  # msgspec does not tell which key of a mapping
-            break
-        steps.append(int(number) if number else name)
-    return tuple(steps)
+    known = where.partition("[...]")[0]  # msgspec does not tell which key of a mapping
+    found = re.findall(r"\[(\d+)\]|\.([^.\[\]]+)", known)
+    return tuple(int(number) if number else name for number, name in found)
 
 
 def _plain(fact: str) -> str:
     words = {"`object`": "a mapping", "`array`": "a list", "`str`": "text", "`int`": "a number"}
     words |= {"`bool`": "true or false", "`null`": "null", "`float`": "a number"}
+    fact = fact.replace(" | null`", "`")
     for name, word in words.items():
         fact = fact.replace(name, word)
-    return fact[:1].lower() + fact[1:].replace("`", '"')
+    fact = re.sub("^Object missing required field (.*)$", r"\1 is missing", fact)
+    fact = re.sub("^Object contains unknown field (.*)$", r"\1 is not known here", fact)
+    fact = fact.replace("`", '"')
+    return fact[:1].lower() + fact[1:]
 
 
 def _advice(fact: str) -> str:
@@ -127,17 +129,33 @@ def load_manifests(text: str, source: str) -> list[Document]:
     >>> [document.value for document in load_manifests("mode: 0644\\n---\\nday: 2026-01-02", "x")]
     [{'mode': 420}, {'day': '2026-01-02'}]
     """
+    value = _json(text)
     try:
-        return list(_Reader(text, source).documents())
-    except InvalidManifest:
-        # JSON has escapes that YAML lacks.
-        if not text.lstrip().startswith("{"):
-            raise
-        try:
-            return [Document(decode_json(text), source, _Mark(1))]
-        except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
-            pass
+        documents = list(_Reader(text, source).documents())
+    except _DoubledKey:
         raise
+    except InvalidManifest:
+        if value is None:
+            raise
+        documents = []
+    if value is None:
+        return documents
+    # JSON is nearly YAML: the lines are the same, escapes and odd characters are not.
+    return [Document(value, source, documents[0]._mark if documents else _Mark(1))]
+
+
+def _json(text: str) -> object:
+    """The value of a text that is JSON, else None."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return decode_json(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        return None
+
+
+class _DoubledKey(InvalidManifest):
+    """A key that a mapping has already."""
 
 
 class _Reader:
@@ -229,7 +247,8 @@ class _Reader:
             key = self._key(self._node(event, depth + 1)[0])
             if key in fields:
                 first = mark.inside[key].line
-                raise self._wrong(f'"{key}" is there twice, first in line {first}', line)
+                at = f"{self._source}:{line}"
+                raise _DoubledKey(f'"{key}" is there twice, first in line {first}', at=at)
             fields[key], value_mark = self._node(self._next(), depth + 1)
             mark.inside[key] = _Mark(line, value_mark.inside)
         for value, value_mark in merged:
@@ -270,10 +289,10 @@ class _Reader:
                 raise self._wrong("!!binary is not base64 of text") from None
         if event.tag is not None and event.tag in _TYPES:
             value = scalar(text)
-            if not isinstance(value, _TYPES[event.tag]):
+            if type(value) not in _TYPES[event.tag]:
                 name = event.tag.rpartition(":")[2]
                 raise self._wrong(f'"{text}" cannot be read as !!{name}')
-        elif event.implicit[0]:
+        elif event.implicit[0] and event.tag is None:
             value = scalar(text)
         else:
             return text
@@ -283,10 +302,10 @@ class _Reader:
 
 
 _BINARY = "tag:yaml.org,2002:binary"
-_TYPES: Mapping[str, type | tuple[type, ...]] = {
-    "tag:yaml.org,2002:null": type(None),
-    "tag:yaml.org,2002:bool": bool,
-    "tag:yaml.org,2002:int": int,
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "tag:yaml.org,2002:null": (type(None),),
+    "tag:yaml.org,2002:bool": (bool,),
+    "tag:yaml.org,2002:int": (int,),
     "tag:yaml.org,2002:float": (int, float),
 }
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
 
 from msgspec import Struct
 
@@ -30,19 +29,24 @@ from polyver.objects import Document, InvalidManifest
 
 
 class _Entry(Struct, rename="camel", forbid_unknown_fields=True):
-    stage: Literal["candidate", "stable", "deprecated", "removed"]
+    stage: str
     since: str | None = None
     removed_in: str | None = None
     use: str = ""
 
 
 class _Function(Struct, forbid_unknown_fields=True):
-    versions: dict[str, _Entry]
+    versions: dict[str, object]
 
 
 class _File(Struct, forbid_unknown_fields=True):
     releases: list[str]
-    functions: dict[str, _Function]
+    functions: dict[str, object]
+
+
+_STAGES = {
+    stage.value: stage for stage in (Stage.CANDIDATE, Stage.STABLE, Stage.DEPRECATED, Stage.REMOVED)
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,25 +95,29 @@ class _Reader:
         return tuple(found)
 
     def _lineage(self, name: str) -> Lineage:
-        versions = self._file.functions[name].versions
-        releases = [self._release(name, text, entry) for text, entry in versions.items()]
+        path = ("functions", name, "versions")
+        texts = self._document.part(*path[:2]).read(_Function).versions
+        entries = {text: self._document.part(*path, text).read(_Entry) for text in texts}
+        releases = [self._release(name, text, entry) for text, entry in entries.items()]
         try:
             lineage = Lineage(name, releases)
         except PolyverError as error:
-            raise self._error(error.fact, "functions", name, hint=error.hint) from None
+            raise self._error(error.fact, *path, hint=error.hint) from None
         self._check_stable(lineage)
-        self._check_replacements(lineage)
+        for text, entry in entries.items():
+            self._check_replacement(lineage, entry, (*path, text, "use"))
         return lineage
 
     def _release(self, name: str, text: str, entry: _Entry) -> Release:
         path = ("functions", name, "versions", text)
+        if entry.stage not in _STAGES:
+            hint = f"expected {listed(list(_STAGES))}"
+            raise self._error(f'there is no stage "{entry.stage}"', *path, "stage", hint=hint)
         version = self._version(text, *path)
         since = self._version(entry.since, *path, "since") if entry.since else None
-        removed_in = (
-            self._version(entry.removed_in, *path, "removedIn") if entry.removed_in else None
-        )
-        notes = Notes(since, removed_in, use=entry.use)
-        release = Release(version, stage=Stage(entry.stage), notes=notes, name=f"v{version}")
+        removal = self._version(entry.removed_in, *path, "removedIn") if entry.removed_in else None
+        notes = Notes(since, removal, use=entry.use)
+        release = Release(version, stage=_STAGES[entry.stage], notes=notes, name=f"v{version}")
         self._check_dates(release, f"{name} {release.name}", path)
         return replace(release, stage=next_stage(release, self._releases))
 
@@ -143,14 +151,11 @@ class _Reader:
             path = ("functions", lineage.name, "versions")
             raise self._error(f"{lineage.name} has {what}", *path, hint="exactly one is needed")
 
-    def _check_replacements(self, lineage: Lineage) -> None:
-        texts = self._file.functions[lineage.name].versions
-        for text, entry in texts.items():
-            path = ("functions", lineage.name, "versions", text, "use")
-            if entry.use and lineage.get(self._version(entry.use, *path)) is None:
-                known = listed([release.name for release in lineage])
-                fact = f"{lineage.name} has no {entry.use} to use instead"
-                raise self._error(fact, *path, hint=f"known: {known}")
+    def _check_replacement(self, lineage: Lineage, entry: _Entry, path: tuple[str, ...]) -> None:
+        if entry.use and lineage.get(self._version(entry.use, *path)) is None:
+            known = listed([release.name for release in lineage])
+            fact = f"{lineage.name} has no {entry.use} to use instead"
+            raise self._error(fact, *path, hint=f"known: {known}")
 
     def _version(self, text: str, *path: str | int) -> SemVer:
         try:

@@ -1,0 +1,340 @@
+"""Resolution: what is chosen, and what is said about it and about everything else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests import strategies as our
+
+from polyver.core import (
+    UNSPECIFIED,
+    Dependent,
+    Exact,
+    Gate,
+    Gone,
+    Labels,
+    Lineage,
+    NoMatch,
+    Notes,
+    Pin,
+    Policy,
+    Release,
+    Resolution,
+    Selector,
+    SemVer,
+    Serial,
+    Series,
+    Stage,
+    Unspecified,
+    resolve,
+)
+
+NEWEST = Policy(
+    "newest", usable=frozenset({Stage.PUBLISHED, Stage.DEPRECATED}), best="newest release"
+)
+policies = st.builds(
+    Policy,
+    st.just("any"),
+    usable=st.frozensets(st.sampled_from(Stage), min_size=1),
+    best=st.just("newest"),
+    preferred=st.frozensets(st.sampled_from(Stage), max_size=2),
+    otherwise=st.none() | st.just(SemVer.parse("0.0.0")),
+    prereleases=st.booleans(),
+    keeps=st.frozensets(st.sampled_from([Unspecified, Labels, Series])),
+    moves_from_lost_pin=st.booleans(),
+    refuses=st.dictionaries(st.just(Series), st.just("not here")),
+)
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> tuple[Lineage, Selector, Policy, Dependent]:
+    lineage = draw(our.lineages)
+    known = [Exact(r.version, wish=wish) for r in lineage for wish in (False, True)]
+    selectors = st.sampled_from(known) | our.selectors if known else our.selectors
+    return lineage, draw(selectors), draw(policies), draw(our.dependents(lineage))
+
+
+def asks_for(release: Release, selector: Selector) -> bool:
+    match selector:
+        case Exact():
+            return release.version == selector.wanted
+        case Series():
+            return isinstance(release.version, SemVer) and release.version in selector
+        case Labels():
+            return dict(selector.wanted).items() <= release.labels.items()
+        case _:
+            return True
+
+
+def is_allowed(release: Release, selector: Selector, policy: Policy, dependent: Dependent) -> bool:
+    """Every rule for being chosen by a selector, one release at a time."""
+    return (
+        asks_for(release, selector)
+        and release.stage in policy.usable
+        and (isinstance(selector, Exact) or policy.prereleases or not is_prerelease(release))
+        and (
+            not isinstance(selector, Unspecified)
+            or not policy.preferred
+            or release.stage in policy.preferred
+        )
+        and (release.gate is None or release.gate.admits(dependent))
+    )
+
+
+def is_prerelease(release: Release) -> bool:
+    return isinstance(release.version, SemVer) and release.version.is_prerelease
+
+
+def attempt(
+    lineage: Lineage, selector: Selector, policy: Policy, dependent: Dependent
+) -> Resolution | NoMatch:
+    try:
+        return resolve(lineage, selector, policy, dependent)
+    except NoMatch as error:
+        return error
+
+
+@given(questions())
+def test_resolve_never_returns_what_its_policy_forbids(
+    question: tuple[Lineage, Selector, Policy, Dependent],
+) -> None:
+    lineage, selector, policy, dependent = question
+    found = attempt(*question)
+    if isinstance(found, NoMatch):
+        return
+    chosen = found.release
+    assert chosen in lineage.releases
+    assert type(selector) not in policy.refuses
+    assert chosen.stage in policy.usable
+    if is_allowed(chosen, selector, policy, dependent):
+        return
+    # The exceptions: a pin that is kept, a wish, and the version to fall back on.
+    kept = dependent.pin == chosen.pin
+    wished = isinstance(selector, Exact) and selector.wish and bool(found.warnings)
+    fallback = chosen.version == policy.otherwise
+    assert kept or wished or fallback
+    assert kept or wished or isinstance(selector, Unspecified)
+
+
+@given(questions())
+def test_without_exceptions_the_highest_allowed_release_is_chosen(
+    question: tuple[Lineage, Selector, Policy, Dependent],
+) -> None:
+    lineage, selector, policy, dependent = question
+    dependent = replace(dependent, pin=None)
+    policy = replace(policy, otherwise=None, refuses={})
+    selector = Exact(selector.wanted) if isinstance(selector, Exact) else selector
+    allowed = [r for r in lineage if is_allowed(r, selector, policy, dependent)]
+    found = attempt(lineage, selector, policy, dependent)
+    if allowed:
+        assert isinstance(found, Resolution)
+        assert found.release is allowed[-1]
+    else:
+        assert isinstance(found, NoMatch)
+
+
+@given(questions())
+def test_every_other_release_is_accounted_for(
+    question: tuple[Lineage, Selector, Policy, Dependent],
+) -> None:
+    lineage = question[0]
+    found = attempt(*question)
+    chosen = [found.release.name] if isinstance(found, Resolution) else []
+    others = [rejection.release.name for rejection in found.rejected]
+    assert sorted(others + chosen) == sorted(release.name for release in lineage)
+    assert all(rejection.why for rejection in found.rejected)
+
+
+@given(questions())
+def test_an_error_says_where_and_what_is_known(
+    question: tuple[Lineage, Selector, Policy, Dependent],
+) -> None:
+    found = attempt(*question)
+    if isinstance(found, NoMatch):
+        assert found.at == question[3].at
+        assert found.at in str(found)
+        assert "web" in str(found)
+        assert set(found.nearest) <= set(found.known)
+
+
+def lineage(*texts: str) -> Lineage:
+    return Lineage("web", [Release(SemVer.parse(text)) for text in texts])
+
+
+def explained(found: Resolution | NoMatch) -> dict[str, str]:
+    return {rejection.release.name: rejection.why for rejection in found.rejected}
+
+
+def test_a_series_chooses_its_newest_and_says_why_not_the_others() -> None:
+    found = resolve(lineage("1.2.2", "1.2.3", "1.3.0-rc.1", "2.0.0"), Series(1, 2), NEWEST)
+    assert found.release.name == "1.2.3"
+    assert found.reason == "newest in series 1.2"
+    assert explained(found) == {
+        "2.0.0": "not in series 1.2",
+        "1.3.0-rc.1": "not in series 1.2",
+        "1.2.2": "1.2.3 is newer",
+    }
+
+
+def test_a_series_follows_a_new_patch_release() -> None:
+    before = lineage("1.2.3", "1.3.0")
+    after = before.publish(Release(SemVer.parse("1.2.5")))
+    assert resolve(before, Series(1, 2), NEWEST).release.name == "1.2.3"
+    assert resolve(after, Series(1, 2), NEWEST).release.name == "1.2.5"
+
+
+def test_a_prerelease_is_chosen_only_exactly_or_where_the_policy_allows_it() -> None:
+    known = lineage("1.2.0", "1.3.0-rc.1")
+    assert resolve(known, Series(1), NEWEST).release.name == "1.2.0"
+    assert resolve(known, UNSPECIFIED, NEWEST).release.name == "1.2.0"
+    assert resolve(known, Exact(SemVer.parse("1.3.0-rc.1")), NEWEST).release.name == "1.3.0-rc.1"
+    allowing = replace(NEWEST, prereleases=True)
+    assert resolve(known, Series(1), allowing).release.name == "1.3.0-rc.1"
+    why = explained(resolve(known, Series(1), NEWEST))["1.3.0-rc.1"]
+    assert why == "a prerelease: only an exact selector chooses it"
+
+
+def test_no_match_names_the_place_what_is_known_and_what_is_near() -> None:
+    with pytest.raises(NoMatch) as caught:
+        resolve(
+            lineage("1.2.3", "1.2.5", "2.0.0"),
+            Exact(SemVer.parse("1.2.9")),
+            NEWEST,
+            Dependent(at="spec.components[0].type"),
+        )
+    assert str(caught.value) == (
+        "web has no 1.2.9 (spec.components[0].type); known: 1.2.3, 1.2.5, 2.0.0;"
+        " nearest: 1.2.3, 1.2.5"
+    )
+    assert caught.value.nearest == ("1.2.3", "1.2.5")
+
+
+def test_among_many_only_the_nearest_are_named() -> None:
+    many = lineage(*(f"1.{minor}.{patch}" for minor in range(10) for patch in range(10)))
+    with pytest.raises(NoMatch, match=r"nearest: 1\.4\.7, 1\.4\.8, 1\.4\.9 \(of 100\)$"):
+        resolve(many, Exact(SemVer.parse("1.4.12")), NEWEST)
+    with pytest.raises(NoMatch, match=r"no release in series 1\.12; nearest: 1\.9\.7, 1\.9\.8"):
+        resolve(many, Series(1, 12), NEWEST)
+    with pytest.raises(NoMatch, match=r"known: 1\.0\.0, .* and 88 more$"):
+        resolve(many, Series(3), NEWEST)
+
+
+def test_an_empty_lineage_has_nothing_to_offer() -> None:
+    with pytest.raises(NoMatch, match="web has no newest release; it has no releases"):
+        resolve(Lineage("web"), UNSPECIFIED, NEWEST)
+
+
+def test_a_pin_to_a_removed_release_says_when_and_what_replaced_it() -> None:
+    gone = Release(
+        SemVer.parse("1.0.0"),
+        stage=Stage.REMOVED,
+        notes=Notes(removed_in=SemVer.parse("3.1.0"), use="1.1.0"),
+    )
+    known = Lineage("web", [gone, Release(SemVer.parse("1.1.0"))])
+    with pytest.raises(Gone) as caught:
+        resolve(known, Exact(SemVer.parse("1.0.0")), NEWEST, Dependent(at="here"))
+    assert str(caught.value) == "web 1.0.0 was removed in 3.1.0 (here); use 1.1.0"
+
+
+def test_a_deprecated_release_warns_with_dates_and_replacement() -> None:
+    notes = Notes(since=SemVer.parse("2.0.0"), removed_in=SemVer.parse("4.0.0"), use="1.1.0")
+    old = Release(SemVer.parse("1.0.0"), stage=Stage.DEPRECATED, notes=notes)
+    found = resolve(Lineage("web", [old]), UNSPECIFIED, NEWEST)
+    assert found.warnings == (
+        "web 1.0.0 is deprecated since 2.0.0 and will be removed in 4.0.0; use 1.1.0",
+    )
+
+
+def held(text: str, **gate: object) -> Release:
+    return Release(SemVer.parse(text), gate=Gate("spring", 2, **gate))  # type: ignore[arg-type]
+
+
+def test_who_is_outside_a_gate_does_not_see_the_release() -> None:
+    known = lineage("1.2.3").publish(held("1.2.4", labels={"tier": "test"}))
+    inside = resolve(known, Series(1), NEWEST, Dependent(labels={"tier": "test"}))
+    outside = resolve(known, Series(1), NEWEST, Dependent(labels={"tier": "shop"}))
+    assert inside.release.name == "1.2.4"
+    assert outside.release.name == "1.2.3"
+    assert explained(outside) == {"1.2.4": "held by rollout spring, step 2"}
+
+
+def test_who_can_see_nothing_but_what_a_gate_holds_keeps_its_pin() -> None:
+    known = lineage("1.4.0").publish(held("2.0.0"))
+    pinned = Dependent(uid="a", pin=Pin("1.4.0"))
+    for selector in (Series(2), Exact(SemVer.parse("2.0.0"))):
+        found = resolve(known, selector, NEWEST, pinned)
+        assert found.release.name == "1.4.0"
+        assert found.reason == "kept: 2.0.0 is held by rollout spring, step 2"
+        with pytest.raises(NoMatch, match=r"2\.0\.0 is held by rollout spring, step 2"):
+            resolve(known, selector, NEWEST, Dependent(uid="a"))
+
+
+def test_a_rollback_of_a_gate_takes_its_dependents_back() -> None:
+    moved = Dependent(uid="a", pin=Pin("1.2.4"))
+    known = lineage("1.2.3").publish(held("1.2.4", share=1.0))
+    assert resolve(known, Series(1), NEWEST, moved).release.name == "1.2.4"
+    back = known.restate(held("1.2.4", share=0.0))
+    assert resolve(back, Series(1), NEWEST, moved).release.name == "1.2.3"
+
+
+KEEPING = replace(NEWEST, keeps=frozenset({Unspecified}))
+
+
+def test_a_kept_pin_stays_when_something_newer_appears() -> None:
+    found = resolve(lineage("1.0.0", "2.0.0"), UNSPECIFIED, KEEPING, Dependent(pin=Pin("1.0.0")))
+    assert found.release.name == "1.0.0"
+    assert found.reason == "kept: it is the release in use"
+    assert explained(found) == {"2.0.0": "1.0.0 is in use"}
+
+
+def test_a_kept_pin_that_is_lost_is_an_error_that_says_how() -> None:
+    known = Lineage(
+        "web", [Release(SemVer.parse("1.0.0"), "sha256:a"), Release(SemVer.parse("2.0.0"))]
+    )
+    for pin, message in (
+        (Pin("0.9.0"), r"web has no 0\.9\.0, the pin"),
+        (
+            Pin("1.0.0", "sha256:b"),
+            r"web 1\.0\.0 is not what was pinned \(sha256:a, not sha256:b\)",
+        ),
+    ):
+        with pytest.raises(NoMatch, match=message):
+            resolve(known, UNSPECIFIED, KEEPING, Dependent(pin=pin))
+    inactive = known.restate(replace(known.releases[0], stage=Stage.INACTIVE))
+    with pytest.raises(NoMatch, match=r"web 1\.0\.0, the pin, is inactive"):
+        resolve(inactive, UNSPECIFIED, KEEPING, Dependent(pin=Pin("1.0.0", "sha256:a")))
+    gone = known.restate(replace(known.releases[0], stage=Stage.REMOVED))
+    with pytest.raises(Gone, match=r"web 1\.0\.0 was removed"):
+        resolve(gone, UNSPECIFIED, KEEPING, Dependent(pin=Pin("1.0.0", "sha256:a")))
+
+
+def test_a_renumbered_revision_is_still_the_pinned_one() -> None:
+    pin = Pin("fn-aaaa", "sha256:a")
+    before = Lineage("fn", [Release(Serial(1), "sha256:a", name="fn-aaaa")])
+    after = Lineage("fn", [Release(Serial(3), "sha256:a", name="fn-aaaa")])
+    for known in (before, after):
+        assert resolve(known, UNSPECIFIED, KEEPING, Dependent(pin=pin)).release.pin == pin
+
+
+def test_labels_must_all_be_there_and_the_highest_wins() -> None:
+    known = Lineage(
+        "fn",
+        [
+            Release(Serial(1), name="fn-1", labels={"channel": "alpha", "tier": "gold"}),
+            Release(Serial(2), name="fn-2", labels={"channel": "alpha"}),
+            Release(Serial(3), name="fn-3", labels={"channel": "beta"}),
+        ],
+    )
+    alpha = resolve(known, Labels.of({"channel": "alpha"}), NEWEST)
+    assert alpha.release.name == "fn-2"
+    assert explained(alpha) == {"fn-3": "without channel=alpha", "fn-1": "fn-2 is higher"}
+    assert (
+        resolve(known, Labels.of({"channel": "alpha", "tier": "gold"}), NEWEST).release.name
+        == "fn-1"
+    )
+    assert resolve(known, Labels.of({}), NEWEST).release.name == "fn-3"
+    with pytest.raises(NoMatch, match="fn has no release with channel=gamma"):
+        resolve(known, Labels.of({"channel": "gamma"}), NEWEST)
