@@ -34,7 +34,17 @@ FOLLOW = Policy(
 )
 KEEP = replace(FOLLOW, name="keep", keeps=frozenset({Unspecified}))
 
+
+def version(text: str, **more: object) -> Release:
+    return replace(Release(SemVer.parse(text)), **more)  # type: ignore[arg-type]
+
+
 Entry = tuple[Dependent, str, Selector, Policy]
+
+
+rollouts = st.builds(
+    lambda gate: Lineage("web", [version("1.0.0"), version("1.1.0", gate=gate)]), our.gates
+)
 
 
 @st.composite
@@ -99,6 +109,24 @@ def test_affected_equals_the_naive_recomputation(
     assert answered(at_once, before, after) == naively(before, after, entries), "asked again"
 
 
+one_bucket = st.lists(
+    st.builds(
+        Dependent,
+        name=st.integers(0, 30).map(str),
+        uid=st.integers(0, 30).map(str),
+        labels=our.labels,
+        pin=st.just(version("1.0.0").pin),
+    )
+).map(lambda everyone: [(dependent, "web", UNSPECIFIED, FOLLOW) for dependent in everyone])
+
+
+@given(rollouts, rollouts, one_bucket)
+def test_affected_equals_the_naive_recomputation_behind_gates(
+    before: Lineage, after: Lineage, entries: list[Entry]
+) -> None:
+    assert answered(Index.of(entries), before, after) == naively(before, after, entries)
+
+
 @given(changes(), st.data())
 def test_an_index_forgets_what_is_removed(
     change: tuple[Lineage, Lineage, list[Entry]], data: st.DataObject
@@ -113,10 +141,6 @@ def test_an_index_forgets_what_is_removed(
         kept = [e for e in kept if (e[0].name, e[0].at) != (dependent.name, dependent.at)]
     assert len(index) == len(kept)
     assert answered(index, before, after) == naively(before, after, kept)
-
-
-def version(text: str, **more: object) -> Release:
-    return replace(Release(SemVer.parse(text)), **more)  # type: ignore[arg-type]
 
 
 WEB = Lineage("web", [version(f"{a}.{b}.0") for a in range(5) for b in range(20)])
