@@ -46,7 +46,7 @@ clean: ## remove the environment and all caches
 	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache dist
 
 # pip brings uv, uv brings the rest; where uv does not reach an index that pip is set up for, pip does.
-INSTALL = $(RUN)/uv pip install --quiet --python $(RUN)/python
+INSTALL = $(RUN)/uv pip install --quiet --system-certs --python $(RUN)/python
 .venv/ready: pyproject.toml requirements/uv.txt requirements/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "polyver needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 …" >&2; exit 1; }
