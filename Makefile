@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help up test check format docs record bench lock clean
+.PHONY: help up test check format docs kube record e2e bench lock clean
 
 help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -28,8 +28,15 @@ format: .venv/ready ## format the code and fix what the linter can
 docs: .venv/ready ## write the generated pages of docs/reference
 	@$(RUN)/python docs/generate.py
 
-record: .venv/ready ## ask the peers again what tests compare with (needs Go)
+kube: .venv/ready ## build a real kube-apiserver, its controllers, etcd and kubectl (needs Go or PyPI)
+	@$(RUN)/python tests/kube/build.py
+
+record: kube ## ask the real API server and Go's libraries again what the tests compare with
 	@$(RUN)/python tests/peers/record.py
+	@$(RUN)/python -m tests.kube.record
+
+e2e: kube ## run the tests that need the real API server
+	@$(RUN)/pytest -m kube tests/kube
 
 bench: .venv/ready ## measure the core
 	@$(RUN)/python bench/core.py

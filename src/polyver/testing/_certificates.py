@@ -1,0 +1,129 @@
+"""Throw-away certificates for servers and clients on loopback.
+
+Elliptic keys, because making an RSA key would be the slowest step of a start-up.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+VALID_FOR = datetime.timedelta(days=365)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A certificate and its private key, both PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+@dataclass(frozen=True)
+class Authority:
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+    @classmethod
+    def create(cls, name: str, *, now: datetime.datetime) -> Self:
+        key = new_key()
+        subject = _name(name, ())
+        # Python 3.13 and later refuse an authority without these extensions.
+        certificate = (
+            _builder(subject, subject, key, now)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_usage(certificates=True), critical=True)
+            .add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+            )
+            .sign(key, hashes.SHA256())
+        )
+        return cls(certificate, key)
+
+    @property
+    def pem(self) -> bytes:
+        return self.certificate.public_bytes(serialization.Encoding.PEM)
+
+    def server(self, *hosts: str, now: datetime.datetime) -> Pair:
+        names = x509.SubjectAlternativeName([_host(host) for host in hosts])
+        return self._issue(hosts[0], (), ExtendedKeyUsageOID.SERVER_AUTH, [names], now)
+
+    def client(self, user: str, *groups: str, now: datetime.datetime) -> Pair:
+        return self._issue(user, groups, ExtendedKeyUsageOID.CLIENT_AUTH, [], now)
+
+    def _issue(
+        self,
+        name: str,
+        groups: Sequence[str],
+        purpose: x509.ObjectIdentifier,
+        extensions: Sequence[x509.ExtensionType],
+        now: datetime.datetime,
+    ) -> Pair:
+        key = new_key()
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
+        builder = _builder(_name(name, groups), self.certificate.subject, key, now)
+        for extension in [x509.ExtendedKeyUsage([purpose]), issuer, *extensions]:
+            builder = builder.add_extension(extension, critical=False)
+        builder = builder.add_extension(_usage(certificates=False), critical=True)
+        certificate = builder.sign(self.key, hashes.SHA256())
+        return Pair(certificate.public_bytes(serialization.Encoding.PEM), key_pem(key))
+
+
+def new_key() -> ec.EllipticCurvePrivateKey:
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime.datetime
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + VALID_FOR)
+    )
+
+
+def _name(common: str, organizations: Sequence[str]) -> x509.Name:
+    parts = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in organizations]
+    return x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _host(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _usage(*, certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not certificates,
+        key_cert_sign=certificates,
+        crl_sign=certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )

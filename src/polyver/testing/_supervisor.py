@@ -1,0 +1,105 @@
+"""Runs servers for as long as the process that asked for them lives, and not a moment longer.
+
+A process of its own, because nothing inside a process survives its kill -9, and because Linux
+sends the parent-death signal when the parent's *thread* ends, which a test's worker thread does.
+
+    python _supervisor.py OWNER_PID [FOLDER_TO_REMOVE_AT_THE_END]
+
+Each line on stdin is a server to start: {"name": ..., "argv": [...], "log": ...}, in place of one
+with that name; the end of stdin ends them all. A server that ends by itself is reported as a line
+on stdout: its name and its code.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+PR_SET_PDEATHSIG = 1
+LOOK_EVERY = 0.2
+
+
+def main(owner: int, *folders: str) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    servers: dict[str, subprocess.Popen[bytes]] = {}
+    try:
+        for line in _lines_while_alive(owner):
+            if line:
+                order = json.loads(line)
+                if order["name"] in servers:
+                    _end(servers.pop(order["name"]))
+                servers[order["name"]] = _start(order["argv"], order["log"])
+            for name in [name for name, server in servers.items() if server.poll() is not None]:
+                print(name, servers.pop(name).returncode, flush=True)
+    finally:
+        for server in servers.values():
+            _end(server)
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lines_while_alive(owner: int) -> Iterator[bytes]:
+    """Lines of stdin, and an empty one now and then, until stdin or the owner ends.
+
+    Both are watched: a fork of the owner may hold stdin open, and only Linux re-parents at once.
+    """
+    buffer = b""
+    while os.getppid() == owner:
+        if not select.select([0], [], [], LOOK_EVERY)[0]:
+            yield b""
+            continue
+        chunk = os.read(0, 65536)
+        if not chunk:
+            return
+        *lines, buffer = (buffer + chunk).split(b"\n")
+        yield from lines
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    server.kill()
+    server.wait()
+
+
+def _start(argv: list[str], log: str) -> subprocess.Popen[bytes]:
+    with open(log, "wb") as output:
+        try:
+            return _popen(argv, output)
+        except OSError as error:
+            # A program that cannot be executed ends like any other: with its reason in its log.
+            return _popen(
+                [sys.executable, "-ISc", "import sys; sys.exit(sys.argv[1])", str(error)], output
+            )
+
+
+def _popen(argv: list[str], output: BinaryIO) -> subprocess.Popen[bytes]:
+    # preexec_fn is unsafe beside threads, and there are none here.
+    dying = _die_with(os.getpid())
+    return subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, preexec_fn=dying
+    )
+
+
+def _die_with(supervisor: int) -> Callable[[], None] | None:
+    """Ends a server whose supervisor is killed with -9; elsewhere than on Linux it would stay."""
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None).prctl
+
+    def in_the_child() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != supervisor:
+            os._exit(1)
+
+    return in_the_child
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), *sys.argv[2:])

@@ -1,0 +1,66 @@
+"""Says how two transcripts differ, as a person would: the step, the field, both values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_NOTHING = object()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first thing in which an answer differs from what the real server said."""
+
+    case: str
+    step: int
+    title: str
+    field: str
+    expected: str
+    got: str
+
+    def __str__(self) -> str:
+        where = f"{self.case}, step {self.step} ({self.title}): {self.field}"
+        return f"{where}: the real server says {self.expected}, got {self.got}"
+
+
+def differences(case: str, expected: list[Any], got: list[Any]) -> Iterator[Difference]:
+    """One difference for each step that has any: the first in it."""
+    for number, (one, other) in enumerate(zip(expected, got, strict=False), start=1):
+        for field, theirs, ours in _compare(one, other, ""):
+            title = str(one.get("step", ""))
+            yield Difference(case, number, title, field, _shown(theirs), _shown(ours))
+            break
+    if len(expected) != len(got):
+        steps = f"{len(expected)} steps", f"{len(got)}"
+        yield Difference(case, min(len(expected), len(got)) + 1, "", "steps", *steps)
+
+
+def _compare(one: Any, other: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    match one, other:
+        case dict(), dict():
+            for key in sorted(one.keys() | other.keys(), key=_importance):
+                inner = f"{path}.{key}" if path else key
+                yield from _compare(one.get(key, _NOTHING), other.get(key, _NOTHING), inner)
+        case list(), list():
+            for number in range(max(len(one), len(other))):
+                theirs = one[number] if number < len(one) else _NOTHING
+                ours = other[number] if number < len(other) else _NOTHING
+                yield from _compare(theirs, ours, f"{path}[{number}]")
+        case _ if one is not other and (type(one) is not type(other) or one != other):
+            yield path, one, other
+
+
+def _importance(key: str) -> tuple[int, str]:
+    """The status before the message, and that before the details that follow from it."""
+    order = {"step": 0, "status": 1, "exit": 1, "message": 2, "reason": 2}
+    return order.get(key, 3), key
+
+
+def _shown(value: Any) -> str:
+    if value is _NOTHING:
+        return "nothing"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 300 else f"{text[:297]}…"

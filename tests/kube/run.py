@@ -1,0 +1,356 @@
+"""Performs a case against an API server and yields its transcript."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shlex
+import ssl
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import Any
+from urllib.parse import urlsplit
+
+from tests.kube.cases import Case, Step, load_given
+from tests.kube.paths import omit, pick
+from tests.kube.stable import Stable
+from tests.kube.webhook import Webhook
+
+HEADERS = ("Allow", "Content-Type", "Location", "Retry-After", "Warning", "WWW-Authenticate")
+MEDIA = {
+    "json": "application/json",
+    "yaml": "application/yaml",
+    "merge": "application/merge-patch+json",
+    "json-patch": "application/json-patch+json",
+    "apply": "application/apply-patch+yaml",
+    "strategic": "application/strategic-merge-patch+json",
+    "table": "application/json;as=Table;v=v1;g=meta.k8s.io",
+    "table-or-json": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
+    "partial": "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+    "partial-list": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+    "discovery": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+    "discovery-beta": "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
+}
+PATIENCE = 40.0
+QUIET = 0.3  # how long to listen for events that should not come
+
+
+@dataclass(frozen=True)
+class Target:
+    """An API server: where it is, how to be its administrator, and what kubectl needs."""
+
+    url: str
+    ca_file: Path
+    token: str
+    kubectl: Path
+    kubeconfig: Path
+    restart_controllers: Callable[[], None] = lambda: None
+
+
+class CaseError(Exception):
+    """A case that could not be performed to its end."""
+
+
+def perform(case: Case, target: Target) -> list[Any]:
+    """The transcript of a case: for each step what was answered, made stable."""
+    with Webhook() as webhook, tempfile.TemporaryDirectory() as scratch:
+        run = _Run(case, target, webhook, Path(scratch))
+        run.prepare()
+        return [run.step(step) for step in case.steps]
+
+
+@dataclass(frozen=True)
+class _Answer:
+    status: int
+    headers: dict[str, Any]
+    body: Any
+
+
+class _Run:
+    def __init__(self, case: Case, target: Target, webhook: Webhook, scratch: Path) -> None:
+        self._case = case
+        self._target = target
+        self._webhook = webhook
+        self._scratch = scratch
+        self._variables: dict[str, Any] = {
+            "case": case.case,
+            "ns": case.case,
+            "group": f"{case.case}.ex.io",
+            "webhook": webhook.url,
+            "ca": webhook.ca,
+        }
+        address = urlsplit(target.url).netloc
+        self._stable = Stable({webhook.url: "webhook", webhook.ca: "ca", address: "server"})
+
+    def prepare(self) -> None:
+        """A namespace for the case, and what it is given."""
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._case.case}}
+        self._expect(201, "POST", "/api/v1/namespaces", namespace)
+        for name in self._case.given:
+            for document in load_given(name):
+                self._give(self._filled(document.value))
+
+    def _give(self, manifest: Any) -> None:
+        if manifest["kind"] != "CustomResourceDefinition":
+            raise CaseError(f"a case cannot begin with a {manifest['kind']}")
+        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        self._expect(201, "POST", path, manifest)
+        self._wait(f"{path}/{manifest['metadata']['name']}", _is_established)
+        spec = manifest["spec"]
+        for version in spec["versions"]:
+            if version["served"]:
+                group = f"/apis/{spec['group']}/{version['name']}"
+                self._wait(
+                    f"{group}/{spec['names']['plural']}", lambda answer: answer.status == 200
+                )
+        # Aggregated discovery follows a moment later, and kubectl asks there.
+        self._wait("/apis", lambda answer: _is_discovered(answer, spec), accept="discovery")
+
+    def _expect(self, status: int, method: str, path: str, body: Any) -> None:
+        answer = self._request(method, path, body=json.dumps(body).encode())
+        if answer.status != status:
+            raise CaseError(f"{self._case.case}: {method} {path}: {answer.status} {answer.body}")
+
+    def _wait(self, path: str, holds: Callable[[_Answer], bool], accept: str = "json") -> _Answer:
+        end = time.monotonic() + PATIENCE
+        while True:
+            answer = self._request("GET", path, accept=accept)
+            if holds(answer):
+                return answer
+            if time.monotonic() > end:
+                raise CaseError(f"{self._case.case}: {path} never came to it: {answer.body}")
+            time.sleep(0.05)
+
+    def step(self, step: Step) -> Any:
+        if step.webhook is not None:
+            return self._set_webhook(step)
+        if step.restart is not None:
+            self._target.restart_controllers()
+            return {"step": step.title}
+        if step.kubectl is not None:
+            return self._run_kubectl(step)
+        if step.watch is not None:
+            return self._watch(step)
+        return self._ask(step)
+
+    def _set_webhook(self, step: Step) -> Any:
+        """A behaviour to take on; `calls` tells what was asked for since the last time."""
+        assert step.webhook is not None
+        calls, self._webhook.calls[:] = list(self._webhook.calls), []
+        if step.webhook == "calls":
+            return {"step": step.title, "calls": self._stable.value(calls)}
+        self._webhook.behaviour = step.webhook
+        return {"step": step.title}
+
+    def _ask(self, step: Step) -> Any:
+        assert step.method is not None
+        answer = self._repeated(step, lambda: self._request_step(step))
+        for name, path in step.save.items():
+            self._variables[name] = pick(answer.body, path)
+        body = answer.body
+        for path in step.omit:
+            omit(body, path)
+        if step.pick:
+            body = {path: pick(answer.body, path) for path in step.pick}
+        return {
+            "step": step.title,
+            "status": answer.status,
+            "headers": self._stable.value(answer.headers),
+            "body": self._stable.value(body),
+        }
+
+    def _request_step(self, step: Step) -> _Answer:
+        body = self._filled(step.body) if step.has_body else None
+        encoded = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+        return self._request(
+            step.method or "GET",
+            self._filled(step.path),
+            body=encoded if step.has_body else None,
+            kind=step.type,
+            accept=step.accept,
+            headers=self._filled(step.headers),
+            user=step.as_,
+        )
+
+    def _repeated(self, step: Step, ask: Callable[[], _Answer]) -> _Answer:
+        end = time.monotonic() + PATIENCE
+        while True:
+            answer = ask()
+            if all(_has(answer, path, wanted) for path, wanted in step.until.items()):
+                return answer
+            if time.monotonic() > end:
+                raise CaseError(
+                    f"{self._case.case}, {step.title}: {step.until} never came: {answer}"
+                )
+            time.sleep(0.1)
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        kind: str = "json",
+        accept: str = "json",
+        headers: dict[str, str] | None = None,
+        user: str = "admin",
+    ) -> _Answer:
+        connection = self._connect(timeout=PATIENCE)
+        try:
+            connection.request(method, path, body, self._headers(body, kind, accept, user, headers))
+            response = connection.getresponse()
+            return _Answer(response.status, _kept(response), _decoded(response, response.read()))
+        finally:
+            connection.close()
+
+    def _connect(self, timeout: float) -> http.client.HTTPSConnection:
+        context = ssl.create_default_context(cafile=self._target.ca_file)
+        return http.client.HTTPSConnection(
+            urlsplit(self._target.url).netloc, context=context, timeout=timeout
+        )
+
+    def _headers(
+        self,
+        body: bytes | None,
+        kind: str,
+        accept: str,
+        user: str,
+        extra: dict[str, str] | None,
+    ) -> dict[str, str]:
+        tokens = {"admin": self._target.token, "wrong": "wrong"}
+        headers = {"User-Agent": "case/1", "Accept": MEDIA.get(accept, accept)}
+        if user in tokens:
+            headers["Authorization"] = f"Bearer {tokens[user]}"
+        if body is not None and kind != "none":
+            headers["Content-Type"] = MEDIA.get(kind, kind)
+        return headers | (extra or {})
+
+    def _watch(self, step: Step) -> Any:
+        connection = self._connect(timeout=PATIENCE)
+        try:
+            headers = self._headers(None, "json", step.accept, step.as_, step.headers)
+            connection.request("GET", self._filled(step.path), headers=headers)
+            response = connection.getresponse()
+            entry = {"step": step.title, "status": response.status}
+            entry["headers"] = self._stable.value(_kept(response))
+            if response.status != 200:
+                entry["body"] = self._stable.value(_decoded(response, response.read()))
+                return entry
+            inner = [self.step(inner) for inner in step.while_]
+            events = self._events(connection, response, step)
+            entry["events"] = [self._event(event) for event in events]
+            return entry | ({"while": inner} if inner else {})
+        finally:
+            connection.close()
+
+    def _events(
+        self,
+        connection: http.client.HTTPSConnection,
+        response: http.client.HTTPResponse,
+        step: Step,
+    ) -> list[Any]:
+        events: list[Any] = []
+        try:
+            while line := response.readline():
+                event = json.loads(line)
+                for path in step.omit:
+                    omit(event, path)
+                events.append(event)
+                if len(events) >= step.events and connection.sock is not None:
+                    connection.sock.settimeout(QUIET)
+        except TimeoutError:
+            if len(events) < step.events:
+                raise CaseError(
+                    f"{self._case.case}, {step.title}: {len(events)} events, not {step.events}"
+                ) from None
+        return events
+
+    def _event(self, event: Any) -> Any:
+        if event.get("type") == "BOOKMARK":
+            event["object"]["metadata"]["resourceVersion"] = "<rv>"
+        return self._stable.value(event)
+
+    def _run_kubectl(self, step: Step) -> Any:
+        assert step.kubectl is not None
+        arguments = shlex.split(self._filled(step.kubectl))
+        body = self._filled(step.body) if step.has_body else ""
+        end = time.monotonic() + PATIENCE
+        while True:
+            ran = subprocess.run(
+                [self._target.kubectl, *arguments],
+                input=body if isinstance(body, str) else json.dumps(body),
+                env={
+                    "HOME": str(self._scratch),
+                    "KUBECONFIG": str(self._target.kubeconfig),
+                    "KUBECACHEDIR": str(self._scratch / "cache"),
+                },
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+                check=False,
+            )
+            wanted = step.until.get("exit", ran.returncode)
+            if ran.returncode == wanted:
+                return {
+                    "step": step.title,
+                    "exit": ran.returncode,
+                    "out": self._stable.printed(ran.stdout),
+                    "err": self._stable.printed(ran.stderr),
+                }
+            if time.monotonic() > end:
+                raise CaseError(f"{self._case.case}, {step.title}: {ran.stderr}")
+            time.sleep(0.1)
+
+    def _filled(self, value: Any) -> Any:
+        """A value with its $variables filled in; a text that is one variable keeps its type."""
+        match value:
+            case dict():
+                return {self._filled(key): self._filled(inner) for key, inner in value.items()}
+            case list():
+                return [self._filled(inner) for inner in value]
+            case str():
+                whole = value.removeprefix("$")
+                if whole != value and whole in self._variables:
+                    return self._variables[whole]
+                return Template(value).safe_substitute(self._variables)
+            case _:
+                return value
+
+
+def _kept(response: http.client.HTTPResponse) -> dict[str, Any]:
+    found = {name: response.headers.get_all(name) for name in HEADERS}
+    return {
+        name: values if name == "Warning" else values[0] for name, values in found.items() if values
+    }
+
+
+def _decoded(response: http.client.HTTPResponse, content: bytes) -> Any:
+    if "json" in response.headers.get("Content-Type", ""):
+        return json.loads(content)
+    return content.decode(errors="replace")
+
+
+def _is_established(answer: _Answer) -> bool:
+    return bool(pick(answer.body, "status.conditions[type=Established].status") == "True")
+
+
+def _is_discovered(answer: _Answer, spec: Any) -> bool:
+    served = {version["name"] for version in spec["versions"] if version["served"]}
+    versions = pick(answer.body, f"items[metadata.name={spec['group']}].versions") or []
+    plural = spec["names"]["plural"]
+    found = {
+        version["version"]
+        for version in versions
+        if pick(version, f"resources[resource={plural}]") is not None
+        and version.get("freshness") == "Current"
+    }
+    return served <= found
+
+
+def _has(answer: _Answer, path: str, wanted: Any) -> bool:
+    return bool(answer.status == wanted if path == "status" else pick(answer.body, path) == wanted)

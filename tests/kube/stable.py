@@ -1,0 +1,97 @@
+"""Makes transcripts comparable: what differs from run to run gets a name that does not.
+
+Equal things get equal names in the order in which they appear, so that a resourceVersion that
+should have stayed, or a uid that should have changed, still shows.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+_TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_AGE = re.compile(r"\b(\d+[smh])+\b")
+_HASH = re.compile(r"hash=[0-9A-F]{32,}")
+_CURRENT = re.compile(r"(current: )\d+")
+_COMPACTED = re.compile(r"(too old resource version: )\d+ \(\d+\)")
+_SPACES = re.compile(r" {2,}")
+
+
+class Stable:
+    """Names for everything in one transcript that differs from run to run."""
+
+    def __init__(self, known: dict[str, str]) -> None:
+        """`known` are texts of this run, such as addresses, and what they are called."""
+        self._texts = {text: f"<{name}>" for text, name in known.items()}
+        self._names: dict[tuple[str, str], str] = {}
+
+    def value(self, value: Any) -> Any:
+        match value:
+            case dict():
+                return self._mapping(value)
+            case list():
+                return [self.value(item) for item in value]
+            case str():
+                return self.text(value)
+            case _:
+                return value
+
+    def text(self, text: str) -> str:
+        for found, name in self._texts.items():
+            text = text.replace(found, name)
+        text = _UUID.sub(lambda found: self._name("uid", found[0]), text)
+        text = _TIME.sub("<time>", text)
+        text = _HASH.sub("hash=<hash>", text)
+        text = _COMPACTED.sub(r"\1<rv>", text)
+        return _CURRENT.sub(r"\1<rv>", text)
+
+    def printed(self, text: str) -> list[str]:
+        """What a command printed: its lines, without the widths of columns and ages."""
+        lines = self.text(text).splitlines()
+        return [_AGE.sub("<age>", _SPACES.sub("  ", line)).rstrip() for line in lines]
+
+    def _name(self, kind: str, value: str) -> str:
+        count = sum(known == kind for known, _ in self._names)
+        return self._names.setdefault((kind, value), f"<{kind}-{count + 1}>")
+
+    def _mapping(self, value: dict[str, Any]) -> dict[str, Any]:
+        self._learn_generated_name(value)
+        metadata = value.get("metadata")
+        if ("items" in value or "rows" in value) and isinstance(metadata, dict):
+            # A list is as of the newest write anywhere, which may or may not be one of the case's.
+            of_list = {"resourceVersion": "<list-rv>"} if metadata.get("resourceVersion") else {}
+            value = {**value, "metadata": {**metadata, **of_list}}
+        stable = {self.text(key): self._field(key, value[key]) for key in sorted(value)}
+        if "rows" in value:
+            stable["rows"] = [self._row(row) for row in stable["rows"]]
+        return stable
+
+    def _learn_generated_name(self, value: dict[str, Any]) -> None:
+        prefix, name = value.get("generateName"), value.get("name")
+        if isinstance(prefix, str) and isinstance(name, str) and name.startswith(prefix):
+            self._texts.setdefault(name, f"{prefix}<suffix>")
+
+    def _field(self, key: str, value: Any) -> Any:
+        if key == "resourceVersion" and isinstance(value, str) and value not in ("", "0"):
+            return value if value.startswith("<") else self._name("rv", value)
+        if key == "continue" and value:
+            return "<continue>"
+        if key == "managedFields" and isinstance(value, list):
+            # The real server sorts these by time, to the second.
+            return sorted((self.value(entry) for entry in value), key=_entry_order)
+        return self.value(value)
+
+    def _row(self, row: Any) -> Any:
+        if isinstance(row, dict) and isinstance(row.get("cells"), list):
+            cells = [
+                "<age>" if isinstance(cell, str) and _AGE.fullmatch(cell) else cell
+                for cell in row["cells"]
+            ]
+            return {**row, "cells": cells}
+        return row
+
+
+def _entry_order(entry: dict[str, Any]) -> tuple[str, ...]:
+    names = ("operation", "manager", "apiVersion", "subresource")
+    return tuple(str(entry.get(name, "")) for name in names)
