@@ -2,8 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    import pytest
 
 # No test depends on how fast this machine is.
 settings.register_profile("polyver", settings(), deadline=None, print_blob=True)
 settings.load_profile("polyver")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    kube = Path(__file__).parent / "kube"
+    count = len(list((kube / "recorded").glob("*.json")))
+    go_mod = (kube / "modules" / "kubernetes" / "go.mod").read_text()
+    found = re.search(r"k8s\.io/kubernetes (v\S+)", go_mod)
+    version = found[1] if found else "?"
+    terminalreporter.write_line(
+        f"{count} transcripts of kube-apiserver {version} are held; `make e2e` asks the real one"
+    )

@@ -68,6 +68,7 @@ class LocalCluster:
     """
 
     url: str
+    kubectl: Path
     folder: Path
     ca_file: Path
     client_cert_file: Path
