@@ -1,0 +1,162 @@
+"""What the server needs of a store: bytes under keys, revisions, compare-and-swap, a log to watch.
+
+A revision is one change anywhere in the store; revisions only grow. A value is kept as it will be
+sent, with its own revision already in it, so that reading never encodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, Self
+
+from polyver.core import PolyverError
+
+__all__ = [
+    "Change",
+    "Compacted",
+    "Conflict",
+    "Entry",
+    "Event",
+    "FutureRevision",
+    "Lagging",
+    "Page",
+    "Store",
+    "StoreClosed",
+    "StoreFailed",
+    "StoreLocked",
+    "Watch",
+]
+
+
+class Entry(NamedTuple):
+    """What is under a key: the value, the revision that wrote it, and the one that created it."""
+
+    key: str
+    value: bytes
+    revision: int
+    created: int
+
+
+class Page(NamedTuple):
+    """Some entries in the order of their keys, as of a revision, and how many come after them."""
+
+    entries: list[Entry]
+    revision: int
+    remaining: int
+
+
+class Event(NamedTuple):
+    """One change: what is under the key now, or was when it was deleted, and what was before."""
+
+    entry: Entry
+    previous: Entry | None
+    deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A write that happens only if the key is as it was read.
+
+    The value is in two parts, between which the store puts the revision that it assigns.
+    """
+
+    key: str
+    head: bytes
+    tail: bytes
+    expected: int
+    """The revision that must be there now; 0 means that nothing may be there."""
+    delete: bool = False
+    """Whether to take the key away; watchers get the value as the last state."""
+
+    def value(self, revision: int) -> bytes:
+        return b"%b%d%b" % (self.head, revision, self.tail)
+
+
+class Conflict(PolyverError):
+    """The key is not as it was read."""
+
+    def __init__(self, change: Change, current: Entry | None) -> None:
+        found = f"revision {current.revision}" if current else "nothing"
+        wanted = f"revision {change.expected}" if change.expected else "nothing"
+        super().__init__(f"{change.key} holds {found}, expected {wanted}")
+        self.change = change
+        self.current = current
+
+
+class Compacted(PolyverError):
+    """A revision that the log no longer reaches."""
+
+    def __init__(self, revision: int, oldest: int) -> None:
+        super().__init__(f"revision {revision} is compacted", hint=f"the oldest is {oldest}")
+        self.revision = revision
+        self.oldest = oldest
+
+
+class FutureRevision(PolyverError):
+    """A revision that has not been written yet."""
+
+    def __init__(self, revision: int, current: int) -> None:
+        super().__init__(f"revision {revision} is yet to come", hint=f"now is {current}")
+        self.revision = revision
+        self.current = current
+
+
+class Lagging(PolyverError):
+    """A watcher that takes events more slowly than they come, and was let go."""
+
+
+class StoreClosed(PolyverError):
+    """The store was closed."""
+
+
+class StoreFailed(PolyverError):
+    """The disk refused; nothing of what was asked has happened."""
+
+
+class StoreLocked(PolyverError):
+    """Another process has the data open."""
+
+
+class Watch(Protocol):
+    """Events under a prefix in the order of their revisions, each once, none left out."""
+
+    def __aiter__(self) -> AsyncIterator[Event]: ...
+
+    async def __anext__(self) -> Event: ...
+
+    def close(self) -> None: ...
+
+
+class Store(Protocol):
+    """Memory and SQLite; the server alone opens one."""
+
+    @property
+    def revision(self) -> int:
+        """The newest revision."""
+
+    @property
+    def compacted(self) -> int:
+        """The newest revision whose predecessors may be gone."""
+
+    def get(self, key: str) -> Entry | None:
+        """What is under a key now."""
+
+    def page(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
+        """Entries under a prefix; behind a key; at most so many; now, or as of a revision."""
+
+    async def write(self, change: Change) -> Entry:
+        """Make a change; when this returns it is durable. A deletion returns the last state."""
+
+    def watch(self, prefix: str, revision: int) -> Watch:
+        """Every change under a prefix that comes after a revision."""
+
+    async def compact(self, revision: int) -> None:
+        """Forget what was replaced up to a revision."""
+
+    async def close(self) -> None:
+        """Finish what was asked, and let go of the data."""
+
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *_: object) -> None: ...

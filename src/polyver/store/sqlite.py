@@ -1,0 +1,336 @@
+"""A store in one SQLite file: an acknowledged write survives the end of the process and the power.
+
+One thread writes. Whatever waits when it begins a transaction goes into that transaction, so many
+writers share one flush to the disk. Reads never wait for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO, NamedTuple, Self
+
+import apsw
+
+from polyver.core import PolyverError
+from polyver.store._watching import Hub, Watcher
+from polyver.store.port import (
+    Change,
+    Compacted,
+    Conflict,
+    Entry,
+    Event,
+    FutureRevision,
+    Page,
+    StoreClosed,
+    StoreFailed,
+    StoreLocked,
+)
+
+__all__ = ["SqliteStore"]
+
+_FORMAT = 1
+_MOST_AT_ONCE = 256
+_COMPACTED_AT_ONCE = 1000
+_LAST = "\U0010ffff"  # comes after every character that a key has
+
+_SCHEMA = """
+create table log (
+    revision integer primary key,
+    key text not null,
+    value blob not null,
+    created integer not null,
+    deleted integer not null
+);
+create unique index log_by_key on log (key, revision);
+create table current (key text primary key, revision integer not null) without rowid;
+create table facts (name text primary key, value integer not null) without rowid;
+insert into facts values ('newest', 0), ('compacted', 0);
+"""
+_NOW = """
+select key, value, revision, created
+from (select key as of_key, revision as at from current) join log on revision = at
+"""
+_THEN = """
+select key, value, revision, created from log as one
+where not deleted and revision = (
+    select max(revision) from log where key = one.key and revision <= :at
+)
+"""
+_PAST = """
+select one.key, one.value, one.revision, one.created, one.deleted,
+       before.key, before.value, before.revision, before.created, before.deleted
+from log as one left join log as before on before.revision = (
+    select max(revision) from log where key = one.key and revision < one.revision
+)
+where one.revision > :since and one.key >= :start and one.key < :end order by one.revision
+"""
+# A tombstone goes last: without it, what it buried would be there again.
+_SUPERSEDED = """
+delete from log where revision in (
+    select revision from log as one where revision <= :at and exists (
+        select 1 from log where key = one.key and revision > one.revision and revision <= :at
+    ) limit :most
+)
+"""
+_TOMBSTONES = """
+delete from log where revision in (
+    select revision from log where revision <= :at and deleted limit :most
+)
+"""
+
+_Values = dict[str, str | int]
+_Do = Callable[[apsw.Connection], Event | None]
+
+
+class _Work(NamedTuple):
+    """Something for the writing thread to do, and whom to tell how it went."""
+
+    do: _Do
+    done: asyncio.Future[Event | None]
+
+
+class SqliteStore:
+    """Opened in a folder of its own, by one process at a time, in a running event loop."""
+
+    def __init__(self, folder: Path) -> None:
+        self._lock = _locked(folder)
+        try:
+            self._writer = _opened(folder / "store.db")
+            self._reader = _opened(folder / "store.db")
+        except (apsw.Error, PolyverError) as error:
+            self._lock.close()
+            raise StoreFailed(f"{folder} cannot be opened: {error}") from None
+        self._hub = Hub()
+        self._loop = asyncio.get_running_loop()
+        self._asked: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+        self._open = True
+        self._thread = threading.Thread(target=self._write_all, name="store", daemon=True)
+        self._thread.start()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # Reading, on the event loop: a few microseconds from SQLite's cache.
+
+    @property
+    def revision(self) -> int:
+        return _fact(self._reader, "newest")
+
+    @property
+    def compacted(self) -> int:
+        return _fact(self._reader, "compacted")
+
+    def get(self, key: str) -> Entry | None:
+        return _get(self._reader, key)
+
+    def page(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
+        with self._snapshot(revision or None) as newest:
+            at = revision or newest
+            source = _NOW if at == newest else _THEN
+            rows = f"select * from ({source}) where key > :after and key >= :start and key < :end"
+            asked: _Values = {"at": at, "after": after, "start": prefix, "end": prefix + _LAST}
+            limited = {**asked, "limit": limit or -1}
+            found = self._reader.execute(f"{rows} order by key limit :limit", limited)
+            entries = [Entry(*row) for row in found]
+            remaining = 0
+            if limit and len(entries) == limit:
+                last = {**asked, "after": entries[-1].key}
+                remaining = _number(self._reader, f"select count(*) from ({rows})", last)
+        return Page(entries, at, remaining)
+
+    def watch(self, prefix: str, revision: int) -> Watcher:
+        with self._snapshot(revision) as newest:
+            asked = {"since": revision, "start": prefix, "end": prefix + _LAST}
+            past = [
+                Event(
+                    Entry(*row[:4]), Entry(*row[5:9]) if row[5] and not row[9] else None, row[4] > 0
+                )
+                for row in self._reader.execute(_PAST, asked)
+            ]
+        return self._hub.watch(prefix, past, newest)
+
+    @contextmanager
+    def _snapshot(self, revision: int | None) -> Iterator[int]:
+        """One state for several queries; a revision must be within what there is."""
+        self._reader.execute("begin")
+        try:
+            newest, compacted = self.revision, self.compacted
+            if revision is not None and revision > newest:
+                raise FutureRevision(revision, newest)
+            if revision is not None and revision < compacted:
+                raise Compacted(revision, compacted)
+            yield newest
+        finally:
+            self._reader.execute("commit")
+
+    # Writing, in the one thread that does.
+
+    async def write(self, change: Change) -> Entry:
+        event = await self._ask(lambda database: _apply(database, change))
+        assert event is not None
+        return event.entry
+
+    async def compact(self, revision: int) -> None:
+        if revision > self.revision:
+            raise FutureRevision(revision, self.revision)
+        await self._ask(lambda database: _set_fact(database, "compacted", revision))
+        for statement in (_SUPERSEDED, _TOMBSTONES):
+            # In small pieces, so that writers do not wait for all of it.
+            before = -1
+            while before != (left := _number(self._reader, "select count(*) from log", {})):
+                before = left
+                await self._ask(partial(_compact, statement, revision))
+
+    def _ask(self, do: _Do) -> asyncio.Future[Event | None]:
+        if not self._open:
+            raise StoreClosed("the store was closed")
+        done: asyncio.Future[Event | None] = self._loop.create_future()
+        self._asked.put(_Work(do, done))
+        return done
+
+    def _write_all(self) -> None:
+        while batch := self._batch():
+            outcomes = self._commit([work.do for work in batch])
+            told = zip((work.done for work in batch), outcomes, strict=True)
+            self._loop.call_soon_threadsafe(self._tell, list(told))
+
+    def _batch(self) -> list[_Work]:
+        """Whatever waits now, at least one; none at the end."""
+        batch: list[_Work] = []
+        work = self._asked.get()
+        while work is not None:
+            batch.append(work)
+            if len(batch) == _MOST_AT_ONCE:
+                return batch
+            try:
+                work = self._asked.get_nowait()
+            except queue.Empty:
+                return batch
+        if batch:
+            self._asked.put(None)
+        return batch
+
+    def _commit(self, all_work: list[_Do]) -> list[Event | PolyverError | None]:
+        outcomes: list[Event | PolyverError | None] = []
+        try:
+            self._writer.execute("begin immediate")
+            for do in all_work:
+                try:
+                    outcomes.append(do(self._writer))
+                except Conflict as conflict:
+                    outcomes.append(conflict)
+            self._writer.execute("commit")
+        except apsw.Error as error:
+            if self._writer.in_transaction:
+                self._writer.execute("rollback")
+            return [StoreFailed(f"the disk refused a write: {error}") for _ in all_work]
+        return outcomes
+
+    def _tell(
+        self, told: list[tuple[asyncio.Future[Event | None], Event | PolyverError | None]]
+    ) -> None:
+        for done, outcome in told:
+            if isinstance(outcome, Event):
+                self._hub.publish(outcome)
+            if done.cancelled():
+                continue
+            if isinstance(outcome, PolyverError):
+                done.set_exception(outcome)
+            else:
+                done.set_result(outcome)
+
+    async def close(self) -> None:
+        if not self._open:
+            return
+        self._open = False
+        self._asked.put(None)
+        await asyncio.to_thread(self._thread.join)
+        await asyncio.sleep(0)  # what the thread told last is told
+        self._hub.close()
+        self._reader.close()
+        self._writer.close()
+        self._lock.close()
+
+
+def _locked(folder: Path) -> IO[bytes]:
+    """The folder, for this process alone; the lock ends with the process."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = (folder / "lock").open("ab")
+    except OSError as error:
+        raise StoreFailed(f"{folder} cannot be opened: {error.strerror}") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise StoreLocked(
+            f"{folder} is in use by another process", hint="stop it, or choose another folder"
+        ) from None
+    return file
+
+
+def _opened(path: Path) -> apsw.Connection:
+    database = apsw.Connection(str(path))
+    database.set_busy_timeout(10_000)
+    database.execute("pragma journal_mode = wal")
+    # With WAL, anything less may lose acknowledged writes when the power fails.
+    database.execute("pragma synchronous = full")
+    version = _number(database, "pragma user_version", {})
+    if version == 0:
+        with database:
+            database.execute(_SCHEMA)
+            database.execute(f"pragma user_version = {_FORMAT}")
+    elif version != _FORMAT:
+        raise StoreFailed(f"its format is {version}, this polyver knows {_FORMAT}")
+    return database
+
+
+def _get(database: apsw.Connection, key: str) -> Entry | None:
+    row = database.execute(f"select * from ({_NOW}) where key = :key", {"key": key}).fetchone()
+    return Entry(*row) if row else None
+
+
+def _apply(database: apsw.Connection, change: Change) -> Event:
+    current = _get(database, change.key)
+    if (current.revision if current else 0) != change.expected:
+        raise Conflict(change, current)
+    revision = _fact(database, "newest") + 1
+    created = current.created if current else revision
+    entry = Entry(change.key, change.value(revision), revision, created)
+    row = (revision, entry.key, entry.value, created, change.delete)
+    database.execute("insert into log values (?, ?, ?, ?, ?)", row)
+    if change.delete:
+        database.execute("delete from current where key = ?", (change.key,))
+    else:
+        database.execute("insert or replace into current values (?, ?)", (change.key, revision))
+    _set_fact(database, "newest", revision)
+    return Event(entry, current, change.delete)
+
+
+def _compact(statement: str, revision: int, database: apsw.Connection) -> None:
+    database.execute(statement, {"at": revision, "most": _COMPACTED_AT_ONCE})
+
+
+def _fact(database: apsw.Connection, name: str) -> int:
+    return _number(database, "select value from facts where name = :name", {"name": name})
+
+
+def _set_fact(database: apsw.Connection, name: str, value: int) -> None:
+    update = "update facts set value = max(value, :value) where name = :name"
+    database.execute(update, {"name": name, "value": value})
+
+
+def _number(database: apsw.Connection, query: str, values: _Values) -> int:
+    [[number]] = database.execute(query, values)
+    assert isinstance(number, int)
+    return number
