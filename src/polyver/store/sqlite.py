@@ -53,15 +53,21 @@ create table current (key text primary key, revision integer not null) without r
 create table facts (name text primary key, value integer not null) without rowid;
 insert into facts values ('newest', 0), ('compacted', 0);
 """
-_NOW = """
-select key, value, revision, created
-from (select key as of_key, revision as at from current) join log on revision = at
+_RANGE = "one.key > :after and one.key >= :start and one.key < :end"
+# The range is looked up in `current`, which is small, and each value by its revision.
+_NOW = f"""
+select one.key, value, one.revision, created
+from current as one cross join log on log.revision = one.revision where {_RANGE}
 """
-_THEN = """
+_THEN = f"""
 select key, value, revision, created from log as one
-where not deleted and revision = (
+where {_RANGE} and not deleted and revision = (
     select max(revision) from log where key = one.key and revision <= :at
 )
+"""
+_ONE = """
+select one.key, value, one.revision, created
+from current as one cross join log on log.revision = one.revision where one.key = :key
 """
 _PAST = """
 select one.key, one.value, one.revision, one.created, one.deleted,
@@ -136,12 +142,11 @@ class SqliteStore:
     def page(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
         with self._snapshot(revision or None) as newest:
             at = revision or newest
-            source = _NOW if at == newest else _THEN
-            rows = f"select * from ({source}) where key > :after and key >= :start and key < :end"
+            rows = _NOW if at == newest else _THEN
             asked: _Values = {"at": at, "after": after, "start": prefix, "end": prefix + _LAST}
             limited = {**asked, "limit": limit or -1}
-            found = self._reader.execute(f"{rows} order by key limit :limit", limited)
-            entries = [Entry(*row) for row in found]
+            found = self._reader.execute(f"{rows} order by one.key limit :limit", limited)
+            entries = list(map(Entry._make, found))
             remaining = 0
             if limit and len(entries) == limit:
                 last = {**asked, "after": entries[-1].key}
@@ -296,7 +301,7 @@ def _opened(path: Path) -> apsw.Connection:
 
 
 def _get(database: apsw.Connection, key: str) -> Entry | None:
-    row = database.execute(f"select * from ({_NOW}) where key = :key", {"key": key}).fetchone()
+    row = database.execute(_ONE, {"key": key}).fetchone()
     return Entry(*row) if row else None
 
 
