@@ -8,15 +8,36 @@ from polyver.objects.manifests import (
     load_manifests,
 )
 from polyver.objects.metadata import Metadata, objects_of
+from polyver.objects.patch import InvalidPatch, PatchFailed, apply_json_patch, apply_merge_patch
+from polyver.objects.selection import (
+    FieldRequirement,
+    InvalidSelector,
+    LabelRequirement,
+    label_key_problems,
+    label_value_problems,
+    parse_field_selector,
+    parse_label_selector,
+)
 
 __all__ = [
     "Document",
+    "FieldRequirement",
     "InvalidManifest",
+    "InvalidPatch",
+    "InvalidSelector",
+    "LabelRequirement",
     "Metadata",
+    "PatchFailed",
+    "apply_json_patch",
+    "apply_merge_patch",
     "decode_json",
     "digest",
     "dump_yaml",
     "encode_json",
+    "label_key_problems",
+    "label_value_problems",
     "load_manifests",
     "objects_of",
+    "parse_field_selector",
+    "parse_label_selector",
 ]

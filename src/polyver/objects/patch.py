@@ -1,0 +1,167 @@
+"""JSON patch and merge patch on plain data: the result is new, what is given stays as it is."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from polyver.core import PolyverError
+
+__all__ = ["InvalidPatch", "PatchFailed", "apply_json_patch", "apply_merge_patch"]
+
+
+class InvalidPatch(PolyverError):
+    """A patch that is none."""
+
+
+class PatchFailed(PolyverError):
+    """A patch that cannot be done on this object: a path that is not there, a test that fails."""
+
+
+def apply_merge_patch(value: Any, patch: Any) -> Any:
+    """RFC 7386: mappings merge, null removes, anything else replaces.
+
+    >>> apply_merge_patch({"a": 1, "b": {"c": 2}}, {"a": None, "b": {"d": 3}})
+    {'b': {'c': 2, 'd': 3}}
+    """
+    if not isinstance(patch, dict):
+        return patch
+    merged = dict(value) if isinstance(value, dict) else {}
+    for key, change in patch.items():
+        if change is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = apply_merge_patch(merged.get(key), change)
+    return merged
+
+
+def apply_json_patch(value: Any, patch: Sequence[Any]) -> Any:
+    """RFC 6902, with the two liberties that the real server takes.
+
+    A replace of a key that is not there adds it, and a copy of one is a null.
+
+    >>> apply_json_patch({"a": [1]}, [{"op": "add", "path": "/a/-", "value": 2}])
+    {'a': [1, 2]}
+    """
+    patched = [copy.deepcopy(value)]
+    for operation in patch:
+        _Operation(operation).apply(patched)
+    return patched[0]
+
+
+_NOTHING = object()
+
+
+class _Operation:
+    """One step of a JSON patch, on a value in a list of one, so that the whole can be replaced."""
+
+    def __init__(self, operation: Any) -> None:
+        if not isinstance(operation, dict):
+            raise InvalidPatch("an operation of a JSON patch is not a mapping")
+        self._operation = operation
+
+    def apply(self, root: list[Any]) -> None:
+        match self._operation.get("op"):
+            case "add":
+                self._add(root, "path", self._value())
+            case "remove":
+                self._remove(root, "path")
+            case "replace":
+                self._replace(root)
+            case "move":
+                self._add(root, "path", self._remove(root, "from"))
+            case "copy":
+                found = self._get(root, "from")
+                self._add(root, "path", None if found is _NOTHING else copy.deepcopy(found))
+            case "test":
+                self._test(root)
+            case other:
+                raise PatchFailed(f"there is no operation {other}")
+
+    def _value(self) -> Any:
+        if "value" not in self._operation:
+            raise PatchFailed(f"{self._operation.get('op')} has no value")
+        return copy.deepcopy(self._operation["value"])
+
+    def _test(self, root: list[Any]) -> None:
+        found = self._get(root, "path")
+        if found is _NOTHING or not _same(found, self._operation.get("value")):
+            raise PatchFailed(f"the test of {self._operation.get('path')} fails")
+
+    def _get(self, root: list[Any], name: str) -> Any:
+        holder, last = self._holder(root, name)
+        if isinstance(holder, dict):
+            return holder.get(str(last), _NOTHING)
+        return holder[self._index(holder, last)]
+
+    def _add(self, root: list[Any], name: str, value: Any) -> None:
+        holder, last = self._holder(root, name)
+        if isinstance(holder, dict):
+            holder[str(last)] = value
+        elif holder is root:
+            root[0] = value
+        elif last == "-":
+            holder.append(value)
+        else:
+            holder.insert(self._index(holder, last, most=len(holder)), value)
+
+    def _remove(self, root: list[Any], name: str) -> Any:
+        holder, last = self._holder(root, name)
+        if isinstance(holder, dict):
+            if last not in holder:
+                raise self._missing(name)
+            return holder.pop(str(last))
+        if holder is root:
+            raise PatchFailed("the whole object cannot be removed")
+        return holder.pop(self._index(holder, last))
+
+    def _replace(self, root: list[Any]) -> None:
+        holder, last = self._holder(root, "path")
+        if isinstance(holder, dict):
+            holder[str(last)] = self._value()
+        else:
+            holder[self._index(holder, last)] = self._value()
+
+    def _holder(self, root: list[Any], name: str) -> tuple[Any, str | int]:
+        """What holds the end of a path, and the last step of it."""
+        path = self._operation.get(name)
+        if not isinstance(path, str) or (path and not path.startswith("/")):
+            raise PatchFailed(f"{name} is not a JSON pointer: {path}")
+        steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
+        holder: Any = root
+        last: str | int = 0
+        for step in steps:
+            holder = self._inside(holder, last, name)
+            last = step
+        if not isinstance(holder, dict | list):
+            raise self._missing(name)
+        return holder, last
+
+    def _inside(self, holder: Any, step: str | int, name: str) -> Any:
+        if isinstance(holder, dict) and step in holder:
+            return holder[str(step)]
+        if isinstance(holder, list):
+            return holder[self._index(holder, step)]
+        raise self._missing(name)
+
+    def _index(self, items: list[Any], step: str | int, *, most: int | None = None) -> int:
+        most = len(items) - 1 if most is None else most
+        text = str(step)
+        if not text.isdecimal() or (text != "0" and text.startswith("0")) or int(text) > most:
+            raise PatchFailed(f"there is no item {step} in a list of {len(items)}")
+        return int(text)
+
+    def _missing(self, name: str) -> PatchFailed:
+        return PatchFailed(f"there is nothing at {self._operation.get(name)}")
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal as JSON: true is not 1."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
