@@ -378,7 +378,8 @@ STABLE = Labels.of({"channel": "stable"})
         (COMPOSITIONS_MANUAL, STABLE, "example-1", "example-1"),
         # the selector no longer matches what is in use: the newest match is taken once
         (COMPOSITIONS_MANUAL, ALPHA, "example-1", "example-2"),
-        (COMPOSITIONS_MANUAL, UNSPECIFIED, "example-0", "example-3"),
+        # a reference to what does not exist is an error and never another revision
+        (COMPOSITIONS_MANUAL, UNSPECIFIED, "example-0", "error"),
         (COMPOSITIONS_MANUAL, Labels.of({"channel": "beta"}), "example-1", "error"),
     ],
 )

@@ -209,6 +209,8 @@ def test_every_capability_resolves_from_files(
         (["my-component@1", "--policy", "definitions-exact"], 1, "only exact versions"),
         (["my-component", "-o", "xml"], 2, '"table", "json", "yaml"'),
         (["my-component", "-f", "defs.yaml\0"], 3, "cannot be read"),
+        (["my-component", "-f", ""], 3, "a file has no name"),
+        (["my-component", "--policy", "definitions-legacy"], 2, "is not for ComponentDefinition"),
         ([], 2, "NAME"),
     ],
 )
@@ -244,16 +246,25 @@ def test_a_wrong_question_is_answered_with_what_to_do(
             DEFS.replace('version: "1.2.3", ', ""),
             "a version is missing (bad.yaml:8, spec.versions[1])",
         ),
+        (DEFS.replace("versions:", "vs:"), "publishes no version (bad.yaml:5, spec.versions)"),
         (
-            DEFS.replace("versions:", "version: x\n  vs:"),
-            "publishes no version (bad.yaml:5, spec.versions)",
+            DEFS + "  version: 1.0.0",
+            "v2beta1 has no version of its own (bad.yaml:11, spec.version)",
+        ),
+        (DEFS.replace("v2beta1", "v1beta1"), "v1beta1 has no list of versions (bad.yaml:6"),
+        (DEFS.replace("v2beta1", "v3"), "core.oam.dev/v3 is not known (bad.yaml:2, apiVersion)"),
+        (
+            DEFS.replace('"1.2.3", schematic: {a: 2}', '"1.2", schematic: {a: 1}').replace(
+                "1.2.2", "1.2.0"
+            ),
+            "1.2.0 cannot be published (bad.yaml:8, spec.versions[1]); it is the same version as",
         ),
         (DEFS.replace("name: my-component, ", ""), '"name" is missing (bad.yaml:4, metadata)'),
         (
             "apiVersion: core.oam.dev/v2beta1\nkind: [x]",
             "expected text, got a list (bad.yaml:2, kind)",
         ),
-        ("releases: []\nfunctions: {}", "the catalogue lists no release (bad.yaml:1, releases)"),
+        ("releases: []\nfunctions: {}", "no release is listed (bad.yaml:1, releases)"),
         ("releases: [0.2.0, 0.1.0]\nfunctions: {}", "0.1.0 does not come after 0.2.0"),
         ("functions: {}", '"releases" is missing (bad.yaml:1)'),
         (
@@ -288,7 +299,29 @@ def test_a_wrong_question_is_answered_with_what_to_do(
         (
             "releases: [0.1.0]\nfunctions: {F: {versions: {v1: {stage: stable},"
             " v2: {stage: deprecated, since: 0.1.0, use: v9}}}}",
-            "F has no v9 to use instead",
+            "F v2 cannot be replaced by v9 (bad.yaml:2, functions.F.versions.v2.use); usable: v1",
+        ),
+        (
+            "releases: [0.1.0]\nfunctions: {F: {versions: {v1: {stage: stable},"
+            " v2: {stage: deprecated, since: 0.1.0, use: v2}}}}",
+            "F v2 cannot be replaced by v2",
+        ),
+        (
+            "releases: [0.1.0]\nfunctions: {F: {versions: {v1.0.0-rc.1: {stage: stable}}}}",
+            "F v1.0.0-rc.1 is stable and a prerelease",
+        ),
+        (
+            "releases: [0.1.0]\nfunctions:\n  F:\n    versions:\n      1.10: {stage: stable}",
+            'a version is written as a number (bad.yaml:5, functions.F.versions."1.1"); put it in',
+        ),
+        (
+            "releases: [0.1.0]\nfunctions: {F: {versions: {v1: {stage: stable},"
+            " v2: {stage: deprecated}}}}",
+            "F v2.0.0 is deprecated and does not say since when",
+        ),
+        (
+            "releases: [0.1.0]\nfunctions: {F: {versions: {v1: {stage: stable, since: 0.1.0}}}}",
+            "F v1.0.0 is stable, and cannot be deprecated or removed at once",
         ),
         (
             "apiVersion: pkg.crossplane.io/v1\nkind: FunctionRevision\nmetadata: {name: f-1}\n"
@@ -299,6 +332,18 @@ def test_a_wrong_question_is_answered_with_what_to_do(
             "apiVersion: pkg.crossplane.io/v1\nkind: FunctionRevision\nmetadata: {name: f-1}\n"
             "spec: {revision: 0}",
             "bad.yaml:4, spec.revision",
+        ),
+        (
+            "apiVersion: pkg.crossplane.io/v1\nkind: FunctionRevision\n"
+            "metadata: {name: f-1, labels: {pkg.crossplane.io/package: f}}\n"
+            "spec: {revision: 1, desiredState: active}",
+            'there is no state "active" (bad.yaml:4, spec.desiredState); expected Active, Inactive',
+        ),
+        (
+            "apiVersion: pkg.crossplane.io/v1\nkind: FunctionRevision\n"
+            "metadata: {name: f-1, labels: {pkg.crossplane.io/package: f, on: 1}}\n"
+            "spec: {revision: 1}",
+            "expected text, got a whole number (bad.yaml:3, metadata.labels.true)",
         ),
         (
             "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"
@@ -329,6 +374,67 @@ def test_one_name_for_two_things_asks_which(run: Callable[..., Ran]) -> None:
     assert "3.0.0" in trait.out
 
 
+def test_the_same_file_twice_is_no_contradiction(run: Callable[..., Ran]) -> None:
+    for name in ("CronTab", "Report", "function-patch-and-transform", "my-component"):
+        assert run("resolve", name, "-f", EXAMPLES, "-f", EXAMPLES).code == 0
+    kinds = (Path(EXAMPLES) / "kinds.yaml").read_text()
+    Path("other.yaml").write_text(kinds.replace("name: v2", "name: v3"))
+    ran = run("resolve", "CronTab", "-f", EXAMPLES, "-f", "other.yaml")
+    assert "CronTab is there twice, in different ways" in ran.err
+    assert ran.code == 3
+
+
+@pytest.mark.parametrize(
+    ("selector", "code", "message"),
+    [
+        ("", 2, '"" is not a revision'),
+        ("a=x,a=y", 2, "with each key once"),
+        ("a!=x", 2, "expected key=value"),
+        ("a==x", 1, "no revision with a=x"),
+        ("=x", 2, "is not a label selector"),
+        ("other-1", 1, "has no other-1"),
+    ],
+)
+def test_selectors_of_packages(
+    run: Callable[..., Ran], selector: str, code: int, message: str
+) -> None:
+    ran = run("resolve", f"function-patch-and-transform@{selector}", "-f", EXAMPLES)
+    assert message in ran.err
+    assert ran.code == code
+
+
+def test_a_null_is_as_good_as_nothing(run: Callable[..., Ran]) -> None:
+    Path("defs.yaml").write_text(
+        DEFS.replace("namespace: vela-system", "namespace: null, labels: null, annotations: null")
+    )
+    assert run("resolve", "my-component", "-f", "defs.yaml").code == 0
+
+
+def test_an_image_may_be_named_by_its_digest_and_a_revision_is_inactive_by_default(
+    run: Callable[..., Ran],
+) -> None:
+    manifest = {
+        "apiVersion": "pkg.crossplane.io/v1",
+        "kind": "FunctionRevision",
+        "metadata": {"name": "f-1", "labels": {"pkg.crossplane.io/package": "f"}},
+        "spec": {"revision": 1, "image": "example.com/f@sha256:abc", "desiredState": "Active"},
+    }
+    Path("f.json").write_text(json.dumps(manifest))
+    assert (
+        json.loads(run("resolve", "f", "-f", "f.json", "-o", "json").out)["digest"] == "sha256:abc"
+    )
+    Path("f.json").write_text(json.dumps(manifest).replace(', "desiredState": "Active"', ""))
+    assert "f-1 is inactive" in run("resolve", "f", "-f", "f.json").err
+
+
+def test_a_kind_of_the_old_form_has_one_version_that_is_served(run: Callable[..., Ran]) -> None:
+    Path("old.yaml").write_text(
+        "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\n"
+        "metadata: {name: x}\nspec: {group: g, names: {kind: K}, version: v1beta2}"
+    )
+    assert "v1beta2   served" in run("resolve", "K", "-f", "old.yaml").out
+
+
 def test_a_list_is_as_good_as_documents(run: Callable[..., Ran]) -> None:
     [document] = load_manifests(DEFS, "x")
     items = {"apiVersion": "v1", "kind": "List", "items": [document.value]}
@@ -354,6 +460,45 @@ def test_legacy_definitions_count_changes(run: Callable[..., Ran]) -> None:
     ]
 
 
+def test_legacy_definitions_get_a_revision_for_a_new_name(run: Callable[..., Ran]) -> None:
+    one = DEFS.replace("v2beta1", "v1beta1").split("  versions")[0] + "  workload: {a: 1}\n"
+    named = one.replace(
+        "vela-system", 'vela-system, annotations: {definitionrevision.oam.dev/name: "4.4"}'
+    )
+    Path("legacy.yaml").write_text("---".join([one, named, named]))
+    ran = run("resolve", "my-component@v4.4", "-f", "legacy.yaml", "--explain", "-o", "json")
+    answer = json.loads(ran.out)
+    assert (answer["release"], answer["version"]) == ("my-component-v4.4", "2")
+    Path("legacy.yaml").write_text("---".join([named, named.replace("a: 1", "a: 2")]))
+    ran = run("resolve", "my-component", "-f", "legacy.yaml")
+    assert "my-component-v4.4 exists with other content" in ran.err
+    Path("legacy.yaml").write_text(named.replace('"4.4"', '""'))
+    assert "the revision's name is empty" in run("resolve", "my-component", "-f", "legacy.yaml").err
+
+
+def test_a_legacy_definition_in_its_newer_form_is_the_same(run: Callable[..., Ran]) -> None:
+    old = DEFS.replace("v2beta1", "v1beta1").split("  versions")[0] + "  workload: {a: 1}\n"
+    new = DEFS.split("  versions", maxsplit=1)[0] + "  versions: [{workload: {a: 1}}]\n"
+    Path("legacy.yaml").write_text("---".join([old, new]))
+    ran = run("resolve", "my-component", "-f", "legacy.yaml", "-o", "json", "--explain")
+    assert json.loads(ran.out)["rejected"] == []
+
+
+def test_legacy_and_semantic_versions_do_not_mix(run: Callable[..., Ran]) -> None:
+    legacy = DEFS.replace("v2beta1", "v1beta1").split("  versions")[0] + "  schematic: {a: 1}\n"
+    for texts in ([DEFS, legacy], [legacy, DEFS]):
+        Path("mixed.yaml").write_text("---".join(texts))
+        ran = run("resolve", "my-component", "-f", "mixed.yaml")
+        assert "my-component mixes" in ran.err
+        assert ran.code == 3
+
+
+def test_many_versions_are_read_in_little_more_than_linear_time(run: Callable[..., Ran]) -> None:
+    versions = "\n".join(f'  - {{version: "1.0.{n}", a: {n}}}' for n in range(3000))
+    Path("many.yaml").write_text(DEFS.partition("  - ")[0] + versions)
+    assert "1.0.2999" in run("resolve", "my-component", "-f", "many.yaml").out
+
+
 def test_a_version_and_a_revision_name_do_not_go_together(run: Callable[..., Ran]) -> None:
     Path("both.yaml").write_text(
         "apiVersion: core.oam.dev/v1beta1\nkind: ComponentDefinition\n"
@@ -374,14 +519,14 @@ def test_a_version_and_the_same_in_v1beta1_is_one_release(run: Callable[..., Ran
     assert run("resolve", "my-component", "-f", ".").code == 0
 
 
-@pytest.mark.parametrize("command", [[], ["versions"], ["versions", "sort"], ["resolve"]])
+@pytest.mark.parametrize("command", [["versions"], ["versions", "sort"], ["resolve"]])
 def test_every_command_has_help_with_an_example(
     run: Callable[..., Ran], command: list[str]
 ) -> None:
     ran = run(*command, "--help")
     assert ran.code == 0
     assert "Usage: polyver" in ran.out
-    assert command in ([], ["versions"]) or "Example: polyver" in ran.out
+    assert "Example: polyver" in ran.out
 
 
 def test_help_is_shown_when_nothing_is_asked(run: Callable[..., Ran]) -> None:
@@ -405,6 +550,49 @@ def test_away_from_a_terminal_nothing_is_coloured_or_cut() -> None:
     )
     assert "\x1b" not in ran.stdout + ran.stderr
     assert len(ran.stdout.splitlines()) == 2
+
+
+def test_text_from_a_file_cannot_reach_into_the_terminal(run: Callable[..., Ran]) -> None:
+    evil = "2\\n\\e]0;owned\\a:bug:"
+    deprecated = f'deprecated: {{since: "1.0.0", use: "{evil}"}}, schematic: {{a: 4}}'
+    Path("defs.yaml").write_text(DEFS.replace("schematic: {a: 4}", deprecated))
+    ran = run("resolve", "my-component", "-f", "defs.yaml")
+    assert r"use 2\n\x1b]0;owned\x07:bug:" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code"), [(">&-", 0), ("<&-", 0), ("2>&-", 0), (">/dev/full", 3)]
+)
+def test_closed_and_full_streams_are_no_bug(redirection: str, code: int) -> None:
+    command = f"{POLYVER} versions sort --order kube v1 {redirection}"
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert ran.returncode == code
+    assert "Traceback" not in ran.stderr
+    assert "bug" not in ran.stderr
+
+
+def test_closed_standard_input_is_named() -> None:
+    command = f"{POLYVER} resolve x -f - <&-"
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert ran.returncode == 3
+    assert "standard input is closed" in ran.stderr
+
+
+def test_a_file_that_is_too_large_is_refused(run: Callable[..., Ran]) -> None:
+    ran = run("resolve", "x", "-f", "/dev/zero")
+    assert "/dev/zero is larger than 16 MiB" in ran.err
+    assert ran.code == 3
+
+
+def test_an_interruption_has_its_own_code(
+    run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("polyver.cli.versions.print_lines", interrupted)
+    assert run("versions", "sort", "--order", "kube", "v1").code == 130
 
 
 def test_a_reader_that_leaves_early_is_no_error() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -78,12 +79,17 @@ def naively(
             if release.pin != dependent.pin:
                 moves.add((place, release.pin))
         except NoMatch as error:
-            try:
-                resolve(before, selector, policy, dependent)
+            if dependent.pin is not None or has_answer(before, selector, policy, dependent):
                 losses.add((place, str(error)))
-            except NoMatch:
-                pass
     return moves, losses
+
+
+def has_answer(*question: Any) -> bool:
+    try:
+        resolve(*question)
+    except NoMatch:
+        return False
+    return True
 
 
 def answered(index: Index, before: Lineage, after: Lineage) -> tuple[set[object], set[object]]:
@@ -195,10 +201,54 @@ def test_a_gate_by_labels_moves_those_who_have_them() -> None:
     gated = WEB.publish(version("4.20.0", gate=Gate("spring", 1, labels={"tier": "test"})))
     found = affected(index, WEB, gated)
     assert {move.dependent.name for move in found.moves} == {f"app-{n}" for n in range(0, 30, 3)}
-    assert found.buckets == 2, "one for each value of the label that the gate looks at"
+    assert found.buckets == 2, "those with the gate's labels, and the others"
     late = Dependent("late", uid="late", labels={"tier": "test"}, pin=Pin("4.19.0"))
     index.put(late, "web", Series(4), FOLLOW)
     assert len(affected(index, WEB, gated).moves) == 11
+    assert affected(index, WEB, WEB).buckets == 1, "without the gate they are together again"
+
+
+def test_a_gate_that_names_one_of_many_values_makes_two_buckets() -> None:
+    index = Index()
+    for number in range(50):
+        labels = {"app": str(number)}
+        dependent = Dependent(f"app-{number}", uid=str(number), labels=labels, pin=Pin("4.19.0"))
+        index.put(dependent, "web", Series(4), FOLLOW)
+    gated = WEB.publish(version("4.20.0", gate=Gate("spring", 1, labels={"app": "7"})))
+    found = affected(index, WEB, gated)
+    assert [move.dependent.name for move in found.moves] == ["app-7"]
+    assert found.buckets == 2
+
+
+def test_a_loss_is_still_known_after_a_restart() -> None:
+    index = Index()
+    exact = Exact(SemVer.parse("4.19.0"))
+    index.put(Dependent("a", pin=Pin("4.19.0")), "web", exact, FOLLOW)
+    index.put(Dependent("b"), "web", exact, FOLLOW)
+    after = WEB.restate(version("4.19.0", stage=Stage.REMOVED))
+    assert [loss.dependent.name for loss in affected(index, WEB, after).losses] == ["a", "b"]
+    assert [loss.dependent.name for loss in affected(index, after, after).losses] == ["a"]
+
+
+def test_a_gate_of_the_lineage_before_decides_who_loses() -> None:
+    index = Index()
+    for number in range(40):
+        index.put(Dependent(f"app-{number}", uid=str(number)), "web", Series(9), FOLLOW)
+    gate = Gate("spring", 1, share=0.5)
+    before = WEB.publish(version("9.0.0", gate=gate))
+    losers = {loss.dependent.uid for loss in affected(index, before, WEB).losses}
+    assert losers == {str(n) for n in range(40) if gate.admits(Dependent(uid=str(n)))}
+    assert 5 < len(losers) < 35
+
+
+def test_each_loser_is_told_what_it_wrote_and_where() -> None:
+    index = Index()
+    for number, text in enumerate(("7.0.0", "7.0.0+build")):
+        wanted = Exact(SemVer.parse(text))
+        dependent = Dependent("a", f"at-{number}", pin=Pin("7.0.0"))
+        index.put(dependent, "web", wanted, FOLLOW)
+    told = {str(loss.error).partition(";")[0] for loss in affected(index, WEB, WEB).losses}
+    assert told == {"web has no 7.0.0 (at-0)", "web has no 7.0.0+build (at-1)"}
 
 
 def test_taking_a_release_away_names_who_loses_it() -> None:

@@ -11,14 +11,18 @@ from polyver.core import (
     DEFINITION_STAGES,
     FUNCTION_STAGES,
     REVISION_STAGES,
+    Contradiction,
     EarlyRemoval,
     IllegalTransition,
+    KubeVersion,
     Lifecycle,
     Notes,
     Release,
     SemVer,
     Stage,
     advance,
+    check_dates,
+    check_releases,
     check_removal,
     next_stage,
 )
@@ -88,6 +92,51 @@ def test_the_clock_counts_releases(so_far: list[str], stage: Stage) -> None:
     notes = Notes(since=SemVer.parse("0.2.0"), removed_in=SemVer.parse("0.4.0"))
     release = Release(SemVer.parse("0.0.0"), stage=S.DEPRECATED, notes=notes)
     assert next_stage(release, releases(*so_far)) is stage
+
+
+def test_the_clock_takes_a_deprecated_api_version_out_of_service() -> None:
+    notes = Notes(removed_in=SemVer.parse("0.4.0"))
+    version = Release(KubeVersion.parse("v1beta1"), stage=S.DEPRECATED, notes=notes)
+    assert next_stage(version, releases("0.4.0")) is S.UNSERVED
+
+
+@pytest.mark.parametrize(
+    ("stage", "since", "removed_in", "message"),
+    [
+        (S.DEPRECATED, None, "0.4.0", "does not say since when"),
+        (S.REMOVED, None, None, "does not say in which release"),
+        (S.REMOVED, None, "0.9.0", r"removed in 0\.9\.0, but now is 0\.3\.0"),
+        (S.STABLE, "0.1.0", None, "stable, and cannot be deprecated or removed at once"),
+        (S.CANDIDATE, None, "0.9.0", "candidate, and cannot be"),
+        (S.DEPRECATED, "0.1.5", None, r"0\.1\.5 is not one of the releases"),
+    ],
+)
+def test_dates_that_do_not_fit_the_stage_are_refused(
+    stage: Stage, since: str | None, removed_in: str | None, message: str
+) -> None:
+    notes = Notes(
+        since=SemVer.parse(since) if since else None,
+        removed_in=SemVer.parse(removed_in) if removed_in else None,
+    )
+    release = Release(SemVer.parse("0.0.0"), stage=stage, notes=notes)
+    with pytest.raises(Contradiction, match=message):
+        check_dates("Report v0.0.0", release, releases("0.1.0", "0.2.0", "0.3.0"))
+
+
+def test_dates_that_fit_are_fine() -> None:
+    for stage, notes in (
+        (S.STABLE, Notes()),
+        (S.DEPRECATED, Notes(since=SemVer.parse("0.1.0"), removed_in=SemVer.parse("9.0.0"))),
+        (S.REMOVED, Notes(removed_in=SemVer.parse("0.2.0"))),
+    ):
+        release = Release(SemVer.parse("0.0.0"), stage=stage, notes=notes)
+        check_dates("Report", release, releases("0.1.0", "0.2.0"))
+
+
+@pytest.mark.parametrize("texts", [[], ["0.2.0", "0.1.0"], ["0.1.0", "0.1.0"]])
+def test_releases_must_be_in_order(texts: list[str]) -> None:
+    with pytest.raises(Contradiction):
+        check_releases(releases(*texts))
 
 
 @given(st.sampled_from([stage for stage in Stage if stage is not S.DEPRECATED]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
@@ -85,12 +87,43 @@ def test_restating_changes_the_stage_and_never_the_content() -> None:
         lineage.restate(release("3.0.0"))
 
 
+def test_what_is_gone_cannot_come_back_and_nothing_can_change_its_name() -> None:
+    gone = Lineage("web", [release("1.0.0", stage=Stage.REMOVED)])
+    with pytest.raises(VersionTaken, match="never used again"):
+        gone.restate(release("1.0.0"))
+    known = Lineage("web", [release("1.0.0+a")])
+    for other in (release("1.0.0+b"), release("1.0.0+a", name="other")):
+        with pytest.raises(VersionTaken):
+            known.restate(other)
+
+
+def test_publishing_the_same_version_in_another_way_is_refused_whichever_comes_first() -> None:
+    plain, deprecated = release("1.0.0"), release("1.0.0", stage=Stage.DEPRECATED)
+    for one, other in ((plain, deprecated), (deprecated, plain)):
+        with pytest.raises(VersionTaken, match="another stage, other labels or other notes"):
+            Lineage("web", [one]).publish(other)
+    revisions = [Release(Serial(1), name="fn-a"), Release(Serial(1), name="fn-b")]
+    with pytest.raises(VersionTaken, match="its number, 1, is that of fn-a"):
+        Lineage("fn", revisions[:1]).publish(revisions[1])
+
+
+def test_releases_gates_and_dependents_can_be_copied() -> None:
+    gate = Gate("spring", 1, labels={"tier": "test"})
+    one = release("1.0.0", labels={"a": "x"}, gate=gate)
+    for original in (one, gate, Dependent("a", labels={"a": "x"})):
+        assert copy.deepcopy(original) == original
+        assert pickle.loads(pickle.dumps(original)) == original
+        assert hash(copy.deepcopy(original)) == hash(original)
+
+
 def test_a_release_cannot_be_changed() -> None:
     one = release("1.0.0", labels={"a": "x"})
     with pytest.raises(FrozenInstanceError):
         one.digest = "other"  # type: ignore[misc]
     with pytest.raises(TypeError):
         one.labels["a"] = "y"  # type: ignore[index]
+    with pytest.raises(TypeError):
+        one.labels.update(a="y")  # type: ignore[attr-defined]
 
 
 def test_a_release_does_not_follow_the_mapping_it_was_made_from() -> None:

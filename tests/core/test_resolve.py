@@ -44,7 +44,7 @@ policies = st.builds(
     otherwise=st.none() | st.just(SemVer.parse("0.0.0")),
     prereleases=st.booleans(),
     keeps=st.frozensets(st.sampled_from([Unspecified, Labels, Series])),
-    moves_from_lost_pin=st.booleans(),
+    moves_when_unmatched=st.booleans(),
     refuses=st.dictionaries(st.just(Series), st.just("not here")),
 )
 
@@ -52,6 +52,8 @@ policies = st.builds(
 @st.composite
 def questions(draw: st.DrawFn) -> tuple[Lineage, Selector, Policy, Dependent]:
     lineage = draw(our.lineages)
+    if len(lineage) == 1:
+        lineage = Lineage("web", lineage.releases, versioned=draw(st.booleans()))
     known = [Exact(r.version, wish=wish) for r in lineage for wish in (False, True)]
     selectors = st.sampled_from(known) | our.selectors if known else our.selectors
     return lineage, draw(selectors), draw(policies), draw(our.dependents(lineage))
@@ -111,12 +113,15 @@ def test_resolve_never_returns_what_its_policy_forbids(
     assert chosen.stage in policy.usable
     if is_allowed(chosen, selector, policy, dependent):
         return
-    # The exceptions: a pin that is kept, a wish, and the version to fall back on.
-    kept = dependent.pin == chosen.pin
+    # The exceptions. A pin may be kept where nothing else can be seen; all others must be visible.
+    if dependent.pin == chosen.pin and found.reason.startswith("kept: "):
+        return
+    assert chosen.gate is None or chosen.gate.admits(dependent)
     wished = isinstance(selector, Exact) and selector.wish and bool(found.warnings)
+    alone = not lineage.versioned and bool(found.warnings)
     fallback = chosen.version == policy.otherwise
-    assert kept or wished or fallback
-    assert kept or wished or isinstance(selector, Unspecified)
+    assert wished or alone or fallback
+    assert wished or alone or isinstance(selector, Unspecified)
 
 
 @given(questions())
@@ -124,6 +129,7 @@ def test_without_exceptions_the_highest_allowed_release_is_chosen(
     question: tuple[Lineage, Selector, Policy, Dependent],
 ) -> None:
     lineage, selector, policy, dependent = question
+    lineage = Lineage("web", lineage.releases)
     dependent = replace(dependent, pin=None)
     policy = replace(policy, otherwise=None, refuses={})
     selector = Exact(selector.wanted) if isinstance(selector, Exact) else selector
@@ -270,6 +276,87 @@ def test_who_can_see_nothing_but_what_a_gate_holds_keeps_its_pin() -> None:
         assert found.reason == "kept: 2.0.0 is held by rollout spring, step 2"
         with pytest.raises(NoMatch, match=r"2\.0\.0 is held by rollout spring, step 2"):
             resolve(known, selector, NEWEST, Dependent(uid="a"))
+
+
+def test_a_kept_pin_that_a_gate_takes_away_is_left() -> None:
+    known = lineage("1.0.0").publish(held("2.0.0"))
+    found = resolve(known, UNSPECIFIED, KEEPING, Dependent(uid="a", pin=Pin("2.0.0")))
+    assert found.release.name == "1.0.0"
+    alone = Lineage("web", [held("2.0.0")])
+    kept = resolve(alone, Series(2), KEEPING, Dependent(uid="a", pin=Pin("2.0.0")))
+    assert kept.release.name == "2.0.0", "who uses it and can see nothing else is not broken"
+
+
+FUNCTION = Policy(
+    "function",
+    usable=frozenset({Stage.CANDIDATE, Stage.STABLE, Stage.DEPRECATED}),
+    best="stable version",
+    preferred=frozenset({Stage.STABLE}),
+    otherwise=SemVer.parse("0.0.0"),
+)
+
+
+def test_a_wish_for_what_a_gate_holds_falls_back() -> None:
+    stable = replace(held("0.1.0"), stage=Stage.STABLE, gate=None)
+    known = Lineage("F", [stable, replace(held("0.2.0"), stage=Stage.CANDIDATE)])
+    found = resolve(known, Exact(SemVer.parse("0.2.0"), wish=True), FUNCTION)
+    assert found.release.name == "0.1.0"
+    assert found.warnings == (
+        "F 0.2.0 is held by rollout spring, step 2, the preferred version: 0.1.0 is used",
+    )
+
+
+def test_the_fallback_says_that_a_gate_holds_the_stable_version() -> None:
+    first = replace(held("0.0.0"), stage=Stage.DEPRECATED, gate=None)
+    known = Lineage("F", [first, replace(held("0.1.0"), stage=Stage.STABLE)])
+    found = resolve(known, UNSPECIFIED, FUNCTION)
+    assert found.release.name == "0.0.0"
+    assert found.reason == "0.0.0: 0.1.0 is held by rollout spring, step 2"
+    hidden = Lineage("F", [replace(held("0.0.0"), stage=Stage.CANDIDATE)])
+    with pytest.raises(NoMatch):
+        resolve(hidden, UNSPECIFIED, FUNCTION)
+
+
+def test_the_fallback_must_be_usable() -> None:
+    known = Lineage("F", [replace(held("0.0.0"), stage=Stage.REMOVED, gate=None)])
+    with pytest.raises(NoMatch, match=r"F has no stable version: 0\.0\.0 is removed"):
+        resolve(known, UNSPECIFIED, FUNCTION)
+
+
+def test_a_function_without_versions_that_is_removed_answers_nobody() -> None:
+    gone = replace(held("0.0.0"), stage=Stage.REMOVED, gate=None)
+    with pytest.raises(Gone):
+        resolve(Lineage("F", [gone], versioned=False), Exact(SemVer.parse("7.0.0")), FUNCTION)
+    hidden = replace(held("0.0.0"), stage=Stage.STABLE)
+    with pytest.raises(NoMatch):
+        resolve(Lineage("F", [hidden], versioned=False), Exact(SemVer.parse("7.0.0")), FUNCTION)
+
+
+def test_a_wish_that_falls_back_to_a_deprecated_release_says_both() -> None:
+    old = replace(held("0.0.0"), stage=Stage.DEPRECATED, gate=None)
+    found = resolve(Lineage("F", [old]), Exact(SemVer.parse("0.2.0"), wish=True), FUNCTION)
+    assert [warning.partition(" is ")[0] for warning in found.warnings] == [
+        "F has no 0.2.0, the preferred version: 0.0.0",
+        "F 0.0.0",
+    ]
+
+
+def test_a_refused_selector_is_the_reason_for_every_release() -> None:
+    exact_only = replace(NEWEST, refuses={Series: "only exact versions here"})
+    with pytest.raises(NoMatch, match="web@1 is refused: only exact versions here") as caught:
+        resolve(lineage("1.0.0"), Series(1), exact_only)
+    assert explained(caught.value) == {"1.0.0": "not chosen by 1, which is refused"}
+
+
+def test_a_pin_may_be_to_a_prerelease_or_to_what_was_preferred_once() -> None:
+    pinned = Dependent(pin=Pin("1.1.0-rc.1"))
+    assert resolve(lineage("1.0.0", "1.1.0-rc.1"), UNSPECIFIED, KEEPING, pinned).release.name == (
+        "1.1.0-rc.1"
+    )
+    choosy = replace(KEEPING, preferred=frozenset({Stage.PUBLISHED}))
+    old = replace(held("1.0.0"), stage=Stage.DEPRECATED, gate=None)
+    known = Lineage("web", [old, Release(SemVer.parse("2.0.0"))])
+    assert resolve(known, UNSPECIFIED, choosy, Dependent(pin=Pin("1.0.0"))).release.name == "1.0.0"
 
 
 def test_a_rollback_of_a_gate_takes_its_dependents_back() -> None:

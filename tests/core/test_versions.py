@@ -174,6 +174,13 @@ def test_what_is_not_a_version_is_quoted_with_what_was_expected(
     assert len(str(caught.value)) < 250
 
 
+def test_every_serial_can_be_written_and_read() -> None:
+    largest = Serial(2**63 - 1)
+    assert Serial.parse(str(largest)) == largest
+    with pytest.raises(InvalidVersion):
+        Serial(2**63)
+
+
 def test_a_number_that_was_never_assigned_is_not_a_serial() -> None:
     with pytest.raises(InvalidVersion):
         Serial(0)

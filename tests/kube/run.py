@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -156,12 +157,16 @@ class _Run:
         for path in step.omit:
             omit(body, path)
         if step.pick:
-            body = {path: pick(answer.body, path) for path in step.pick}
+            paths = {path: self._filled(path) for path in step.pick}
+            picked = {path: pick(body, filled) for path, filled in paths.items()}
+            stable = {path: self._stable.picked(path, value) for path, value in picked.items()}
+        else:
+            stable = self._stable.value(body)
         return {
             "step": step.title,
             "status": answer.status,
             "headers": self._stable.value(answer.headers),
-            "body": self._stable.value(body),
+            "body": stable,
         }
 
     def _request_step(self, step: Step) -> _Answer:
@@ -181,7 +186,8 @@ class _Run:
         end = time.monotonic() + PATIENCE
         while True:
             answer = ask()
-            if all(_has(answer, path, wanted) for path, wanted in step.until.items()):
+            until = self._filled(step.until)
+            if all(_has(answer, path, wanted) for path, wanted in until.items()):
                 return answer
             if time.monotonic() > end:
                 raise CaseError(
@@ -285,6 +291,7 @@ class _Run:
                 [self._target.kubectl, *arguments],
                 input=body if isinstance(body, str) else json.dumps(body),
                 env={
+                    "PATH": "/usr/bin:/bin",
                     "HOME": str(self._scratch),
                     "KUBECONFIG": str(self._target.kubeconfig),
                     "KUBECACHEDIR": str(self._scratch / "cache"),
@@ -330,8 +337,10 @@ def _kept(response: http.client.HTTPResponse) -> dict[str, Any]:
 
 
 def _decoded(response: http.client.HTTPResponse, content: bytes) -> Any:
-    if "json" in response.headers.get("Content-Type", ""):
-        return json.loads(content)
+    # The index of OpenAPI documents is JSON that is called plain text.
+    if "json" in response.headers.get("Content-Type", "") or content.startswith(b"{"):
+        with suppress(ValueError):
+            return json.loads(content)
     return content.decode(errors="replace")
 
 

@@ -15,6 +15,10 @@ _AGE = re.compile(r"\b(\d+[smh])+\b")
 _HASH = re.compile(r"hash=[0-9A-F]{32,}")
 _CURRENT = re.compile(r"(current: )\d+")
 _COMPACTED = re.compile(r"(too old resource version: )\d+ \(\d+\)")
+_WRITTEN = re.compile(r'(resourceVersion\\?"?: ?\\?"?)(\d+)')
+_IN_RECORD = re.compile(r"(ResourceVersion in record \()(\d+)")
+_SCRATCH = re.compile(r"/tmp/(LIVE|MERGED)-\d+")
+_FILE_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [-+]\d{4}")
 _SPACES = re.compile(r" {2,}")
 
 
@@ -44,10 +48,17 @@ class Stable:
         text = _TIME.sub("<time>", text)
         text = _HASH.sub("hash=<hash>", text)
         text = _COMPACTED.sub(r"\1<rv>", text)
+        for pattern in (_WRITTEN, _IN_RECORD):
+            text = pattern.sub(lambda found: found[1] + self._name("rv", found[2]), text)
         return _CURRENT.sub(r"\1<rv>", text)
+
+    def picked(self, path: str, value: Any) -> Any:
+        """A part of an answer, which is called as its path ends."""
+        return self._field(path.rpartition(".")[2], value)
 
     def printed(self, text: str) -> list[str]:
         """What a command printed: its lines, without the widths of columns and ages."""
+        text = _FILE_TIME.sub("<time>", _SCRATCH.sub(r"<\1>", text))
         lines = self.text(text).splitlines()
         return [_AGE.sub("<age>", _SPACES.sub("  ", line)).rstrip() for line in lines]
 

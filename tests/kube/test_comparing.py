@@ -117,6 +117,19 @@ def test_a_uid_in_a_message_is_the_one_of_the_object() -> None:
     assert message == "UID in object meta: <uid-1>"
 
 
+def test_a_resource_version_in_a_text_is_the_one_of_the_object() -> None:
+    assert stable(
+        {"resourceVersion": "412"},
+        'object {"metadata":{"resourceVersion":"412"}}',
+        'metadata:\n  resourceVersion: "412"',
+        "does not match the ResourceVersion in record (412).",
+    )[1:] == [
+        'object {"metadata":{"resourceVersion":"<rv-1>"}}',
+        'metadata:\n  resourceVersion: "<rv-1>"',
+        "does not match the ResourceVersion in record (<rv-1>).",
+    ]
+
+
 def test_generated_names_times_addresses_and_tokens_are_named() -> None:
     assert stable(
         {"generateName": "a-", "name": "a-x7k2p"},

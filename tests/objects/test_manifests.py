@@ -87,6 +87,51 @@ def test_a_doubled_key_is_refused_in_json_too() -> None:
         load_manifests('{"a": 1,\n"a": 2}', "x.json")
 
 
+def test_json_that_yaml_cannot_read_is_checked_as_well() -> None:
+    smile = '"\\ud83d\\ude00"'
+    with pytest.raises(InvalidManifest, match=r'"a" is there twice \(x\.json\)'):
+        load_manifests(f'{{"s": {smile}, "o": {{"a": 1, "a": 2}}}}', "x.json")
+    with pytest.raises(InvalidManifest, match="nested deeper than 200"):
+        load_manifests(f'{{"s": {smile}, "o": {"[" * 300}{"]" * 300}}}', "x.json")
+    with pytest.raises(InvalidManifest, match="not YAML"):
+        load_manifests(f'{{"s": {smile}, "n": Infinity}}', "x.json")
+
+
+def test_json_and_yaml_of_the_same_content_are_the_same() -> None:
+    [as_json] = load_manifests('{"a": 1.0, "b": 1e2, "c": 18446744073709551616}', "x.json")
+    [as_yaml] = load_manifests("a: 1.0\nb: 1e2\nc: 18446744073709551616", "x.yaml")
+    assert identical(as_json.value, as_yaml.value)
+    assert digest(as_json.value) == digest(as_yaml.value)
+
+
+def test_json_knows_its_lines() -> None:
+    [document] = load_manifests('{\n "a": {\n  "b": 1}}', "x.json")
+    assert document.place("a", "b") == "x.json:3, a.b"
+
+
+@pytest.mark.parametrize(
+    "text", ["a: " + "9" * 5000, '{"a": ' + "9" * 5000 + "}", "9" * 5000 + ": a"]
+)
+def test_a_number_of_any_length_is_read(text: str) -> None:
+    try:
+        load_manifests(text, "x")
+    except InvalidManifest as error:
+        assert "not YAML" in str(error)  # noqa: PT017
+
+
+def test_an_anchor_ends_with_its_document() -> None:
+    with pytest.raises(InvalidManifest, match=r"\*x has no &x before it \(x:3\)"):
+        load_manifests("a: &x 1\n---\nb: *x", "x")
+
+
+def test_whether_a_key_was_text_is_known() -> None:
+    [document] = load_manifests("a: {1.10: x, '1.10.0': y, yes: z}", "x")
+    assert document.key_was_text("a")
+    assert not document.key_was_text("a", "1.1")
+    assert document.key_was_text("a", "1.10.0")
+    assert not document.key_was_text("a", "true")
+
+
 def test_documents_are_separate_and_empty_ones_left_out() -> None:
     documents = load_manifests("---\n---\na: 1\n---\n# nothing\n---\nb: &x 2\n--- *x\n"[:-8], "x")
     assert [document.value for document in documents] == [{"a": 1}, {"b": 2}]
@@ -120,6 +165,7 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
         ("[" * 100_000, "nested deeper than 200 levels (x.yaml:1)"),
         ('{"a":' * 100_000, "nested deeper than 200 levels (x.yaml:1)"),
         (BOMB, "aliases stand for more than can be read (x.yaml:"),
+        (f"a: &a {'x' * 1000}\nb: [{'*a,' * 1000}]", "aliases stand for more than can be read"),
         ("%YAML 1.2\n--- a", "the document is not YAML 1.1"),
     ],
 )
@@ -135,6 +181,8 @@ class Item(Struct):
 
 class Spec(Struct):
     versions: list[Item]
+    size: int = 0
+    labels: dict[str, str] = {}
 
 
 class Object(Struct):
@@ -154,6 +202,14 @@ class Object(Struct):
             '"version" is missing (x.yaml:3, spec.versions[0])',
         ),
         ("a: 1\nspec:", "expected a mapping, got null (x.yaml:2, spec)"),
+        (
+            "spec:\n  versions: []\n  size: 1.5",
+            "expected a whole number, got a number (x.yaml:3, spec.size)",
+        ),
+        (
+            "spec:\n  versions: []\n  labels:\n    a: x\n    b: 1",
+            "expected text, got a whole number (x.yaml:5, spec.labels.b); put it in quotes",
+        ),
         ("[1]", "expected a mapping, got a list (x.yaml:1)"),
     ],
 )

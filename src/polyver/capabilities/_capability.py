@@ -11,19 +11,19 @@ from polyver.objects import Document
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A lineage that was found in manifests, the policy that fits it, and its full name."""
+    """A lineage that was found in manifests, the policies that fit it, and its full name."""
 
     lineage: Lineage
-    policy: Policy
+    policies: tuple[Policy, ...]
+    """The first is how to choose when nobody says."""
     path: str
     """What tells it from others of its name: `ComponentDefinition/vela-system/webservice`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """A capability's name, its policies, and how its manifests and selectors are read."""
+    """How a capability's manifests and selectors are read."""
 
-    name: str
     policies: tuple[Policy, ...]
     lineages: Callable[[Sequence[Document]], Iterator[Found]]
     """Reads what it knows in manifests and passes over the rest."""

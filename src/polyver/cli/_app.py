@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from cyclopts import App, CycloptsError
 
@@ -18,6 +19,7 @@ app = App(
     version=__version__,
     version_flags=["--version"],
     help_format="markdown",
+    suppress_keyboard_interrupt=False,
     help="""Keep many versions of a platform's building blocks alive at once.
 
 Every command has --help with an example. Exit codes are listed in docs/reference/cli.md.""",
@@ -35,9 +37,9 @@ def load_all() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; no error leaves as a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    _prepare_streams()
     tokens = sys.argv[1:] if arguments is None else list(arguments)
+    code = _exit.OK
     try:
         if tokens[:1] in ([], ["--help"], ["-h"]):
             load_all()
@@ -45,23 +47,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except CycloptsError as error:
         complain(_usage(error))
-        return _exit.USAGE
+        code = _exit.USAGE
     except PolyverError as error:
         complain(str(error))
-        return _exit.code(error)
+        code = _exit.code(error)
     except KeyboardInterrupt:
-        return _exit.INTERRUPTED
+        code = _exit.INTERRUPTED
     except BrokenPipeError:
         # The reader has gone, as in `polyver … | head`; nothing more can be said to it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _exit.OK
+        _abandon_output()
+    except OSError as error:
+        complain(f"standard output cannot be written: {error.strerror}")
+        _abandon_output()
+        code = _exit.INPUT
     except Exception as error:
         if os.environ.get("POLYVER_DEBUG"):
             raise
         complain(f"this is a bug in polyver: {type(error).__name__}: {error}")
         complain("run it again with POLYVER_DEBUG=1 for the details, and please report them")
-        return _exit.BUG
-    return _exit.OK
+        code = _exit.BUG
+    return code
+
+
+def _prepare_streams() -> None:
+    """Streams that take any text; one that was closed leads nowhere."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - until the end
+        else:
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _abandon_output() -> None:
+    """Keep Python from trying once more, at its end, to write what nobody takes."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage(error: CycloptsError) -> str:

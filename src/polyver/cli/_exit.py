@@ -10,7 +10,7 @@ MEANING = {
     OK: "done",
     NO: "understood, and the answer is no: nothing matches, a check found something",
     USAGE: "the command line is wrong",
-    INPUT: "a file or standard input cannot be used; the message says where",
+    INPUT: "a file or standard input cannot be used, or output written; the message says where",
     BUG: "a bug in polyver; POLYVER_DEBUG=1 shows its traceback",
     INTERRUPTED: "interrupted",
 }

@@ -12,7 +12,7 @@ from polyver.cli._exit import Unreadable
 if TYPE_CHECKING:
     from polyver.objects import Document
 
-_LARGEST = 64 * 1024 * 1024
+_LARGEST = 16 * 1024 * 1024
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -30,6 +30,8 @@ def read_manifests(names: Sequence[str]) -> list[Document]:
 
 def read_standard_input() -> str:
     """All of standard input, as text."""
+    if sys.stdin is None:
+        raise Unreadable("standard input is closed")
     return _decoded(sys.stdin.buffer.read(_LARGEST + 1), "standard input")
 
 
@@ -37,6 +39,8 @@ def _texts(name: str) -> Iterator[tuple[str, str]]:
     if name == "-":
         yield "standard input", read_standard_input()
         return
+    if not name:
+        raise Unreadable("a file has no name")
     path = Path(name)
     try:
         if path.is_dir():

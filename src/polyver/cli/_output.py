@@ -38,12 +38,12 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*row)
-    console = Console(markup=False, highlight=False)
+        table.add_row(*map(printable, row))
+    console = Console(markup=False, highlight=False, emoji=False)
     if console.is_terminal:
         console.print(table)
         return
-    plain = Console(markup=False, highlight=False, width=1_000_000)
+    plain = Console(markup=False, highlight=False, emoji=False, width=1_000_000)
     with plain.capture() as captured:
         plain.print(table)
     print_lines(*(line.rstrip() for line in captured.get().splitlines()))
@@ -62,6 +62,11 @@ def warn(message: str) -> None:
 def _say(word: str, style: str, message: str) -> None:
     from rich.console import Console
 
-    console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
+    console = Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
     console.print(f"{word}:", style=style, end=" ")
-    console.print(message)
+    console.print(printable(message))
+
+
+def printable(text: str) -> str:
+    """Text from anywhere in one line that a terminal takes for nothing but text."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from polyver.capabilities import Capability, Found, apis, definitions, functions, revisions
-from polyver.cli._exit import Misused, UnknownName
+from polyver.cli._exit import Misused, UnknownName, Unreadable
 from polyver.cli._files import read_manifests
 from polyver.cli._output import Format, emit, print_lines, print_table, warn
 from polyver.core import (
@@ -72,7 +72,7 @@ def resolve(
     """
     name, at, text = name.partition("@")
     capability, found = _find(name, file)
-    chosen_policy = _policy(policy, capability, found)
+    chosen_policy = _policy(policy, found)
     selector = capability.selector(text, found.lineage) if at else UNSPECIFIED
     try:
         resolution = choose(found.lineage, selector, chosen_policy)
@@ -91,12 +91,17 @@ def resolve(
 def _find(name: str, files: Sequence[str]) -> tuple[Capability, Found]:
     documents = read_manifests(files)
     everything = [(c, found) for c in CAPABILITIES for found in c.lineages(documents)]
-    matching = [(c, found) for c, found in everything if _is_named(found, name)]
-    if len(matching) == 1:
-        return matching[0]
+    matching = {found.path: (c, found) for c, found in everything if _is_named(found, name)}
     where = listed(files)
+    for _, found in everything:
+        if found.path in matching and matching[found.path][1].lineage.releases != (
+            found.lineage.releases
+        ):
+            raise Unreadable(f"{found.path} is there twice, in different ways", at=where)
+    if len(matching) == 1:
+        return next(iter(matching.values()))
     if matching:
-        paths = listed([found.path for _, found in matching])
+        paths = listed(list(matching))
         raise Misused(f"{name} is more than one thing in {where}", hint=f"write one of {paths}")
     known = sorted({found.lineage.name for _, found in everything})
     if not known:
@@ -112,13 +117,13 @@ def _is_named(found: Found, name: str) -> bool:
     )
 
 
-def _policy(name: str | None, capability: Capability, found: Found) -> Policy:
+def _policy(name: str | None, found: Found) -> Policy:
     if name is None:
-        return found.policy
+        return found.policies[0]
     if name not in _POLICIES:
         raise Misused(f"there is no policy {name}", hint=f"known: {listed(list(_POLICIES))}")
-    if _POLICIES[name] not in capability.policies:
-        fitting = listed([policy.name for policy in capability.policies])
+    if _POLICIES[name] not in found.policies:
+        fitting = listed([policy.name for policy in found.policies])
         raise Misused(f"the policy {name} is not for {found.path}", hint=f"use one of {fitting}")
     return _POLICIES[name]
 

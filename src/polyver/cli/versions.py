@@ -16,7 +16,12 @@ from polyver.cli._files import read_standard_input
 from polyver.cli._output import print_lines
 from polyver.core import InvalidVersion, KubeVersion, PolyverError, SemVer
 
-app = App(name="versions", help="Work with versions as text.")
+app = App(
+    name="versions",
+    help="""Work with versions as text.
+
+Example: polyver versions sort --order kube v1 v2beta1""",
+)
 
 
 class Order(Enum):

@@ -9,11 +9,14 @@ from polyver.core.lifecycle import (
     FUNCTION_STAGES,
     NOTICE,
     REVISION_STAGES,
+    Contradiction,
     EarlyRemoval,
     IllegalTransition,
     Lifecycle,
     Stage,
     advance,
+    check_dates,
+    check_releases,
     check_removal,
     next_stage,
 )
@@ -26,8 +29,9 @@ from polyver.core.lineage import (
     Pin,
     Release,
     VersionTaken,
+    is_same,
 )
-from polyver.core.resolve import Gone, NoMatch, Policy, Rejection, Resolution, resolve
+from polyver.core.resolve import Gone, NoMatch, Policy, Question, Rejection, Resolution, resolve
 from polyver.core.selectors import UNSPECIFIED, Exact, Labels, Selector, Unspecified
 from polyver.core.versions import InvalidVersion, KubeVersion, SemVer, Serial, Series, Version
 
@@ -38,6 +42,7 @@ __all__ = [
     "NOTICE",
     "REVISION_STAGES",
     "UNSPECIFIED",
+    "Contradiction",
     "ConversionTree",
     "Dependent",
     "EarlyRemoval",
@@ -63,6 +68,7 @@ __all__ = [
     "Pin",
     "Policy",
     "PolyverError",
+    "Question",
     "Rejection",
     "Release",
     "Resolution",
@@ -76,7 +82,10 @@ __all__ = [
     "VersionTaken",
     "advance",
     "affected",
+    "check_dates",
+    "check_releases",
     "check_removal",
+    "is_same",
     "listed",
     "next_stage",
     "resolve",

@@ -20,9 +20,21 @@ class PolyverError(Exception):
 
     def __init__(self, fact: str, *, at: str = "", hint: str = "") -> None:
         super().__init__(fact, at, hint)
-        self.fact = fact
-        self.at = at
-        self.hint = hint
+        self._fact = fact
+        self._at = at
+        self._hint = hint
+
+    @property
+    def fact(self) -> str:
+        return self._fact
+
+    @property
+    def at(self) -> str:
+        return self._at
+
+    @property
+    def hint(self) -> str:
+        return self._hint
 
     def __str__(self) -> str:
         place = f" ({self.at})" if self.at else ""

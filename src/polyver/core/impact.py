@@ -8,7 +8,7 @@ and with the dependents that move, not with the dependents there are.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -18,8 +18,7 @@ from polyver.core.selectors import Selector
 
 __all__ = ["Index", "Loss", "Move", "Moves", "affected"]
 
-_Label = tuple[str, str | None]
-_Key = tuple[Selector, Policy, Pin | None, tuple[_Label, ...]]
+_Key = tuple[Selector, Policy, Pin | None, tuple[bool, ...]]  # and which gates' labels it has
 _Place = tuple[str, str]  # a dependent's name and where in it
 _Member = tuple[float, _Place, Dependent, Selector]
 
@@ -91,7 +90,7 @@ class Index:
     def __init__(self) -> None:
         self._lineages: dict[str, dict[_Key, _Bucket]] = {}
         self._places: dict[_Place, tuple[Dependent, str, _Key]] = {}
-        self._gate_labels: dict[str, tuple[str, ...]] = {}
+        self._gate_labels: dict[str, tuple[Mapping[str, str], ...]] = {}
 
     @classmethod
     def of(cls, entries: Iterable[tuple[Dependent, str, Selector, Policy]]) -> Index:
@@ -129,39 +128,43 @@ class Index:
     def _note(
         self, dependent: Dependent, lineage: str, selector: Selector, policy: Policy
     ) -> _Bucket:
-        key = (selector, policy, dependent.pin, self._labels(lineage, dependent))
+        key = (selector, policy, dependent.pin, self._sides(lineage, dependent))
         self._places[_place(dependent)] = (dependent, lineage, key)
         return self._lineages.setdefault(lineage, {}).setdefault(key, _Bucket())
 
-    def _labels(self, lineage: str, dependent: Dependent) -> tuple[_Label, ...]:
-        wanted = self._gate_labels.get(lineage, ())
-        return tuple((label, dependent.labels.get(label)) for label in wanted)
+    def _sides(self, lineage: str, dependent: Dependent) -> tuple[bool, ...]:
+        """For each gate by labels, whether the dependent has them."""
+        gates = self._gate_labels.get(lineage, ())
+        return tuple(labels.items() <= dependent.labels.items() for labels in gates)
 
     def buckets(self, lineage: str, gates: Iterable[Gate]) -> dict[_Key, _Bucket]:
-        """The buckets of a lineage, told apart by every label that a gate looks at."""
-        known = self._gate_labels.get(lineage, ())
-        needed = {label for gate in gates for label in gate.labels}
-        if not needed <= set(known):
-            self._split(lineage, tuple(sorted(needed.union(known))))
+        """The buckets of a lineage, told apart by the labels that these gates ask for."""
+        wanted = {gate.labels: None for gate in gates if gate.labels}
+        if set(self._gate_labels.get(lineage, ())) != wanted.keys():
+            self._regroup(lineage, tuple(wanted))
         return self._lineages.get(lineage, {})
 
-    def _split(self, lineage: str, labels: tuple[str, ...]) -> None:
-        self._gate_labels[lineage] = labels
-        split: dict[_Key, _Bucket] = {}
+    def _regroup(self, lineage: str, gates: tuple[Mapping[str, str], ...]) -> None:
+        """Once for each change of the labels that gates ask for."""
+        self._gate_labels[lineage] = gates
+        regrouped: dict[_Key, list[_Member]] = {}
         for (selector, policy, pin, _), bucket in self._lineages.pop(lineage, {}).items():
+            groups: dict[tuple[bool, ...], list[_Member]] = {}
             for member in bucket.members:
-                dependent = member[2]
-                key = (selector, policy, pin, self._labels(lineage, dependent))
-                self._places[_place(dependent)] = (dependent, lineage, key)
-                split.setdefault(key, _Bucket()).members.append(member)
-        self._lineages[lineage] = split
+                groups.setdefault(self._sides(lineage, member[2]), []).append(member)
+            for sides, members in groups.items():
+                regrouped.setdefault((selector, policy, pin, sides), []).extend(members)
+        for key, members in regrouped.items():
+            members.sort(key=itemgetter(0, 1))
+            self._places |= {member[1]: (member[2], lineage, key) for member in members}
+        self._lineages[lineage] = {key: _Bucket(members) for key, members in regrouped.items()}
 
 
 def affected(index: Index, lineage_before: Lineage, lineage_after: Lineage) -> Moves:
     """Every dependent whose pin is not what it resolves to now, or that has nothing any more.
 
-    Pins are compared, not events: asked again after a restart, the answer is the same. A
-    dependent that had no release before either is not affected by the change.
+    Pins are compared, not events: asked again after a restart, the answer is the same. Who never
+    had a release, neither a pin nor an answer before, loses nothing.
     """
     gates = [r.gate for r in (*lineage_before, *lineage_after) if r.gate is not None]
     shares = sorted({gate.share for gate in gates})
@@ -178,7 +181,9 @@ def affected(index: Index, lineage_before: Lineage, lineage_after: Lineage) -> M
                         Move(dependent, found.release, found.reason)
                         for _, _, dependent, _ in bucket.members[start:end]
                     )
-            elif isinstance(_attempt(lineage_before, selector, policy, one), Resolution):
+            elif pin is not None or isinstance(
+                _attempt(lineage_before, selector, policy, one), Resolution
+            ):
                 losses += _losses(bucket.members[start:end], lineage_after, policy)
     return Moves(lineage_after.name, tuple(moves), tuple(losses), len(buckets))
 

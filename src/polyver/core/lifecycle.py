@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from polyver.core.errors import PolyverError, listed
-from polyver.core.versions import SemVer
+from polyver.core.versions import KubeVersion, SemVer
 
 if TYPE_CHECKING:
     from polyver.core.lineage import Notes, Release
@@ -24,11 +24,14 @@ __all__ = [
     "FUNCTION_STAGES",
     "NOTICE",
     "REVISION_STAGES",
+    "Contradiction",
     "EarlyRemoval",
     "IllegalTransition",
     "Lifecycle",
     "Stage",
     "advance",
+    "check_dates",
+    "check_releases",
     "check_removal",
     "next_stage",
 ]
@@ -58,30 +61,22 @@ class Stage(Enum):
 class Lifecycle:
     """The legal transitions between the stages of one capability."""
 
-    name: str
     transitions: frozenset[tuple[Stage, Stage]]
-
-    @property
-    def stages(self) -> frozenset[Stage]:
-        return frozenset(stage for pair in self.transitions for stage in pair)
 
     def after(self, stage: Stage) -> tuple[Stage, ...]:
         """The stages that may follow this one."""
         return tuple(to for to in Stage if (stage, to) in self.transitions)
 
 
-def _one_way(name: str, *stages: Stage) -> Lifecycle:
-    return Lifecycle(name, frozenset(pairwise(stages)))
+def _one_way(*stages: Stage) -> Lifecycle:
+    return Lifecycle(frozenset(pairwise(stages)))
 
 
-API_STAGES = _one_way("apis", Stage.SERVED, Stage.DEPRECATED, Stage.UNSERVED, Stage.DROPPED)
-FUNCTION_STAGES = _one_way(
-    "functions", Stage.CANDIDATE, Stage.STABLE, Stage.DEPRECATED, Stage.REMOVED
-)
-DEFINITION_STAGES = _one_way("definitions", Stage.PUBLISHED, Stage.DEPRECATED, Stage.REMOVED)
+API_STAGES = _one_way(Stage.SERVED, Stage.DEPRECATED, Stage.UNSERVED, Stage.DROPPED)
+FUNCTION_STAGES = _one_way(Stage.CANDIDATE, Stage.STABLE, Stage.DEPRECATED, Stage.REMOVED)
+DEFINITION_STAGES = _one_way(Stage.PUBLISHED, Stage.DEPRECATED, Stage.REMOVED)
 REVISION_STAGES = Lifecycle(
-    "revisions",
-    frozenset({(Stage.INACTIVE, Stage.ACTIVE), (Stage.ACTIVE, Stage.INACTIVE)}),
+    frozenset({(Stage.INACTIVE, Stage.ACTIVE), (Stage.ACTIVE, Stage.INACTIVE)})
 )
 
 NOTICE = 2
@@ -102,6 +97,14 @@ class IllegalTransition(PolyverError):
         self.release = release
         self.to = to
         self.legal = legal
+
+
+class Contradiction(PolyverError):
+    """A release whose stage and dates do not go together; `field` says which of them is wrong."""
+
+    def __init__(self, fact: str, field: str = "") -> None:
+        super().__init__(fact)
+        self.field = field
 
 
 class EarlyRemoval(PolyverError):
@@ -135,7 +138,9 @@ def next_stage(release: Release, releases_so_far: Sequence[SemVer]) -> Stage:
     due = release.notes.removed_in
     if release.stage is not Stage.DEPRECATED or due is None or not releases_so_far:
         return release.stage
-    return Stage.REMOVED if max(releases_so_far) >= due else Stage.DEPRECATED
+    if max(releases_so_far) < due:
+        return Stage.DEPRECATED
+    return Stage.UNSERVED if isinstance(release.version, KubeVersion) else Stage.REMOVED
 
 
 def check_removal(
@@ -152,3 +157,28 @@ def check_removal(
     notice = sum(since < release <= removed_in for release in releases_so_far)
     if notice < NOTICE:
         raise EarlyRemoval(name, since, removed_in, notice)
+
+
+def check_releases(releases: Sequence[SemVer]) -> None:
+    """Refuse a list of releases that a clock could not count."""
+    if not releases:
+        raise Contradiction("no release is listed")
+    for number, (one, other) in enumerate(pairwise(releases), start=1):
+        if one >= other:
+            raise Contradiction(f"{other} does not come after {one}", field=str(number))
+
+
+def check_dates(name: str, release: Release, releases_so_far: Sequence[SemVer]) -> None:
+    """Refuse dates that do not fit the stage, or that the releases so far do not have."""
+    stage, since, removed_in = release.stage, release.notes.since, release.notes.removed_in
+    now = max(releases_so_far)
+    if stage is Stage.DEPRECATED and since is None:
+        raise Contradiction(f"{name} is deprecated and does not say since when")
+    if stage is Stage.REMOVED and removed_in is None:
+        raise Contradiction(f"{name} is removed and does not say in which release")
+    if stage is Stage.REMOVED and removed_in is not None and removed_in > now:
+        raise Contradiction(f"{name} is removed in {removed_in}, but now is {now}", "removedIn")
+    if stage in (Stage.CANDIDATE, Stage.STABLE) and (since or removed_in):
+        raise Contradiction(f"{name} is {stage.value}, and cannot be deprecated or removed at once")
+    if since is not None and since not in releases_so_far:
+        raise Contradiction(f"{name}: {since} is not one of the releases", "since")

@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import attrgetter
-from types import MappingProxyType
+from typing import NoReturn
 
 from polyver.core.errors import PolyverError
 from polyver.core.lifecycle import Stage
@@ -26,14 +26,33 @@ __all__ = [
     "Pin",
     "Release",
     "VersionTaken",
+    "is_same",
 ]
 
 _LAST = math.nextafter(1.0, 0.0)
-_NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
-def _no_labels() -> Mapping[str, str]:
-    return _NO_LABELS
+class _Labels(dict[str, str]):
+    """Labels that cannot be changed, so that what holds them can be a key."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> tuple[type[_Labels], tuple[dict[str, str]]]:
+        return _Labels, (dict(self),)
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("labels of a release cannot be changed")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+
+_NO_LABELS: Mapping[str, str] = _Labels()
+
+
+def _frozen(labels: Mapping[str, str]) -> _Labels:
+    return labels if isinstance(labels, _Labels) else _Labels(labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +68,14 @@ class Dependent:
     """One place in one object that uses a lineage: an application's component, a phase, a step."""
 
     name: str = ""
+    """Which object, with its kind: `Application default/shop`."""
     at: str = ""
     uid: str = ""
-    labels: Mapping[str, str] = field(default_factory=_no_labels, hash=False)
+    labels: Mapping[str, str] = _NO_LABELS
     pin: Pin | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", _frozen(self.labels))
 
     @property
     def position(self) -> float:
@@ -73,11 +96,12 @@ class Gate:
     rollout: str
     step: int
     share: float = 0.0
-    labels: Mapping[str, str] = field(default_factory=_no_labels, hash=False)
+    labels: Mapping[str, str] = _NO_LABELS
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.share <= 1.0:
             raise PolyverError(f"a gate's share is {self.share}, expected 0 to 1", at=self.rollout)
+        object.__setattr__(self, "labels", _frozen(self.labels))
 
     def admits(self, dependent: Dependent) -> bool:
         if self.labels and self.labels.items() <= dependent.labels.items():
@@ -105,7 +129,7 @@ class Release:
     version: Version
     digest: str = ""
     stage: Stage = Stage.PUBLISHED
-    labels: Mapping[str, str] = field(default_factory=_no_labels, hash=False)
+    labels: Mapping[str, str] = _NO_LABELS
     gate: Gate | None = None
     notes: Notes = Notes()
     name: str = ""
@@ -114,7 +138,7 @@ class Release:
     def __post_init__(self) -> None:
         if not self.name:
             object.__setattr__(self, "name", str(self.version))
-        object.__setattr__(self, "labels", MappingProxyType(dict(self.labels)))
+        object.__setattr__(self, "labels", _frozen(self.labels))
 
     @property
     def pin(self) -> Pin:
@@ -135,12 +159,14 @@ def _why(taken: Release, refused: Release) -> str:
     if taken.stage.is_gone:
         when = f" in {taken.notes.removed_in}" if taken.notes.removed_in else ""
         return f"{taken.name} was {taken.stage.value}{when} and its number is never used again"
-    if str(taken.version) != str(refused.version):
+    if taken.digest != refused.digest:
+        contents = f"{taken.digest or 'no digest'}, not {refused.digest or 'no digest'}"
+        return f"it exists with other content ({contents}): publish a new version"
+    if str(taken.version) != str(refused.version) or taken == refused:
         return f"it is the same version as {taken.name}"
-    return (
-        f"it exists with other content ({taken.digest or 'no digest'}, "
-        f"not {refused.digest or 'no digest'}): publish a new version"
-    )
+    if taken.name != refused.name:
+        return f"its number, {taken.version}, is that of {taken.name}"
+    return "it exists with another stage, other labels or other notes"
 
 
 class MixedOrders(PolyverError):
@@ -281,8 +307,7 @@ class Lineage:
         taken = self.get(release.version)
         if taken is None:
             return Lineage(self.name, (*self.releases, release), versioned=self.versioned)
-        same = taken.digest == release.digest and str(taken.version) == str(release.version)
-        if taken.stage.is_gone or not same:
+        if taken.stage.is_gone or not is_same(taken, release):
             raise VersionTaken(self.name, taken, release)
         return self
 
@@ -291,10 +316,16 @@ class Lineage:
         taken = self.get(release.version)
         if taken is None:
             raise PolyverError(f"{self.name} has no {release.name}", hint="publish it first")
-        if taken.digest != release.digest:
+        revived = taken.stage.is_gone and not release.stage.is_gone
+        if revived or taken.pin != release.pin or str(taken.version) != str(release.version):
             raise VersionTaken(self.name, taken, release)
         return Lineage(
             self.name,
             [release if known.version == release.version else known for known in self.releases],
             versioned=self.versioned,
         )
+
+
+def is_same(one: Release, other: Release) -> bool:
+    """Whether two releases are equal to the letter: build metadata counts here."""
+    return one == other and str(one.version) == str(other.version)

@@ -16,7 +16,7 @@ from polyver.core.lineage import Dependent, Lineage, Pin, Release
 from polyver.core.selectors import UNSPECIFIED, Exact, Labels, Selector, Unspecified
 from polyver.core.versions import SemVer, Series, Version
 
-__all__ = ["Gone", "NoMatch", "Policy", "Rejection", "Resolution", "resolve"]
+__all__ = ["Gone", "NoMatch", "Policy", "Question", "Rejection", "Resolution", "resolve"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +37,8 @@ class Policy:
     """Whether a prerelease may be chosen without being asked for exactly."""
     keeps: frozenset[type] = frozenset()
     """The selectors under which a dependent stays with its pin."""
-    moves_from_lost_pin: bool = False
-    """Whether a kept pin that no longer matches is replaced; else that is an error."""
+    moves_when_unmatched: bool = False
+    """Whether a kept pin that the selector no longer matches is replaced; else it is an error."""
     refuses: Mapping[type, str] = field(default_factory=dict)
     """The selectors that it does not take, and why."""
 
@@ -69,25 +69,47 @@ class Resolution(NamedTuple):
 
 
 class NoMatch(PolyverError):
-    """No release can be had for a selector: what was asked, where, and what there is."""
+    """No release can be had for a selector: what was asked, where, and what there is.
 
-    def __init__(self, fact: str, question: Question) -> None:
-        self.lineage = question.lineage
-        self.selector = question.selector
-        self.known = tuple(r.name for r in self.lineage.releases if not r.stage.is_gone)
-        near = _nearest(self.lineage, self.selector)
-        self.nearest = tuple(name for name in near if name != str(self.selector))
+    Sentences are made when they are read: whoever asks for many dependents may read none.
+    """
+
+    def __init__(self, question: Question, fact: str = "") -> None:
+        super().__init__(fact, at=question.dependent.at)
         self.question = question
-        super().__init__(fact, at=question.dependent.at, hint=self._next_step())
 
-    def _next_step(self) -> str:
-        if not self.known:
+    @property
+    def lineage(self) -> Lineage:
+        return self.question.lineage
+
+    @property
+    def selector(self) -> Selector:
+        return self.question.selector
+
+    @property
+    def fact(self) -> str:
+        return super().fact or self.question.fact()
+
+    @property
+    def hint(self) -> str:
+        known, nearest = self.known, self.nearest
+        if not known:
             return "it has no releases"
-        nearest = f"nearest: {', '.join(self.nearest)}"
-        if len(self.known) > 12 and self.nearest:
-            return f"{nearest} (of {len(self.known)})"
-        known = f"known: {listed(self.known)}"
-        return f"{known}; {nearest}" if self.nearest else known
+        near = f"nearest: {', '.join(nearest)}"
+        if len(known) > 12 and nearest:
+            return f"{near} (of {len(known)})"
+        return f"known: {listed(known)}; {near}" if nearest else f"known: {listed(known)}"
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """The names of all releases that are not gone."""
+        return tuple(r.name for r in self.lineage.releases if not r.stage.is_gone)
+
+    @property
+    def nearest(self) -> tuple[str, ...]:
+        """The names that whoever wrote the selector may have meant."""
+        near = _nearest(self.lineage, self.selector)
+        return tuple(name for name in near if name != str(self.selector))
 
     @property
     def rejected(self) -> tuple[Rejection, ...]:
@@ -98,13 +120,15 @@ class NoMatch(PolyverError):
 class Gone(NoMatch):
     """What was asked for existed and was removed: when, and what replaced it."""
 
-    def __init__(self, release: Release, question: Question) -> None:
+    def __init__(self, question: Question, release: Release) -> None:
+        gone = f"{question.lineage.name} {release.name} was {_fate(release)}"
+        super().__init__(question, gone)
         self.release = release
-        super().__init__(f"{question.lineage.name} {release.name} {_fate(release)}", question)
 
-    def _next_step(self) -> str:
+    @property
+    def hint(self) -> str:
         use = self.release.notes.use
-        return f"use {use}" if use else super()._next_step()
+        return f"use {use}" if use else super().hint
 
 
 def resolve(
@@ -122,10 +146,9 @@ def resolve(
     [('2.0.0', 'not in series 1'), ('1.2.3', '1.3.0 is newer')]
     """
     question = Question(lineage, selector, policy, dependent or _ANYONE)
-    kind = type(selector)
-    if kind in policy.refuses:
-        raise NoMatch(f"{lineage.name}@{selector} is refused: {policy.refuses[kind]}", question)
-    if question.dependent.pin is not None and kind in policy.keeps:
+    if type(selector) in policy.refuses:
+        raise NoMatch(question)
+    if question.dependent.pin is not None and type(selector) in policy.keeps:
         kept = question.kept(question.dependent.pin)
         if kept is not None:
             return question.answer(kept, f"kept: it is the {policy.noun} in use")
@@ -181,37 +204,37 @@ class Question(NamedTuple):
         while candidates:
             position = candidates.bit_length() - 1
             release = self.lineage.releases[position]
-            if release.gate is None or release.gate.admits(self.dependent):
+            if self.sees(release):
                 return release
             candidates ^= 1 << position
         return None
 
+    def sees(self, release: Release) -> bool:
+        return release.gate is None or release.gate.admits(self.dependent)
+
     def kept(self, pin: Pin) -> Release | None:
-        """The release that the dependent is pinned to, as long as it still matches."""
-        release = self.pinned(pin)
-        if release is not None and self._still_matches(release):
-            return release
-        if self.policy.moves_from_lost_pin:
-            return None
+        """The release that the dependent is pinned to, as long as it matches and can be seen."""
         release = self.lineage.get(pin.release)
         if release is None:
-            raise NoMatch(f"{self.lineage.name} has no {pin.release}, the pin", self)
+            raise NoMatch(self, f"{self.lineage.name} has no {pin.release}, the pin")
         if release.stage.is_gone:
-            raise Gone(release, self)
+            raise Gone(self, release)
         if release.digest != pin.digest:
             fact = f"the content of {self.lineage.name} {release.name} is not what was pinned"
-            raise NoMatch(f"{fact} ({release.digest}, not {pin.digest})", self)
-        raise NoMatch(f"{self.lineage.name} {release.name}, the pin, {_fate(release)}", self)
+            raise NoMatch(self, f"{fact} ({release.digest}, not {pin.digest})")
+        if release.stage not in self.policy.usable:
+            stage = release.stage.value
+            raise NoMatch(self, f"{self.lineage.name} {release.name}, the pin, is {stage}")
+        if not self._selects(release):
+            if self.policy.moves_when_unmatched:
+                return None
+            fact = f"{self.lineage.name} {release.name}, the pin, is not {self._described()}"
+            raise NoMatch(self, fact)
+        return release if self.sees(release) else None
 
-    def pinned(self, pin: Pin) -> Release | None:
-        release = self.lineage.get(pin.release)
-        return release if release is not None and release.digest == pin.digest else None
-
-    def _still_matches(self, release: Release) -> bool:
-        # A pin may be to a prerelease, or to what was preferred when it was made.
-        rules = ("selector", "stage")
+    def _selects(self, release: Release) -> bool:
         bit = self.lineage.exactly(release.version)
-        return all(meeting & bit for rule, meeting in self.rules() if rule in rules)
+        return all(meeting & bit for rule, meeting in self.rules() if rule == "selector")
 
     def answer(self, release: Release, reason: str, *warnings: str) -> Resolution:
         if release.stage is Stage.DEPRECATED:
@@ -220,35 +243,51 @@ class Question(NamedTuple):
 
     def answer_without(self, held: int) -> Resolution:
         """What is left when no release that the dependent can see meets every rule."""
+        if isinstance(self.selector, Exact):
+            instead = self._answer_without_exact(self.selector)
+            if instead is not None:
+                return instead
         pin = self.dependent.pin
-        kept = self.pinned(pin) if held and pin is not None else None
-        if kept is not None and kept.stage in self.policy.usable:
-            holder = self.lineage.releases[held.bit_length() - 1]
-            return self.answer(kept, f"kept: {holder.name} is {holder.gate}")
-        match self.selector:
-            case Exact():
-                return self._answer_without_exact(self.selector)
-            case Unspecified() if self.policy.otherwise is not None:
-                fallback = self.lineage.get(self.policy.otherwise)
-                if fallback is not None and fallback.stage in self.policy.usable:
-                    return self.answer(fallback, f"{fallback.name}: there is no {self.policy.best}")
-        raise NoMatch(self._fact(), self)
+        kept = self.lineage.get(pin.release) if held and pin is not None else None
+        if kept is not None and kept.pin == pin and kept.stage in self.policy.usable:
+            return self.answer(kept, f"kept: {self._holder(held)}")
+        if isinstance(self.selector, Unspecified) and self.policy.otherwise is not None:
+            fallback = self.lineage.get(self.policy.otherwise)
+            if (
+                fallback is not None
+                and fallback.stage in self.policy.usable
+                and self.sees(fallback)
+            ):
+                why = self._holder(held) if held else f"there is no {self.policy.best}"
+                return self.answer(fallback, f"{fallback.name}: {why}")
+        raise NoMatch(self)
 
-    def _answer_without_exact(self, selector: Exact) -> Resolution:
+    def _answer_without_exact(self, selector: Exact) -> Resolution | None:
+        """The exceptions for those who ask for what they cannot have."""
         lineage = self.lineage
         found = lineage.get(selector.wanted)
-        if found is not None and found.stage.is_gone:
-            raise Gone(found, self)
         if found is None and not lineage.versioned and lineage.releases:
             only = lineage.newest
-            warning = f"{lineage.name} registers no versions: {only.name} answers for {selector}"
-            return self.answer(only, f"the only implementation of {lineage.name}", warning)
-        if found is None and selector.wish:
+            if only.stage.is_gone:
+                raise Gone(self, only)
+            if only.stage in self.policy.usable and self.sees(only):
+                warning = (
+                    f"{lineage.name} registers no versions: {only.name} answers for {selector}"
+                )
+                return self.answer(only, f"the only implementation of {lineage.name}", warning)
+        if found is not None and found.stage.is_gone:
+            raise Gone(self, found)
+        if selector.wish and (found is None or not self.sees(found)):
+            why = f"has no {selector}" if found is None else f"{found.name} is {found.gate}"
             instead = resolve(lineage, UNSPECIFIED, self.policy, self.dependent)
-            used = f"{instead.release.name} is used"
-            warning = f"{lineage.name} has no {selector}, the preferred version: {used}"
-            return self.answer(instead.release, instead.reason, warning)
-        raise NoMatch(self._fact(), self)
+            used = f"the preferred version: {instead.release.name} is used"
+            warnings = (f"{lineage.name} {why}, {used}", *instead.warnings)
+            return instead._replace(warnings=warnings)
+        return None
+
+    def _holder(self, held: int) -> str:
+        holder = self.lineage.releases[held.bit_length() - 1]
+        return f"{holder.name} is {holder.gate}"
 
     def reason(self) -> str:
         selector, policy = self.selector, self.policy
@@ -262,8 +301,11 @@ class Question(NamedTuple):
             case _:
                 return policy.best
 
-    def _fact(self) -> str:
+    def fact(self) -> str:
         """Why there is no release: none matches, or those that match cannot be used."""
+        refusal = self.policy.refuses.get(type(self.selector))
+        if refusal:
+            return f"{self.lineage.name}@{self.selector} is refused: {refusal}"
         fact = f"{self.lineage.name} has no {self._described()}"
         matching = dict(self.rules()).get("selector", self.lineage.everything)
         unusable = [
@@ -298,9 +340,11 @@ class Question(NamedTuple):
                 yield Rejection(release, self._why_not(release, broken, chosen))
 
     def _why_not(self, release: Release, broken: _Rule | None, chosen: Release | None) -> str:
+        if type(self.selector) in self.policy.refuses:
+            return f"not chosen by {self.selector}, which is refused"
         if broken is not None:
             return _why_broken(broken, release, self.selector)
-        if release.gate is not None and not release.gate.admits(self.dependent):
+        if not self.sees(release):
             return str(release.gate)
         if chosen is None:
             return "not the pin"
@@ -327,14 +371,13 @@ def _why_broken(rule: _Rule, release: Release, selector: Selector) -> str:
         case "preferred", _:
             return f"{release.stage.value}: only an exact selector chooses it"
         case _:
-            return release.stage.value if not release.stage.is_gone else _fate(release)[4:]
+            return _fate(release)
 
 
 def _fate(release: Release) -> str:
-    if not release.stage.is_gone:
-        return f"is {release.stage.value}"
-    when = f" in {release.notes.removed_in}" if release.notes.removed_in else ""
-    return f"was {release.stage.value}{when}"
+    """Its stage, and in which release that was reached, if it is gone."""
+    gone_in = release.notes.removed_in if release.stage.is_gone else None
+    return f"{release.stage.value} in {gone_in}" if gone_in else release.stage.value
 
 
 def _deprecation(lineage: Lineage, release: Release) -> str:

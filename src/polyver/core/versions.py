@@ -219,7 +219,7 @@ class Serial(_Ordered):
     _key: tuple[int]
 
     def __new__(cls, number: int) -> Self:
-        if number < 1:
+        if not 1 <= number <= _INT64:
             raise InvalidVersion(str(number), _EXPECTED_SERIAL)
         return cls._make((number,), str(number))
 
@@ -234,7 +234,7 @@ class Serial(_Ordered):
         return self._key[0]
 
 
-_SERIAL = re.compile("[1-9][0-9]{0,17}")
+_SERIAL = re.compile("[1-9][0-9]{0,18}")
 _EXPECTED_SERIAL = "a revision number: expected 1, 2, 3, …"
 
 

@@ -31,7 +31,7 @@ def objects_of(documents: Iterable[Document], group: str, *kinds: str) -> Iterat
         for item in _flat(document):
             typed = item.read(_Typed) if isinstance(item.value, dict) else _Typed()
             if typed.kind in kinds and typed.api_version.partition("/")[0] == group:
-                yield item
+                yield item.without_nulls()
 
 
 def _flat(document: Document) -> Iterator[Document]:

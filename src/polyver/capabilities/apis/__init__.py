@@ -6,4 +6,4 @@ from polyver.capabilities.apis._policy import APIS, selector
 
 __all__ = ["APIS", "CAPABILITY"]
 
-CAPABILITY = Capability("apis", (APIS,), lineages, selector)
+CAPABILITY = Capability((APIS,), lineages, selector)

@@ -44,7 +44,7 @@ def lineages(documents: Sequence[Document]) -> Iterator[Found]:
             lineage = Lineage(spec.names.kind, releases)
         except PolyverError as error:
             raise document.error(error.fact, "spec", "versions", hint=error.hint) from None
-        yield Found(lineage, APIS, f"CustomResourceDefinition/{spec.group}/{spec.names.kind}")
+        yield Found(lineage, (APIS,), f"CustomResourceDefinition/{spec.group}/{spec.names.kind}")
 
 
 def _release(version: _Version, document: Document, number: int) -> Release:

@@ -8,6 +8,7 @@ from polyver.capabilities.definitions._policy import (
     DEFINITIONS_FOLLOW,
     DEFINITIONS_LEGACY,
     DEFINITIONS_PRERELEASES,
+    SEMANTIC_POLICIES,
     policy_for,
     selector,
 )
@@ -22,15 +23,4 @@ __all__ = [
     "policy_for",
 ]
 
-CAPABILITY = Capability(
-    "definitions",
-    (
-        DEFINITIONS,
-        DEFINITIONS_FOLLOW,
-        DEFINITIONS_EXACT,
-        DEFINITIONS_PRERELEASES,
-        DEFINITIONS_LEGACY,
-    ),
-    lineages,
-    selector,
-)
+CAPABILITY = Capability((*SEMANTIC_POLICIES, DEFINITIONS_LEGACY), lineages, selector)

@@ -12,16 +12,24 @@ from dataclasses import replace
 from msgspec import Struct
 
 from polyver.capabilities import Found
-from polyver.capabilities.definitions._policy import DEFINITIONS, DEFINITIONS_LEGACY, is_legacy
+from polyver.capabilities.definitions._policy import (
+    DEFINITIONS_LEGACY,
+    SEMANTIC_POLICIES,
+    is_legacy,
+)
 from polyver.core import (
     InvalidVersion,
     Lineage,
+    MixedOrders,
     Notes,
     PolyverError,
     Release,
     SemVer,
     Serial,
     Stage,
+    Version,
+    VersionTaken,
+    is_same,
 )
 from polyver.objects import Document, Metadata, digest, objects_of
 
@@ -53,49 +61,103 @@ class _Definition(Struct, rename="camel"):
 
 def lineages(documents: Sequence[Document]) -> Iterator[Found]:
     """Every definition that the manifests publish, with all versions from all documents."""
-    found: dict[tuple[str, str, str], Lineage] = {}
+    found: dict[tuple[str, str, str], _Published] = {}
     for document in objects_of(documents, GROUP, *KINDS):
         definition = document.read(_Definition)
         metadata = definition.metadata
         identity = (definition.kind, metadata.namespace, metadata.name)
-        lineage = found.get(identity, Lineage(metadata.name))
-        for release, path in _releases(definition, document, lineage):
-            try:
-                lineage = lineage.publish(release)
-            except PolyverError as error:
-                raise document.error(error.fact, *path, hint=error.hint) from None
-        found[identity] = lineage
-    for (kind, namespace, name), lineage in found.items():
-        legacy = is_legacy(lineage)
-        full_name = "/".join(filter(None, (kind, namespace, name)))
-        yield Found(lineage, DEFINITIONS_LEGACY if legacy else DEFINITIONS, full_name)
+        found.setdefault(identity, _Published(metadata.name)).add(definition, document)
+    for identity, published in found.items():
+        lineage = Lineage(published.name, published.releases.values())
+        policies = (DEFINITIONS_LEGACY,) if is_legacy(lineage) else SEMANTIC_POLICIES
+        yield Found(lineage, policies, "/".join(filter(None, identity)))
 
 
 _Path = tuple[str | int, ...]
 
 
-def _releases(
-    definition: _Definition, document: Document, lineage: Lineage
-) -> Iterator[tuple[Release, _Path]]:
-    spec = definition.spec
-    if definition.api_version == f"{GROUP}/v2beta1":
+class _Published:
+    """What the documents of one definition have published so far."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.releases: dict[Version, Release] = {}
+
+    def add(self, definition: _Definition, document: Document) -> None:
+        here: dict[Version, str] = {}
+        for release, path in self._releases(definition, document):
+            try:
+                if release.version in here:
+                    raise VersionTaken(self.name, release, release)
+                self._publish(release)
+            except PolyverError as error:
+                raise document.error(error.fact, *path, hint=error.hint) from None
+            here[release.version] = release.name
+
+    def _publish(self, release: Release) -> None:
+        first = next(iter(self.releases.values()), release)
+        if type(first.version) is not type(release.version):
+            raise MixedOrders(self.name, first, release)
+        taken = self.releases.setdefault(release.version, release)
+        if not is_same(taken, release):
+            raise VersionTaken(self.name, taken, release)
+
+    def _releases(
+        self, definition: _Definition, document: Document
+    ) -> Iterator[tuple[Release, _Path]]:
+        spec, api_version = definition.spec, definition.api_version
+        if api_version == f"{GROUP}/v2beta1":
+            yield from self._list(definition, document)
+        elif api_version != f"{GROUP}/v1beta1":
+            hint = f"expected {GROUP}/v1beta1 or {GROUP}/v2beta1"
+            raise document.error(f"{api_version} is not known", "apiVersion", hint=hint)
+        elif spec.versions is not None:
+            hint = f"it belongs to {GROUP}/v2beta1"
+            raise document.error("v1beta1 has no list of versions", "spec", "versions", hint=hint)
+        elif spec.version is None:
+            yield from self._legacy(definition, document, ("spec",))
+        elif REVISION_NAME in definition.metadata.annotations:
+            fact = f"the definition has both a version and the annotation {REVISION_NAME}"
+            raise document.error(fact, "spec", "version", hint="keep one of them")
+        else:
+            yield _release(spec, document, ("spec",)), ("spec",)
+
+    def _list(self, definition: _Definition, document: Document) -> Iterator[tuple[Release, _Path]]:
+        spec = definition.spec
+        if spec.version is not None:
+            hint = "put it into the list of versions"
+            raise document.error("v2beta1 has no version of its own", "spec", "version", hint=hint)
         if not spec.versions:
             raise document.error("the definition publishes no version", "spec", "versions")
+        if len(spec.versions) == 1 and spec.versions[0].version is None:
+            # So a legacy definition shows in v2beta1.
+            yield from self._legacy(definition, document, ("spec", "versions", 0))
+            return
         for number, version in enumerate(spec.versions):
             path: _Path = ("spec", "versions", number)
             yield _release(version, document, path), path
-    elif spec.version is not None:
-        if REVISION_NAME in definition.metadata.annotations:
-            raise document.error(
-                f"the definition has both a version and the annotation {REVISION_NAME}",
-                *("spec", "version"),
-                hint="keep one of them",
-            )
-        yield _release(spec, document, ("spec",)), ("spec",)
-    else:
-        release = _legacy(definition, document, lineage)
-        if release is not None:
-            yield release, ("spec",)
+
+    def _legacy(
+        self, definition: _Definition, document: Document, path: _Path
+    ) -> Iterator[tuple[Release, _Path]]:
+        """The next revision; the same content again makes none, unless it gets a new name."""
+        content = digest(_content(document, path))
+        serial = Serial(len(self.releases) + 1)
+        annotation = definition.metadata.annotations.get(REVISION_NAME)
+        if annotation == "":
+            raise document.error("the revision's name is empty", "metadata", "annotations")
+        name = f"{self.name}-v{annotation or serial}"
+        known = {release.name: release for release in self.releases.values()}
+        if name in known:
+            if known[name].digest == content:
+                return
+            hint = "choose another one: a revision does not change"
+            fact = f"{name} exists with other content"
+            raise document.error(fact, "metadata", "annotations", REVISION_NAME, hint=hint)
+        newest = self.releases.get(Serial(len(known))) if known else None
+        if annotation is None and newest is not None and newest.digest == content:
+            return
+        yield Release(serial, content, name=name), path
 
 
 def _release(version: _Version, document: Document, path: _Path) -> Release:
@@ -135,13 +197,3 @@ def _content(document: Document, path: _Path) -> object:
     content = document.part(*path).value
     assert isinstance(content, dict)
     return {key: value for key, value in content.items() if key not in ("version", "deprecated")}
-
-
-def _legacy(definition: _Definition, document: Document, lineage: Lineage) -> Release | None:
-    """The next revision; the same content again makes none."""
-    content = digest(_content(document, ("spec",)))
-    if lineage.releases and lineage.newest.digest == content:
-        return None
-    serial = Serial(len(lineage) + 1)
-    name = definition.metadata.annotations.get(REVISION_NAME, str(serial))
-    return Release(serial, content, name=f"{definition.metadata.name}-v{name}")

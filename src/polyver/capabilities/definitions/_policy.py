@@ -39,6 +39,13 @@ DEFINITIONS_EXACT = replace(
 DEFINITIONS_PRERELEASES = replace(DEFINITIONS, name="definitions-prereleases", prereleases=True)
 """As without the annotation, but a prerelease may be the newest."""
 
+SEMANTIC_POLICIES = (
+    DEFINITIONS,
+    DEFINITIONS_FOLLOW,
+    DEFINITIONS_EXACT,
+    DEFINITIONS_PRERELEASES,
+)
+
 DEFINITIONS_LEGACY = replace(
     DEFINITIONS,
     name="definitions-legacy",

@@ -6,4 +6,4 @@ from polyver.capabilities.functions._policy import FUNCTIONS, selector
 
 __all__ = ["CAPABILITY", "FUNCTIONS", "Catalogue", "catalogues"]
 
-CAPABILITY = Capability("functions", (FUNCTIONS,), lineages, selector)
+CAPABILITY = Capability((FUNCTIONS,), lineages, selector)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from msgspec import Struct
 
 from polyver.capabilities import Found
 from polyver.capabilities.functions._policy import FUNCTIONS
 from polyver.core import (
+    Contradiction,
+    EarlyRemoval,
     InvalidVersion,
     Lineage,
     Notes,
@@ -21,6 +22,8 @@ from polyver.core import (
     Release,
     SemVer,
     Stage,
+    check_dates,
+    check_releases,
     check_removal,
     listed,
     next_stage,
@@ -61,7 +64,7 @@ def lineages(documents: Sequence[Document]) -> Iterator[Found]:
     """Every function in every catalogue among the manifests."""
     for catalogue in catalogues(documents):
         for lineage in catalogue.functions:
-            yield Found(lineage, FUNCTIONS, f"catalogue/{lineage.name}")
+            yield Found(lineage, (FUNCTIONS,), f"catalogue/{lineage.name}")
 
 
 def catalogues(documents: Sequence[Document]) -> Iterator[Catalogue]:
@@ -87,11 +90,11 @@ class _Reader:
     def _read_releases(self) -> tuple[SemVer, ...]:
         texts = self._file.releases
         found = [self._version(text, "releases", i) for i, text in enumerate(texts)]
-        if not found:
-            raise self._error("the catalogue lists no release", "releases")
-        for number, (one, other) in enumerate(pairwise(found), start=1):
-            if one >= other:
-                raise self._error(f"{other} does not come after {one}", "releases", number)
+        try:
+            check_releases(found)
+        except Contradiction as error:
+            place = [int(error.field)] if error.field else []
+            raise self._error(error.fact, "releases", *place) from None
         return tuple(found)
 
     def _lineage(self, name: str) -> Lineage:
@@ -105,11 +108,14 @@ class _Reader:
             raise self._error(error.fact, *path, hint=error.hint) from None
         self._check_stable(lineage)
         for text, entry in entries.items():
-            self._check_replacement(lineage, entry, (*path, text, "use"))
+            if entry.use:
+                self._check_replacement(lineage, text, entry.use)
         return lineage
 
     def _release(self, name: str, text: str, entry: _Entry) -> Release:
         path = ("functions", name, "versions", text)
+        if not self._document.key_was_text(*path):
+            raise self._error("a version is written as a number", *path, hint="put it in quotes")
         if entry.stage not in _STAGES:
             hint = f"expected {listed(list(_STAGES))}"
             raise self._error(f'there is no stage "{entry.stage}"', *path, "stage", hint=hint)
@@ -122,40 +128,40 @@ class _Reader:
         return replace(release, stage=next_stage(release, self._releases))
 
     def _check_dates(self, release: Release, name: str, path: tuple[str, ...]) -> None:
-        since, removed_in = release.notes.since, release.notes.removed_in
-        stage, now = release.stage, self._releases[-1]
-        if stage is Stage.DEPRECATED and since is None:
-            raise self._error(f"{name} is deprecated and does not say since when", *path)
-        if stage is Stage.REMOVED and removed_in is None:
-            raise self._error(f"{name} is removed and does not say in which release", *path)
-        if stage is Stage.REMOVED and removed_in is not None and removed_in > now:
-            fact = f"{name} is removed in {removed_in}, but now is {now}"
-            raise self._error(fact, *path, "removedIn")
-        if stage in (Stage.CANDIDATE, Stage.STABLE) and (since or removed_in):
-            fact = f"{name} is {stage.value} and cannot be deprecated or removed at once"
-            raise self._error(fact, *path)
-        if since is not None and since not in self._releases:
-            raise self._error(f"{name}: {since} is not one of the releases", *path, "since")
-        if since is not None and removed_in is not None:
-            try:
+        notes = release.notes
+        try:
+            check_dates(name, release, self._releases)
+            if notes.since is not None and notes.removed_in is not None:
                 check_removal(
-                    name, since=since, removed_in=removed_in, releases_so_far=self._releases
+                    name,
+                    since=notes.since,
+                    removed_in=notes.removed_in,
+                    releases_so_far=self._releases,
                 )
-            except PolyverError as error:
-                raise self._error(error.fact, *path, "removedIn", hint=error.hint) from None
+        except Contradiction as error:
+            raise self._error(error.fact, *path, *filter(None, [error.field])) from None
+        except EarlyRemoval as error:
+            raise self._error(error.fact, *path, "removedIn", hint=error.hint) from None
 
     def _check_stable(self, lineage: Lineage) -> None:
-        stable = [release.name for release in lineage if release.stage is Stage.STABLE]
+        stable = [release for release in lineage if release.stage is Stage.STABLE]
+        path = ("functions", lineage.name, "versions")
         if len(stable) != 1:
-            what = f"stable versions {listed(stable)}" if stable else "no stable version"
-            path = ("functions", lineage.name, "versions")
+            names = listed([release.name for release in stable])
+            what = f"stable versions {names}" if stable else "no stable version"
             raise self._error(f"{lineage.name} has {what}", *path, hint="exactly one is needed")
+        [only] = stable
+        if isinstance(only.version, SemVer) and only.version.is_prerelease:
+            raise self._error(f"{lineage.name} {only.name} is stable and a prerelease", *path)
 
-    def _check_replacement(self, lineage: Lineage, entry: _Entry, path: tuple[str, ...]) -> None:
-        if entry.use and lineage.get(self._version(entry.use, *path)) is None:
-            known = listed([release.name for release in lineage])
-            fact = f"{lineage.name} has no {entry.use} to use instead"
-            raise self._error(fact, *path, hint=f"known: {known}")
+    def _check_replacement(self, lineage: Lineage, text: str, use: str) -> None:
+        path = ("functions", lineage.name, "versions", text, "use")
+        own = self._version(text, *path)
+        usable = {r.version: r.name for r in lineage if r.stage in FUNCTIONS.usable}
+        usable.pop(own, None)
+        if self._version(use, *path) not in usable:
+            fact = f"{lineage.name} {text} cannot be replaced by {use}"
+            raise self._error(fact, *path, hint=f"usable: {listed(list(usable.values()))}")
 
     def _version(self, text: str, *path: str | int) -> SemVer:
         try:

@@ -11,6 +11,4 @@ from polyver.capabilities.revisions._policy import (
 
 __all__ = ["CAPABILITY", "COMPOSITIONS", "COMPOSITIONS_MANUAL", "REVISIONS"]
 
-CAPABILITY = Capability(
-    "revisions", (REVISIONS, COMPOSITIONS, COMPOSITIONS_MANUAL), lineages, selector
-)
+CAPABILITY = Capability((REVISIONS, COMPOSITIONS, COMPOSITIONS_MANUAL), lineages, selector)

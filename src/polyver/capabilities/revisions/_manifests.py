@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from polyver.capabilities import Found
 from polyver.capabilities.revisions._policy import REVISIONS
-from polyver.core import Lineage, PolyverError, Release, Serial, Stage
+from polyver.core import Lineage, PolyverError, Release, Serial, Stage, listed
 from polyver.objects import Document, Metadata, objects_of
 
 PACKAGE = "pkg.crossplane.io/package"
+_STAGES = {"Active": Stage.ACTIVE, "Inactive": Stage.INACTIVE}
 
 
 class _Spec(Struct, rename="camel"):
     revision: Annotated[int, Meta(ge=1)]
-    desired_state: Literal["Active", "Inactive"] = "Inactive"
+    desired_state: str = "Inactive"
     image: str = ""
 
 
@@ -38,20 +39,23 @@ def lineages(documents: Sequence[Document]) -> Iterator[Found]:
                 *("metadata", "labels"),
                 hint=f"the label {PACKAGE} is needed",
             )
+        if revision.spec.desired_state not in _STAGES:
+            fact = f'there is no state "{revision.spec.desired_state}"'
+            hint = f"expected {listed(list(_STAGES))}"
+            raise document.error(fact, "spec", "desiredState", hint=hint)
         try:
             found[function] = found.get(function, Lineage(function)).publish(_release(revision))
         except PolyverError as error:
             raise document.error(error.fact, "spec", "revision", hint=error.hint) from None
     for function, lineage in found.items():
-        yield Found(lineage, REVISIONS, f"package/{function}")
+        yield Found(lineage, (REVISIONS,), f"package/{function}")
 
 
 def _release(revision: _Revision) -> Release:
-    active = revision.spec.desired_state == "Active"
     return Release(
         Serial(revision.spec.revision),
         digest=_digest(revision.spec.image),
-        stage=Stage.ACTIVE if active else Stage.INACTIVE,
+        stage=_STAGES[revision.spec.desired_state],
         labels=revision.metadata.labels,
         name=revision.metadata.name,
     )

@@ -15,6 +15,7 @@ from polyver.core import (
     Stage,
     Unspecified,
 )
+from polyver.objects import InvalidSelector, parse_label_selector
 
 REVISIONS = Policy(
     "revisions",
@@ -36,16 +37,22 @@ COMPOSITIONS_MANUAL = replace(
     COMPOSITIONS,
     name="compositions-manual",
     keeps=frozenset({Unspecified, Labels}),
-    moves_from_lost_pin=True,
+    moves_when_unmatched=True,
 )
 """With `Manual`: the revision in use is kept until the selector no longer matches it."""
 
 
 def selector(text: str, _: Lineage) -> Selector:
     """Read a revision's name, its number, or labels such as `channel=alpha,tier=gold`."""
-    if "=" in text:
-        pairs = [pair.partition("=") for pair in text.split(",")]
-        if not all(key and sign for key, sign, _ in pairs):
-            raise InvalidVersion(text, "a label selector: expected key=value,…")
-        return Labels.of({key: value for key, _, value in pairs})
-    return Exact(Serial.parse(text) if text.isdecimal() else text)
+    if not text:
+        raise InvalidVersion(text, "a revision: expected its name, its number, or key=value,…")
+    if "=" not in text:
+        return Exact(Serial.parse(text) if text.isdecimal() else text)
+    try:
+        wanted = parse_label_selector(text)
+    except InvalidSelector as error:
+        raise InvalidVersion(text, f"a label selector: {error}") from None
+    labels = {one.key: value for one in wanted for value in one.values}
+    if len(labels) < len(wanted) or any(one.operator not in ("=", "==") for one in wanted):
+        raise InvalidVersion(text, "a label selector: expected key=value,… with each key once")
+    return Labels.of(labels)
