@@ -9,6 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from polyver.core import PolyverError
 from polyver.testing import LocalCluster
 
 RECORDED = HERE / "recorded"
+AT_ONCE = 4  # cases mostly wait: for controllers, for timeouts, for kubectl
 
 
 def target_of(cluster: LocalCluster) -> Target:
@@ -48,18 +50,22 @@ def encoded(answers: list[Any]) -> str:
 def record(cases: dict[str, Case], folder: Path = RECORDED) -> Iterator[tuple[str, str]]:
     """Each case and what became of it: same, new, changed, or why it failed."""
     folder.mkdir(exist_ok=True)
-    with LocalCluster() as cluster:
-        for name, case in cases.items():
-            path = folder / f"{name}.json"
+    with LocalCluster() as cluster, ThreadPoolExecutor(AT_ONCE) as workers:
+        target = target_of(cluster)
+        asked = {name: workers.submit(perform, case, target) for name, case in cases.items()}
+        for name, answers in asked.items():
             try:
-                answers = encoded(perform(case, target_of(cluster)))
+                yield name, _keep(folder / f"{name}.json", encoded(answers.result()))
             except CaseError as error:
                 yield name, f"failed: {error}"
-                continue
-            before = path.read_text() if path.exists() else None
-            if answers != before:
-                path.write_text(answers)
-            yield name, "new" if before is None else "same" if answers == before else "changed"
+
+
+def _keep(path: Path, answers: str) -> str:
+    before = path.read_text() if path.exists() else None
+    if answers == before:
+        return "same"
+    path.write_text(answers)
+    return "new" if before is None else "changed"
 
 
 def main(names: list[str]) -> int:

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from tests.kube.cases import Case, Step, load_given
 from tests.kube.paths import omit, pick
-from tests.kube.stable import Stable
+from tests.kube.stable import Stable, without_list_version
 from tests.kube.webhook import Webhook
 
 HEADERS = ("Allow", "Content-Type", "Location", "Retry-After", "Warning", "WWW-Authenticate")
@@ -158,7 +158,8 @@ class _Run:
             omit(body, path)
         if step.pick:
             paths = {path: self._filled(path) for path in step.pick}
-            picked = {path: pick(body, filled) for path, filled in paths.items()}
+            whole = without_list_version(body)
+            picked = {path: pick(whole, filled) for path, filled in paths.items()}
             stable = {path: self._stable.picked(path, value) for path, value in picked.items()}
         else:
             stable = self._stable.value(body)

@@ -68,11 +68,7 @@ class Stable:
 
     def _mapping(self, value: dict[str, Any]) -> dict[str, Any]:
         self._learn_generated_name(value)
-        metadata = value.get("metadata")
-        if ("items" in value or "rows" in value) and isinstance(metadata, dict):
-            # A list is as of the newest write anywhere, which may or may not be one of the case's.
-            of_list = {"resourceVersion": "<list-rv>"} if metadata.get("resourceVersion") else {}
-            value = {**value, "metadata": {**metadata, **of_list}}
+        value = without_list_version(value)
         stable = {self.text(key): self._field(key, value[key]) for key in sorted(value)}
         if "rows" in value:
             stable["rows"] = [self._row(row) for row in stable["rows"]]
@@ -101,6 +97,16 @@ class Stable:
             ]
             return {**row, "cells": cells}
         return row
+
+
+def without_list_version(value: Any) -> Any:
+    """A list is as of the newest write anywhere, which may or may not be one of the case's."""
+    if not isinstance(value, dict) or not ("items" in value or "rows" in value):
+        return value
+    metadata = value.get("metadata")
+    if not isinstance(metadata, dict) or not metadata.get("resourceVersion"):
+        return value
+    return {**value, "metadata": {**metadata, "resourceVersion": "<list-rv>"}}
 
 
 def _entry_order(entry: dict[str, Any]) -> tuple[str, ...]:
