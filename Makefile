@@ -36,7 +36,7 @@ record: kube ## ask the real API server and Go's libraries again what the tests 
 	@$(RUN)/python -m tests.kube.record
 
 e2e: kube ## run the tests that need the real API server
-	@$(RUN)/pytest -n 2 --dist loadfile -m kube tests/kube
+	@$(RUN)/pytest -n 2 -m kube tests/kube
 
 bench: .venv/ready ## measure the core
 	@$(RUN)/python bench/core.py

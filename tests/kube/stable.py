@@ -13,7 +13,7 @@ _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{
 _TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _AGE = re.compile(r"\b(\d+[smh])+\b")
 _HASH = re.compile(r"hash=[0-9A-F]{32,}")
-_CURRENT = re.compile(r"(current: )\d+")
+_CURRENT = re.compile(r"(current: |revision=)\d+")
 _COMPACTED = re.compile(r"(too old resource version: )\d+ \(\d+\)")
 _WRITTEN = re.compile(r'(resourceVersion\\?"?: ?\\?"?)(\d+)')
 _IN_RECORD = re.compile(r"(ResourceVersion in record \()(\d+)")

@@ -66,13 +66,13 @@ with LocalCluster() as cluster:
 
 
 def test_it_ends_even_when_its_owner_is_killed() -> None:
-    owner = subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE, text=True)
-    assert owner.stdout is not None
-    folder = owner.stdout.readline().strip()
-    assert folder
-    assert processes(folder), "the servers run while the owner does"
-    owner.send_signal(signal.SIGKILL)
-    owner.wait()
+    command = [sys.executable, "-c", HOLDER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout is not None
+        folder = owner.stdout.readline().strip()
+        assert folder
+        assert processes(folder), "the servers run while the owner does"
+        owner.send_signal(signal.SIGKILL)
     end = time.monotonic() + 20
     while (left := processes(folder)) or Path(folder).exists():
         assert time.monotonic() < end, left
