@@ -1,6 +1,6 @@
 """The Kubernetes object language as plain data."""
 
-from polyver.objects.codec import decode_json, digest, encode_json
+from polyver.objects.codec import digest, encode_json
 from polyver.objects.manifests import (
     Document,
     InvalidManifest,
@@ -30,7 +30,6 @@ __all__ = [
     "PatchFailed",
     "apply_json_patch",
     "apply_merge_patch",
-    "decode_json",
     "digest",
     "dump_yaml",
     "encode_json",

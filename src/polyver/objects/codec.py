@@ -1,4 +1,4 @@
-"""The one JSON codec, and the digest that tells whether two contents are the same."""
+"""Plain data as JSON, and the digest that tells whether two contents are the same."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 
 import msgspec
 
-__all__ = ["decode_json", "digest", "encode_json"]
+__all__ = ["digest", "encode_json"]
 
 _canonical = msgspec.json.Encoder(order="sorted")
 
@@ -15,12 +15,6 @@ def encode_json(value: object, *, indent: int = 0) -> bytes:
     """Plain data as JSON."""
     encoded = msgspec.json.encode(value)
     return msgspec.json.format(encoded, indent=indent) if indent else encoded
-
-
-def decode_json(text: str | bytes) -> object:
-    """The plain data in a JSON text."""
-    decoded: object = msgspec.json.decode(text)
-    return decoded
 
 
 def digest(content: object) -> str:
