@@ -131,7 +131,7 @@ def _environment() -> dict[str, str]:
 
 
 def kubernetes_version() -> str:
-    """The release that gomod/kubernetes/go.mod requires, such as 1.37.1."""
+    """The release that modules/kubernetes/go.mod requires, such as 1.37.1."""
     return _in_go_mod("kubernetes", r"k8s\.io/kubernetes v(\d+\.\d+\.\d+)\b")
 
 

@@ -7,12 +7,13 @@ begin with. README.md beside this file says how a case is written.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from polyver.objects import Document, InvalidManifest, load_manifests
+from polyver.objects import Document, load_manifests
 
 HERE = Path(__file__).parent
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -76,6 +77,7 @@ class Case(Struct, forbid_unknown_fields=True):
     given: list[str] = []
 
 
+@cache
 def load_cases(folder: Path = HERE / "cases") -> dict[str, Case]:
     """Every case by its name."""
     found: dict[str, Case] = {}
@@ -117,6 +119,3 @@ class KnownDifference(Struct, forbid_unknown_fields=True):
     step: int
     field: str
     reason: str
-
-
-__all__ = ["Case", "InvalidManifest", "KnownDifference", "Step", "load_cases", "load_given"]

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from tests.kube.cases import Case, Step, load_given
@@ -37,6 +37,7 @@ MEDIA = {
     "discovery": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
     "discovery-beta": "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
 }
+T = TypeVar("T")
 PATIENCE = 40.0
 QUIET = 0.3  # how long to listen for events that should not come
 
@@ -117,15 +118,17 @@ class _Run:
         if answer.status != status:
             raise CaseError(f"{self._case.case}: {method} {path}: {answer.status} {answer.body}")
 
-    def _wait(self, path: str, holds: Callable[[_Answer], bool], accept: str = "json") -> _Answer:
+    def _wait(self, path: str, holds: Callable[[_Answer], bool], accept: str = "json") -> None:
+        self._until(lambda: self._request("GET", path, accept=accept), holds, path)
+
+    def _until(self, ask: Callable[[], T], holds: Callable[[T], bool], what: str) -> T:
+        """Ask until it holds, within reason."""
         end = time.monotonic() + PATIENCE
-        while True:
-            answer = self._request("GET", path, accept=accept)
-            if holds(answer):
-                return answer
+        while not holds(answer := ask()):
             if time.monotonic() > end:
-                raise CaseError(f"{self._case.case}: {path} never came to it: {answer.body}")
+                raise CaseError(f"{self._case.case}, {what}: never came to it: {answer}")
             time.sleep(0.05)
+        return answer
 
     def step(self, step: Step) -> Any:
         if step.webhook is not None:
@@ -150,7 +153,12 @@ class _Run:
 
     def _ask(self, step: Step) -> Any:
         assert step.method is not None
-        answer = self._repeated(step, lambda: self._request_step(step))
+        until = self._filled(step.until)
+        answer = self._until(
+            lambda: self._request_step(step),
+            lambda answer: all(_has(answer, path, wanted) for path, wanted in until.items()),
+            step.title,
+        )
         for name, path in step.save.items():
             self._variables[name] = pick(answer.body, path)
         body = answer.body
@@ -182,19 +190,6 @@ class _Run:
             headers=self._filled(step.headers),
             user=step.as_,
         )
-
-    def _repeated(self, step: Step, ask: Callable[[], _Answer]) -> _Answer:
-        end = time.monotonic() + PATIENCE
-        while True:
-            answer = ask()
-            until = self._filled(step.until)
-            if all(_has(answer, path, wanted) for path, wanted in until.items()):
-                return answer
-            if time.monotonic() > end:
-                raise CaseError(
-                    f"{self._case.case}, {step.title}: {step.until} never came: {answer}"
-                )
-            time.sleep(0.1)
 
     def _request(
         self,
@@ -286,9 +281,8 @@ class _Run:
         assert step.kubectl is not None
         arguments = shlex.split(self._filled(step.kubectl))
         body = self._filled(step.body) if step.has_body else ""
-        end = time.monotonic() + PATIENCE
-        while True:
-            ran = subprocess.run(
+        ran = self._until(
+            lambda: subprocess.run(
                 [self._target.kubectl, *arguments],
                 input=body if isinstance(body, str) else json.dumps(body),
                 env={
@@ -301,18 +295,16 @@ class _Run:
                 text=True,
                 timeout=PATIENCE,
                 check=False,
-            )
-            wanted = step.until.get("exit", ran.returncode)
-            if ran.returncode == wanted:
-                return {
-                    "step": step.title,
-                    "exit": ran.returncode,
-                    "out": self._stable.printed(ran.stdout),
-                    "err": self._stable.printed(ran.stderr),
-                }
-            if time.monotonic() > end:
-                raise CaseError(f"{self._case.case}, {step.title}: {ran.stderr}")
-            time.sleep(0.1)
+            ),
+            lambda ran: ran.returncode == step.until.get("exit", ran.returncode),
+            step.title,
+        )
+        return {
+            "step": step.title,
+            "exit": ran.returncode,
+            "out": self._stable.printed(ran.stdout),
+            "err": self._stable.printed(ran.stderr),
+        }
 
     def _filled(self, value: Any) -> Any:
         """A value with its $variables filled in; a text that is one variable keeps its type."""

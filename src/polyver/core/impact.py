@@ -21,6 +21,7 @@ __all__ = ["Index", "Loss", "Move", "Moves", "affected"]
 _Key = tuple[Selector, Policy, Pin | None, tuple[bool, ...]]  # and which gates' labels it has
 _Place = tuple[str, str]  # a dependent's name and where in it
 _Member = tuple[float, _Place, Dependent, Selector]
+_ORDER = itemgetter(0, 1)  # of members: by position, and by place where that is the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +63,11 @@ class _Bucket:
     members: list[_Member] = field(default_factory=list)
 
     def add(self, member: _Member) -> None:
-        insort(self.members, member, key=itemgetter(0, 1))
+        insort(self.members, member, key=_ORDER)
 
     def remove(self, dependent: Dependent) -> None:
         order = (dependent.position, _place(dependent))
-        del self.members[bisect_left(self.members, order, key=itemgetter(0, 1))]
+        del self.members[bisect_left(self.members, order, key=_ORDER)]
 
     def cohorts(self, shares: Sequence[float]) -> Iterator[tuple[int, int]]:
         """The slices of members that lie between two neighbouring shares."""
@@ -103,7 +104,7 @@ class Index:
             )
         for buckets in index._lineages.values():
             for bucket in buckets.values():
-                bucket.members.sort(key=itemgetter(0, 1))
+                bucket.members.sort(key=_ORDER)
         return index
 
     def __len__(self) -> int:
@@ -155,7 +156,7 @@ class Index:
             for sides, members in groups.items():
                 regrouped.setdefault((selector, policy, pin, sides), []).extend(members)
         for key, members in regrouped.items():
-            members.sort(key=itemgetter(0, 1))
+            members.sort(key=_ORDER)
             self._places |= {member[1]: (member[2], lineage, key) for member in members}
         self._lineages[lineage] = {key: _Bucket(members) for key, members in regrouped.items()}
 

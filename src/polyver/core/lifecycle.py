@@ -100,19 +100,20 @@ class IllegalTransition(PolyverError):
 
 
 class Contradiction(PolyverError):
-    """A release whose stage and dates do not go together; `field` says which of them is wrong."""
+    """Stages, dates and releases that do not go together; `field` says which of them is wrong."""
 
-    def __init__(self, fact: str, field: str = "") -> None:
-        super().__init__(fact)
+    def __init__(self, fact: str, *field: str | int, hint: str = "") -> None:
+        super().__init__(fact, hint=hint)
         self.field = field
 
 
-class EarlyRemoval(PolyverError):
+class EarlyRemoval(Contradiction):
     """A removal that comes fewer than two releases after the deprecation."""
 
     def __init__(self, name: str, since: SemVer, removed_in: SemVer, notice: int) -> None:
         super().__init__(
             f"{name} is deprecated since {since} and cannot be removed in {removed_in}",
+            "removedIn",
             hint=f"that is {_count(notice)} later, at least {NOTICE} are needed",
         )
         self.since = since
@@ -165,11 +166,11 @@ def check_releases(releases: Sequence[SemVer]) -> None:
         raise Contradiction("no release is listed")
     for number, (one, other) in enumerate(pairwise(releases), start=1):
         if one >= other:
-            raise Contradiction(f"{other} does not come after {one}", field=str(number))
+            raise Contradiction(f"{other} does not come after {one}", number)
 
 
 def check_dates(name: str, release: Release, releases_so_far: Sequence[SemVer]) -> None:
-    """Refuse dates that do not fit the stage, or that the releases so far do not have."""
+    """Refuse dates that do not fit the stage, the releases so far, or one another."""
     stage, since, removed_in = release.stage, release.notes.since, release.notes.removed_in
     now = max(releases_so_far)
     if stage is Stage.DEPRECATED and since is None:
@@ -182,3 +183,5 @@ def check_dates(name: str, release: Release, releases_so_far: Sequence[SemVer]) 
         raise Contradiction(f"{name} is {stage.value}, and cannot be deprecated or removed at once")
     if since is not None and since not in releases_so_far:
         raise Contradiction(f"{name}: {since} is not one of the releases", "since")
+    if since is not None and removed_in is not None:
+        check_removal(name, since=since, removed_in=removed_in, releases_so_far=releases_so_far)

@@ -144,6 +144,12 @@ class Release:
     def pin(self) -> Pin:
         return Pin(self.name, self.digest)
 
+    @property
+    def fate(self) -> str:
+        """Its stage, and in which release that was reached, if it is gone."""
+        gone_in = self.notes.removed_in if self.stage.is_gone else None
+        return f"{self.stage.value} in {gone_in}" if gone_in else self.stage.value
+
 
 class VersionTaken(PolyverError):
     """A version that the lineage has already, with other content, or as a tombstone."""
@@ -157,8 +163,7 @@ class VersionTaken(PolyverError):
 
 def _why(taken: Release, refused: Release) -> str:
     if taken.stage.is_gone:
-        when = f" in {taken.notes.removed_in}" if taken.notes.removed_in else ""
-        return f"{taken.name} was {taken.stage.value}{when} and its number is never used again"
+        return f"{taken.name} was {taken.fate} and its number is never used again"
     if taken.digest != refused.digest:
         contents = f"{taken.digest or 'no digest'}, not {refused.digest or 'no digest'}"
         return f"it exists with other content ({contents}): publish a new version"

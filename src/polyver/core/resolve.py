@@ -121,7 +121,7 @@ class Gone(NoMatch):
     """What was asked for existed and was removed: when, and what replaced it."""
 
     def __init__(self, question: Question, release: Release) -> None:
-        gone = f"{question.lineage.name} {release.name} was {_fate(release)}"
+        gone = f"{question.lineage.name} {release.name} was {release.fate}"
         super().__init__(question, gone)
         self.release = release
 
@@ -371,13 +371,7 @@ def _why_broken(rule: _Rule, release: Release, selector: Selector) -> str:
         case "preferred", _:
             return f"{release.stage.value}: only an exact selector chooses it"
         case _:
-            return _fate(release)
-
-
-def _fate(release: Release) -> str:
-    """Its stage, and in which release that was reached, if it is gone."""
-    gone_in = release.notes.removed_in if release.stage.is_gone else None
-    return f"{release.stage.value} in {gone_in}" if gone_in else release.stage.value
+            return release.fate
 
 
 def _deprecation(lineage: Lineage, release: Release) -> str:

@@ -17,7 +17,7 @@ import yaml
 from yaml import events
 
 from polyver.core import PolyverError
-from polyver.objects._scalars import number, scalar
+from polyver.objects._scalars import scalar
 
 __all__ = ["InvalidManifest", "Mark", "Refused", "YamlReader", "read_json"]
 
@@ -250,12 +250,11 @@ def read_json(text: str, source: str) -> object:
     return value
 
 
-def _json_number(text: str) -> str | int | float:
-    if len(text) <= 20 and text.lstrip("-").isdecimal() and -(2**63) <= int(text) < 2**64:
-        return int(text)
-    found = number(float(text), text)
-    if isinstance(found, str) or not math.isfinite(found):
-        raise ValueError(f"{text} is not a number that JSON has")
+def _json_number(text: str) -> int | float:
+    """As a plain scalar of YAML is read, but that it has to be a number."""
+    found = scalar(text)
+    if not isinstance(found, int | float):
+        raise ValueError(f"{text} is not a number that JSON has")  # noqa: TRY004 - as json does
     return found
 
 

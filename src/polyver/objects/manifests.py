@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -35,12 +35,7 @@ class Document:
         >>> load_manifests("a: 1\\nb: [2]", "x.yaml")[0].place("b", 0)
         'x.yaml:2, b[0]'
         """
-        mark = self._mark
-        for step in path:
-            if step not in mark.inside:
-                break
-            mark = mark.inside[step]
-        where = f"{self.source}:{mark.line}"
+        where = f"{self.source}:{self._mark_at(path).line}"
         whole = self._path + path
         return f"{where}, {_dotted(whole)}" if whole else where
 
@@ -59,18 +54,21 @@ class Document:
 
     def key_was_text(self, *path: str | int) -> bool:
         """Whether the last key of a path was written as text, and not as a number or a boolean."""
-        mark = self._mark
-        for step in path:
-            mark = mark.inside.get(step, mark)
-        return mark.key_was_text
+        return self._mark_at(path).key_was_text
 
     def part(self, *path: str | int) -> Document:
         """What is at a path, as a document of its own."""
-        value, mark = self.value, self._mark
+        value = _at(self.value, path)
+        return Document(value, self.source, self._mark_at(path), self._path + path)
+
+    def _mark_at(self, path: Path) -> Mark:
+        """The mark of what is at a path, or of the nearest thing around it."""
+        mark = self._mark
         for step in path:
-            value = operator.getitem(value, step)  # type: ignore[call-overload]
-            mark = mark.inside.get(step, mark)
-        return Document(value, self.source, mark, self._path + path)
+            if step not in mark.inside:
+                break
+            mark = mark.inside[step]
+        return mark
 
     def error(self, fact: str, *path: str | int, hint: str = "") -> InvalidManifest:
         return InvalidManifest(fact, at=self.place(*path), hint=hint)
@@ -101,12 +99,17 @@ def _steps(where: str, value: object, fact: str) -> Path:
     known, unknown, _ = where.partition("[...]")
     found = re.findall(r"\[(\d+)\]|\.([^.\[\]]+)", known)
     steps: list[str | int] = [int(number) if number else name for number, name in found]
-    for step in steps:
-        value = operator.getitem(value, step)  # type: ignore[call-overload]
+    value = _at(value, steps)
     if unknown and isinstance(value, dict):
         wrong = re.search("got `(.*)`", fact)
         steps += [key for key, inner in value.items() if wrong and _kind(inner) == wrong[1]][:1]
     return tuple(steps)
+
+
+def _at(value: object, path: Sequence[str | int]) -> object:
+    for step in path:
+        value = operator.getitem(value, step)  # type: ignore[call-overload]
+    return value
 
 
 def _kind(value: object) -> str:

@@ -9,13 +9,12 @@ from typing import Self
 from polyver.store._watching import Hub, Watcher
 from polyver.store.port import (
     Change,
-    Compacted,
-    Conflict,
     Entry,
     Event,
     FutureRevision,
     Page,
     StoreClosed,
+    check_revision,
 )
 
 __all__ = ["MemoryStore"]
@@ -59,10 +58,7 @@ class MemoryStore:
 
     def page(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
         at = revision or self._revision
-        if at > self._revision:
-            raise FutureRevision(at, self._revision)
-        if at < self._compacted:
-            raise Compacted(at, self._compacted)
+        check_revision(at, newest=self._revision, compacted=self._compacted)
         start = bisect_left(self._keys, prefix)
         end = bisect_left(self._keys, prefix + "\U0010ffff")
         if after:
@@ -74,25 +70,17 @@ class MemoryStore:
     async def write(self, change: Change) -> Entry:
         if not self._open:
             raise StoreClosed("the store was closed")
-        current = self.get(change.key)
-        if (current.revision if current else 0) != change.expected:
-            raise Conflict(change, current)
+        event = change.made(self.get(change.key), self._revision + 1)
         self._revision += 1
-        created = current.created if current else self._revision
-        entry = Entry(change.key, change.value(self._revision), self._revision, created)
-        event = Event(entry, current, change.delete)
         if change.key not in self._history:
             insort(self._keys, change.key)
         self._history.setdefault(change.key, []).append(event)
         self._log.append(event)
         self._hub.publish(event)
-        return entry
+        return event.entry
 
     def watch(self, prefix: str, revision: int) -> Watcher:
-        if revision > self._revision:
-            raise FutureRevision(revision, self._revision)
-        if revision < self._compacted:
-            raise Compacted(revision, self._compacted)
+        check_revision(revision, newest=self._revision, compacted=self._compacted)
         start = bisect_right(self._log, revision, key=_revision)
         past = (event for event in self._log[start:] if event.entry.key.startswith(prefix))
         return self._hub.watch(prefix, past, self._revision)

@@ -26,6 +26,7 @@ __all__ = [
     "StoreFailed",
     "StoreLocked",
     "Watch",
+    "check_revision",
 ]
 
 
@@ -69,8 +70,13 @@ class Change:
     delete: bool = False
     """Whether to take the key away; watchers get the value as the last state."""
 
-    def value(self, revision: int) -> bytes:
-        return b"%b%d%b" % (self.head, revision, self.tail)
+    def made(self, current: Entry | None, revision: int) -> Event:
+        """What the change does to what is there now, if that is what it expects."""
+        if (current.revision if current else 0) != self.expected:
+            raise Conflict(self, current)
+        value = b"%b%d%b" % (self.head, revision, self.tail)
+        created = current.created if current else revision
+        return Event(Entry(self.key, value, revision, created), current, self.delete)
 
 
 class Conflict(PolyverError):
@@ -100,6 +106,14 @@ class FutureRevision(PolyverError):
         super().__init__(f"revision {revision} is yet to come", hint=f"now is {current}")
         self.revision = revision
         self.current = current
+
+
+def check_revision(revision: int, *, newest: int, compacted: int) -> None:
+    """Refuse a revision that is yet to come, or that the log no longer reaches."""
+    if revision > newest:
+        raise FutureRevision(revision, newest)
+    if revision < compacted:
+        raise Compacted(revision, compacted)
 
 
 class Lagging(PolyverError):

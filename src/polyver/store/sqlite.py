@@ -22,7 +22,6 @@ from polyver.core import PolyverError
 from polyver.store._watching import Hub, Watcher
 from polyver.store.port import (
     Change,
-    Compacted,
     Conflict,
     Entry,
     Event,
@@ -31,6 +30,7 @@ from polyver.store.port import (
     StoreClosed,
     StoreFailed,
     StoreLocked,
+    check_revision,
 )
 
 __all__ = ["SqliteStore"]
@@ -170,10 +170,8 @@ class SqliteStore:
         self._reader.execute("begin")
         try:
             newest, compacted = self.revision, self.compacted
-            if revision is not None and revision > newest:
-                raise FutureRevision(revision, newest)
-            if revision is not None and revision < compacted:
-                raise Compacted(revision, compacted)
+            if revision is not None:
+                check_revision(revision, newest=newest, compacted=compacted)
             yield newest
         finally:
             self._reader.execute("commit")
@@ -306,20 +304,17 @@ def _get(database: apsw.Connection, key: str) -> Entry | None:
 
 
 def _apply(database: apsw.Connection, change: Change) -> Event:
-    current = _get(database, change.key)
-    if (current.revision if current else 0) != change.expected:
-        raise Conflict(change, current)
     revision = _fact(database, "newest") + 1
-    created = current.created if current else revision
-    entry = Entry(change.key, change.value(revision), revision, created)
-    row = (revision, entry.key, entry.value, created, change.delete)
+    event = change.made(_get(database, change.key), revision)
+    entry = event.entry
+    row = (revision, entry.key, entry.value, entry.created, change.delete)
     database.execute("insert into log values (?, ?, ?, ?, ?)", row)
     if change.delete:
         database.execute("delete from current where key = ?", (change.key,))
     else:
         database.execute("insert or replace into current values (?, ?)", (change.key, revision))
     _set_fact(database, "newest", revision)
-    return Event(entry, current, change.delete)
+    return event
 
 
 def _compact(statement: str, revision: int, database: apsw.Connection) -> None:

@@ -84,7 +84,7 @@ class _Published:
         self.releases: dict[Version, Release] = {}
 
     def add(self, definition: _Definition, document: Document) -> None:
-        here: dict[Version, str] = {}
+        here: set[Version] = set()
         for release, path in self._releases(definition, document):
             try:
                 if release.version in here:
@@ -92,7 +92,7 @@ class _Published:
                 self._publish(release)
             except PolyverError as error:
                 raise document.error(error.fact, *path, hint=error.hint) from None
-            here[release.version] = release.name
+            here.add(release.version)
 
     def _publish(self, release: Release) -> None:
         first = next(iter(self.releases.values()), release)

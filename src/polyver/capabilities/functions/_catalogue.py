@@ -14,7 +14,6 @@ from polyver.capabilities import Found
 from polyver.capabilities.functions._policy import FUNCTIONS
 from polyver.core import (
     Contradiction,
-    EarlyRemoval,
     InvalidVersion,
     Lineage,
     Notes,
@@ -24,7 +23,6 @@ from polyver.core import (
     Stage,
     check_dates,
     check_releases,
-    check_removal,
     listed,
     next_stage,
 )
@@ -93,8 +91,7 @@ class _Reader:
         try:
             check_releases(found)
         except Contradiction as error:
-            place = [int(error.field)] if error.field else []
-            raise self._error(error.fact, "releases", *place) from None
+            raise self._error(error.fact, "releases", *error.field) from None
         return tuple(found)
 
     def _lineage(self, name: str) -> Lineage:
@@ -124,24 +121,11 @@ class _Reader:
         removal = self._version(entry.removed_in, *path, "removedIn") if entry.removed_in else None
         notes = Notes(since, removal, use=entry.use)
         release = Release(version, stage=_STAGES[entry.stage], notes=notes, name=f"v{version}")
-        self._check_dates(release, f"{name} {release.name}", path)
-        return replace(release, stage=next_stage(release, self._releases))
-
-    def _check_dates(self, release: Release, name: str, path: tuple[str, ...]) -> None:
-        notes = release.notes
         try:
-            check_dates(name, release, self._releases)
-            if notes.since is not None and notes.removed_in is not None:
-                check_removal(
-                    name,
-                    since=notes.since,
-                    removed_in=notes.removed_in,
-                    releases_so_far=self._releases,
-                )
+            check_dates(f"{name} {release.name}", release, self._releases)
         except Contradiction as error:
-            raise self._error(error.fact, *path, *filter(None, [error.field])) from None
-        except EarlyRemoval as error:
-            raise self._error(error.fact, *path, "removedIn", hint=error.hint) from None
+            raise self._error(error.fact, *path, *error.field, hint=error.hint) from None
+        return replace(release, stage=next_stage(release, self._releases))
 
     def _check_stable(self, lineage: Lineage) -> None:
         stable = [release for release in lineage if release.stage is Stage.STABLE]
