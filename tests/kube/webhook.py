@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
 
-from polyver.testing._certificates import Authority
+from polyver.tls import Authority
 
 Review = dict[str, Any]
 

@@ -30,7 +30,7 @@ from typing import Self
 
 from polyver.core import PolyverError
 from polyver.testing._assets import find_assets
-from polyver.testing._certificates import Authority, Pair, key_pem, new_key
+from polyver.tls import Authority, Pair, key_pem, new_key
 
 CONTROLLERS = (
     "garbage-collector-controller",

@@ -1,0 +1,1 @@
+"""What controllers know of an API server, wherever it runs."""

@@ -1,0 +1,1 @@
+"""The Kubernetes-compatible API server: one request pipeline for every kind."""
