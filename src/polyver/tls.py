@@ -1,4 +1,4 @@
-"""Throw-away certificates for servers and clients on loopback.
+"""Certificates for servers and clients.
 
 Elliptic keys, because making an RSA key would be the slowest step of a start-up.
 """
@@ -29,6 +29,8 @@ class Pair:
 
 @dataclass(frozen=True)
 class Authority:
+    """Signs certificates for servers and clients."""
+
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
 
@@ -78,10 +80,12 @@ class Authority:
 
 
 def new_key() -> ec.EllipticCurvePrivateKey:
+    """A private key."""
     return ec.generate_private_key(ec.SECP256R1())
 
 
 def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """A private key as PEM."""
     return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.TraditionalOpenSSL,
