@@ -44,6 +44,7 @@ class ApiError(PolyverError):
         *,
         details: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -51,6 +52,7 @@ class ApiError(PolyverError):
         self.message = message
         self.details = details
         self.headers = headers or {}
+        self.metadata = metadata or {}
 
     @property
     def status(self) -> dict[str, Any]:
@@ -58,7 +60,7 @@ class ApiError(PolyverError):
         status: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": dict(self.metadata),
             "status": "Failure",
             "message": self.message,
         }
@@ -229,9 +231,9 @@ def not_allowed() -> ApiError:
     return ApiError(405, "MethodNotAllowed", message, details={})
 
 
-def expired(message: str) -> ApiError:
+def expired(message: str, *, metadata: Mapping[str, Any] | None = None) -> ApiError:
     """What was asked for is no longer known."""
-    return ApiError(410, "Expired", message)
+    return ApiError(410, "Expired", message, metadata=metadata)
 
 
 def too_large(most: int) -> ApiError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Self
 
 from polyver.store.port import Event, Lagging, StoreClosed
@@ -19,6 +20,7 @@ class Watcher:
         self, prefix: str, past: Iterable[Event], newest: int, closed: Callable[[Watcher], object]
     ) -> None:
         self.prefix = prefix
+        self.revision = newest
         self._newest = newest  # what the past already holds
         self._waiting: deque[Event] = deque(past)
         self._most = len(self._waiting) + MOST_WAITING
@@ -37,11 +39,24 @@ class Watcher:
             await self._woken.wait()
         return self._waiting.popleft()
 
+    async def batch(self, patience: float) -> list[Event]:
+        """All events that wait, or none if none comes in time."""
+        if not self._waiting and self._end is None:
+            self._woken.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), patience)
+        if not self._waiting and self._end is not None:
+            raise self._end
+        events = list(self._waiting)
+        self._waiting.clear()
+        return events
+
     def close(self) -> None:
         """Want no more; whoever waits is woken."""
         self.end(StoreClosed("the watch was closed"))
 
     def offer(self, event: Event) -> None:
+        self.revision = max(self.revision, event.entry.revision)
         if event.entry.revision <= self._newest or not event.entry.key.startswith(self.prefix):
             return
         if len(self._waiting) >= self._most:

@@ -139,6 +139,13 @@ class Watch(Protocol):
 
     async def __anext__(self) -> Event: ...
 
+    @property
+    def revision(self) -> int:
+        """Up to where everything was handed over, or waits to be."""
+
+    async def batch(self, patience: float) -> list[Event]:
+        """All events that wait; none if none comes within so many seconds."""
+
     def close(self) -> None: ...
 
 

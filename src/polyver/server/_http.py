@@ -1,0 +1,42 @@
+"""Requests and answers as the pipeline sees them, whether they came by a socket or not."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["Request", "Response", "User"]
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who asks."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Request:
+    """What is asked for."""
+
+    method: str
+    path: str
+    """Decoded, without the query."""
+    query: str
+    headers: Mapping[str, str]
+    """By their names in lower case."""
+    body: bytes
+    user: User
+    remote: str = ""
+
+
+@dataclass(slots=True)
+class Response:
+    """What is answered; an iterator is sent piece by piece, as the pieces come."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes | AsyncIterator[bytes]

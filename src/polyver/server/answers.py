@@ -1,0 +1,143 @@
+"""Objects and lists in the form that was asked for; as they are stored, they are not decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from polyver.objects import dump_yaml, encode_json
+from polyver.objects.status import ApiError, bad_request
+from polyver.objects.tables import Include, partial_metadata, to_table
+from polyver.server._http import Response
+from polyver.server.call import Call
+from polyver.server.media import JSON, YAML, Form
+from polyver.server.resource import Resource
+from polyver.server.rules import Object
+
+__all__ = ["in_form", "list_answer", "object_answer", "status_answer"]
+
+
+def object_answer(call: Call, value: bytes, status: int = 200) -> Response:
+    """An object that is stored."""
+    if not call.form.kind and call.form.media == JSON:
+        return call.answer(status, call.resource.shown(value))
+    return data_answer(call, call.resource.decode(value), status)
+
+
+def data_answer(call: Call, obj: Object, status: int = 200) -> Response:
+    """An object that is at hand as data."""
+    return _written(call, in_form(call, obj), status)
+
+
+def status_answer(error: ApiError, form: Form) -> Response:
+    """A refusal."""
+    headers = [(name.lower(), value) for name, value in error.headers.items()]
+    if form.media == YAML:
+        return Response(
+            error.code, [("content-type", YAML), *headers], dump_yaml(error.status).encode()
+        )
+    return Response(error.code, [("content-type", JSON), *headers], encode_json(error.status))
+
+
+def in_form(call: Call, obj: Object) -> Object:
+    """An object as a Table, as its metadata, or as it is."""
+    form = call.form
+    match form.kind:
+        case "Table":
+            return table_of(call, [obj], _own_list_metadata(obj))
+        case "PartialObjectMetadata":
+            return partial_metadata(obj, form.api_version)
+        case "PartialObjectMetadataList":
+            raise ApiError(500, "", "content is not a list")
+    return obj
+
+
+def _own_list_metadata(obj: Object) -> Object:
+    return {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
+
+
+def table_of(
+    call: Call, objects: Sequence[Object], metadata: Object, *, columns: bool = True
+) -> Object:
+    """A Table of objects; what each row says of its object is in the query."""
+    return to_table(
+        objects,
+        call.resource.printer,
+        api_version=call.form.api_version,
+        include=_include(call.query.text("includeObject")),
+        list_metadata=metadata,
+        now=call.server.now(),
+        columns=columns,
+    )
+
+
+def _include(text: str) -> Include:
+    match text:
+        case "":
+            return "Metadata"
+        case "None" | "Metadata" | "Object":
+            return text
+    problem = (
+        f"includeObject: Invalid value: \"{text}\": must be 'Metadata', 'Object', 'None', or empty"
+    )
+    raise bad_request(f"Unable to convert to Table as requested: {problem}")
+
+
+def list_answer(call: Call, values: Sequence[bytes], metadata: Object) -> Response:
+    """A list of stored objects."""
+    resource, form = call.resource, call.form
+    if not form.kind and form.media == JSON:
+        return call.answer(200, _joined(resource, values, metadata))
+    if form.kind == "PartialObjectMetadata":
+        what = "*unstructured.UnstructuredList" if resource.kind.custom else _go_name(resource)
+        text = f"you requested PartialObjectMetadata, but the requested object is a list ({what})"
+        raise ApiError(406, "NotAcceptable", text)
+    objects = [resource.decode(value) for value in values]
+    if form.kind == "Table":
+        return _written(call, table_of(call, objects, metadata), 200)
+    if form.kind:
+        items = [partial_metadata(obj, form.api_version) for obj in objects]
+        listed = {"kind": form.kind, "apiVersion": form.api_version}
+        return _written(call, listed | {"metadata": metadata, "items": items}, 200)
+    return _written(call, list_of(resource, objects, metadata), 200)
+
+
+def list_of(resource: Resource, objects: Sequence[Object], metadata: Object) -> Object:
+    """A list of objects as data."""
+    named = {"kind": resource.kind.list_kind, "apiVersion": resource.kind.api_version}
+    items = list(objects)
+    if not resource.kind.custom:
+        items = [
+            {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")}
+            for obj in objects
+        ]
+    return named | {"metadata": metadata, "items": items}
+
+
+def _go_name(resource: Resource) -> str:
+    return f"*{resource.kind.group.partition('.')[0] or 'core'}.{resource.kind.list_kind}"
+
+
+def _joined(resource: Resource, values: Sequence[bytes], metadata: Object) -> bytes:
+    """A list, put together from its objects as they are stored."""
+    if resource.conversion:
+        values = [resource.shown(value) for value in values]
+    if not resource.kind.custom:
+        start = len(resource.head)
+        values = [b"{" + value[start:] for value in values]
+    return b'%b,"metadata":%b,"items":[%b]}' % (
+        _list_head(resource.kind.list_kind, resource.kind.api_version),
+        encode_json(metadata),
+        b",".join(values),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _list_head(kind: str, api_version: str) -> bytes:
+    return encode_json({"kind": kind, "apiVersion": api_version})[:-1]
+
+
+def _written(call: Call, data: Object, status: int) -> Response:
+    if call.form.media == YAML:
+        return call.answer(status, dump_yaml(data).encode(), YAML)
+    return call.answer(status, encode_json(data))

@@ -1,0 +1,196 @@
+"""The pipeline: from a request to its answer, the same way for every kind and every client."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import secrets
+import uuid
+from collections.abc import Callable
+
+from polyver.objects.status import ApiError, bad_request, internal, not_allowed, not_found
+from polyver.server._http import Request, Response
+from polyver.server.admission import Chain
+from polyver.server.answers import data_answer, status_answer
+from polyver.server.call import Call, Server
+from polyver.server.definitions import Definitions
+from polyver.server.deleting import delete_collection, delete_object
+from polyver.server.documents import Documents, unknown_path
+from polyver.server.housekeeping import keep_house
+from polyver.server.identity import Wanted, may, refusal
+from polyver.server.kinds import builtin_resources, lifecycle
+from polyver.server.media import choose_form, error_form
+from polyver.server.options import ListOptions, Query
+from polyver.server.parts import Status, Whole
+from polyver.server.paths import Place, read_place, verb_of
+from polyver.server.reading import find, get_object, list_objects
+from polyver.server.resource import Catalogue, Resource
+from polyver.server.rules import Part
+from polyver.server.reviews import review
+from polyver.server.watching import watch_objects
+from polyver.server.writing import create_object, patch_object, update_object
+from polyver.store import Store, StoreClosed, StoreFailed
+
+__all__ = ["Api"]
+
+# Without vowels and digits that look like them, so that no name says anything.
+_SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
+RELEASE = "1.35.0"
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+def _suffix() -> str:
+    return "".join(secrets.choice(_SUFFIX) for _ in range(5))
+
+
+class Api:
+    """Everything that can be asked for, on one store."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        now: Callable[[], datetime.datetime] = _now,
+        new_uid: Callable[[], str] = lambda: str(uuid.uuid4()),
+        new_suffix: Callable[[], str] = _suffix,
+        release: str = RELEASE,
+        address: str = "127.0.0.1:6443",
+    ) -> None:
+        self.catalogue = Catalogue(builtin_resources())
+        self.admission = Chain()
+        self.server = Server(store, self.catalogue, self.admission, now, new_uid, new_suffix)
+        self.admission.add(lifecycle(self.server))
+        self._documents = Documents(self.catalogue, release=release, address=address)
+        self._definitions = Definitions(self.server)
+        self._definitions.load()
+
+    async def run(self) -> None:
+        """What goes on between requests: definitions are accepted, old revisions forgotten."""
+        await asyncio.gather(self._definitions.run(), keep_house(self.server.store))
+
+    async def handle(self, request: Request) -> Response:
+        """The answer to a request; what is wrong with it is an answer too."""
+        try:
+            return await self._route(request)
+        except ApiError as error:
+            return status_answer(error, error_form(request.headers.get("accept", "")))
+        except StoreClosed:
+            text = "the server is shutting down"
+            return status_answer(ApiError(503, "ServiceUnavailable", text), error_form(""))
+        except StoreFailed as error:
+            return status_answer(internal(str(error)), error_form(""))
+
+    async def _route(self, request: Request) -> Response:
+        place = read_place(request.path)
+        if place is None or not place.resource:
+            wanted = Wanted(request.method.lower(), path=request.path)
+            if not may(request.user, wanted):
+                raise refusal(request.user, wanted)
+            return self._documents.answer(request)
+        query = Query(request.query)
+        watch = place.old_watch or (query.flag("watch") and not place.name)
+        verb = verb_of(request.method, place, watch=watch)
+        _authorize(request, place, verb)
+        resource = self.catalogue.get(place.group, place.version, place.resource)
+        if (
+            resource is None
+            or not _fits(resource, place)
+            or not _check_method(resource, place, verb)
+        ):
+            return unknown_path(builtin=self.catalogue.is_builtin(place.group))
+        accept = request.headers.get("accept", "")
+        form = choose_form(accept, custom=resource.kind.custom)
+        call = Call(self.server, request, resource, place, query, form)
+        return await _perform(call, verb)
+
+
+def _authorize(request: Request, place: Place, verb: str) -> None:
+    namespace = place.namespace
+    if not place.group and place.resource == "namespaces":
+        namespace = place.name
+    wanted = Wanted(
+        verb,
+        group=place.group,
+        resource=place.resource,
+        subresource=place.subresource,
+        namespace=namespace,
+        name=place.name,
+    )
+    if not may(request.user, wanted):
+        raise refusal(request.user, wanted)
+
+
+def _fits(resource: Resource, place: Place) -> bool:
+    """Whether the path is one that the resource has, by its scope and its parts."""
+    kind = resource.kind
+    if place.rest or (place.namespace and not kind.namespaced):
+        return False
+    if kind.namespaced and not place.namespace and place.name:
+        return False
+    if place.old_watch and kind.custom:
+        return False
+    if place.subresource and not kind.custom:
+        return kind.subresource(place.subresource) is not None
+    return True
+
+
+def _check_method(resource: Resource, place: Place, verb: str) -> bool:
+    """Whether the path is there for a verb; refuses what it knows and does not do."""
+    kind = resource.kind
+    if kind.namespaced and not place.namespace and verb not in ("list", "watch"):
+        if kind.custom:
+            return False
+        raise not_allowed()
+    if kind.custom:
+        if verb in ("update", "patch") and not place.name:
+            raise bad_request("name must be provided")
+        if place.subresource and kind.subresource(place.subresource) is None:
+            raise not_found(kind, place.name)
+        return True
+    part = kind.subresource(place.subresource)
+    named = {"create": False, "update": True, "patch": True}.get(verb, bool(place.name))
+    if verb not in (part.verbs if part else kind.verbs) or named != bool(place.name):
+        raise not_allowed()
+    return True
+
+
+async def _perform(call: Call, verb: str) -> Response:
+    resource, place = call.resource, call.place
+    if resource.review:
+        return await review(call)
+    match verb:
+        case "get":
+            return _get(call)
+        case "list":
+            return list_objects(call, ListOptions.read(call.query))
+        case "watch":
+            return watch_objects(call, ListOptions.read(call.query, watch=True))
+        case "create":
+            return await create_object(call)
+        case "update":
+            return await update_object(call, _part(resource, place))
+        case "patch":
+            return await patch_object(call, _part(resource, place))
+        case "delete":
+            return await delete_object(call)
+        case "deletecollection":
+            return await delete_collection(call)
+    raise not_allowed()
+
+
+def _get(call: Call) -> Response:
+    part = _part(call.resource, call.place)
+    if part.name in ("", "status"):
+        return get_object(call)
+    return data_answer(call, part.show(call.resource.decode(find(call).value)))
+
+
+def _part(resource: Resource, place: Place) -> Part:
+    if not place.subresource:
+        return Whole(resource.rules)
+    if place.subresource in resource.parts:
+        return resource.parts[place.subresource]
+    return Status(resource.rules)

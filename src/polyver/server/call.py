@@ -1,0 +1,71 @@
+"""One request on its way through the pipeline, and what it needs to get there."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+
+from polyver.server._http import Request, Response
+from polyver.server.admission import Chain
+from polyver.server.media import JSON, Form
+from polyver.server.options import Query
+from polyver.server.paths import Place
+from polyver.server.resource import Catalogue, Resource
+from polyver.store import Store
+
+__all__ = ["Call", "Server"]
+
+
+@dataclass(slots=True)
+class Server:
+    """What all requests share."""
+
+    store: Store
+    catalogue: Catalogue
+    admission: Chain
+    now: Callable[[], datetime.datetime]
+    new_uid: Callable[[], str]
+    new_suffix: Callable[[], str]
+    terminating: set[str] = field(default_factory=set)
+    """Namespaces whose deletion was asked for, known before it is written: what is created in them
+    after that is refused, and what was created before is already on its way to the store."""
+
+    def timestamp(self) -> str:
+        return self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass(slots=True)
+class Call:
+    """A request for a resource: who asks for what, and what they should be warned of."""
+
+    server: Server
+    request: Request
+    resource: Resource
+    place: Place
+    query: Query
+    form: Form
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def store(self) -> Store:
+        return self.server.store
+
+    @property
+    def key(self) -> str:
+        return self.resource.key(self.place.namespace, self.place.name)
+
+    def warn(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    def answer(self, status: int, body: bytes, media: str = JSON) -> Response:
+        return Response(status, [("content-type", media), *self._warning_headers()], body)
+
+    def stream(self, lines: AsyncIterator[bytes]) -> Response:
+        return Response(200, [("content-type", JSON), *self._warning_headers()], lines)
+
+    def _warning_headers(self) -> Iterator[tuple[str, str]]:
+        for text in self.warnings:
+            quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+            yield "warning", f'299 - "{quoted}"'

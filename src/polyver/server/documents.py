@@ -1,0 +1,194 @@
+"""What clients discover a server by: its version, its kinds, their schemas; made once per edition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Literal
+
+from polyver.objects import dump_yaml, encode_json
+from polyver.objects.builtin import shape_of
+from polyver.objects.kinds import Kind
+from polyver.objects.shape import Shape
+from polyver.objects.status import ApiError, not_allowed
+from polyver.server._http import Request, Response
+from polyver.server.discovery import (
+    aggregated_discovery,
+    api_group,
+    api_group_list,
+    api_resource_list,
+    api_versions,
+    etag,
+    version_info,
+)
+from polyver.server.media import JSON, YAML, Form, choose_form
+from polyver.server.openapi import CustomSchema, OpenApi
+from polyver.server.resource import Catalogue
+
+__all__ = ["Documents", "unknown_path"]
+
+_PLAIN = [("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff")]
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+class Documents:
+    """Documents about all that is served, and when it changes, new ones."""
+
+    def __init__(self, catalogue: Catalogue, *, release: str, address: str) -> None:
+        self._catalogue = catalogue
+        self._release = release
+        self._address = address
+        self._edition = _Edition(catalogue, release, address)
+
+    def answer(self, request: Request) -> Response:
+        """The document at a path that is no resource."""
+        if request.method not in ("GET", "HEAD"):
+            raise not_allowed()
+        if self._edition.number != self._catalogue.edition:
+            self._edition = _Edition(self._catalogue, self._release, self._address)
+        return self._edition.answer(request)
+
+
+class _Edition:
+    """All documents about what is served between two changes, each made when it is asked for."""
+
+    def __init__(self, catalogue: Catalogue, release: str, address: str) -> None:
+        self.number = catalogue.edition
+        self._catalogue = catalogue
+        self._release = release
+        self._address = address
+        self._kinds = [resource.kind for resource in catalogue]
+        self._made: dict[str, bytes] = {}
+
+    def answer(self, request: Request) -> Response:
+        path = request.path.rstrip("/") or "/"
+        accept = request.headers.get("accept", "")
+        match path.strip("/").split("/"):
+            case [""]:
+                return self._document(path, accept, self._root)
+            case ["version"]:
+                return self._document(path, "", lambda: version_info(self._release))
+            case ["api" | "apis"]:
+                return self._groups(request, path)
+            case ["openapi", "v2"]:
+                return self._swagger(request)
+            case ["openapi", "v3", *rest]:
+                return self._schemas(request, "/".join(rest))
+            case ["api", version]:
+                return self._document(path, accept, lambda: self._resources("", version))
+            case ["apis", group]:
+                return self._document(path, accept, lambda: api_group(self._kinds, group))
+            case ["apis", group, version]:
+                return self._document(path, accept, lambda: self._resources(group, version))
+        return unknown_path(builtin=False)
+
+    def _document(
+        self, path: str, accept: str, make: Callable[[], dict[str, Any] | None]
+    ) -> Response:
+        form = choose_form(accept, discovery=True) if accept else Form()
+        if form.kind:
+            return self._document(path, "none/none", make)  # which is not acceptable
+        if path not in self._made:
+            content = make()
+            if content is None:
+                return unknown_path(builtin=self._is_builtin(path))
+            self._made[path] = encode_json(content)
+        body = self._made[path]
+        if form.media == YAML:
+            return Response(200, [("content-type", YAML)], _as_yaml(body))
+        return Response(200, [("content-type", JSON)], body)
+
+    def _is_builtin(self, path: str) -> bool:
+        parts = path.strip("/").split("/")
+        return parts[0] == "api" or (len(parts) > 1 and self._catalogue.is_builtin(parts[1]))
+
+    def _resources(self, group: str, version: str) -> dict[str, Any] | None:
+        return api_resource_list(self._kinds, group, version)
+
+    def _root(self) -> dict[str, Any]:
+        groups = {f"/apis/{kind.group}" for kind in self._kinds if kind.group}
+        versions = {f"/apis/{kind.api_version}" for kind in self._kinds if kind.group}
+        others = "/healthz /livez /metrics /openapi/v2 /openapi/v3 /readyz /version".split()
+        return {"paths": sorted({"/api", "/api/v1", "/apis", *groups, *versions, *others})}
+
+    def _groups(self, request: Request, path: str) -> Response:
+        form = choose_form(request.headers.get("accept", ""), discovery=True)
+        core = path == "/api"
+        if form.kind:
+            name = f"{path} aggregated"
+            if name not in self._made:
+                self._made[name] = encode_json(aggregated_discovery(self._kinds, core=core))
+            return _tagged(request, self._made[name], _AGGREGATED)
+        if core:
+            addresses = {"0.0.0.0/0": self._address}
+            return self._document(
+                path, form.media, lambda: api_versions(self._kinds, addresses=addresses)
+            )
+        return self._document(path, form.media, lambda: api_group_list(self._kinds))
+
+    @cached_property
+    def _openapi(self) -> OpenApi:
+        schemas = {
+            (one.kind.group, one.kind.version, one.kind.kind): CustomSchema(one.schema or {})
+            for one in self._catalogue
+            if one.kind.custom
+        }
+
+        def schema_of(group: str, version: str, kind: str) -> Shape | CustomSchema | None:
+            return schemas.get((group, version, kind)) or shape_of(group, version, kind)
+
+        return OpenApi(self._kinds, schema_of=schema_of, release=f"v{self._release}")
+
+    def _schemas(self, request: Request, path: str) -> Response:
+        if not path:
+            if "openapi" not in self._made:
+                self._made["openapi"] = encode_json(self._openapi.index())
+            return _tagged(request, self._made["openapi"], "text/plain; charset=utf-8")
+        name = f"openapi {path}"
+        if name not in self._made:
+            content = self._openapi.document(path)
+            if content is None:
+                return Response(404, [], b"")
+            self._made[name] = encode_json(content)
+        return self._hashed(request, path, self._made[name])
+
+    def _hashed(self, request: Request, path: str, body: bytes) -> Response:
+        """A document that is asked for by the hash of its content never changes."""
+        from polyver.server.options import Query
+
+        asked, right = Query(request.query).text("hash"), self._openapi.hash(path)
+        if asked and asked != right:
+            location = ("location", f"/openapi/v3/{path}?hash={right}")
+            return Response(301, [location, ("content-type", JSON)], b"")
+        response = _tagged(request, body, JSON)
+        if asked:
+            response.headers.append(("cache-control", "public, immutable"))
+        return response
+
+    def _swagger(self, request: Request) -> Response:
+        if "swagger" not in self._made:
+            self._made["swagger"] = encode_json(self._openapi.swagger())
+        return _tagged(request, self._made["swagger"], JSON)
+
+
+def _tagged(request: Request, body: bytes, media: str) -> Response:
+    """A document that clients keep: who has it already does not get it again."""
+    tag = etag(body)
+    headers = [("content-type", media), ("etag", tag), ("vary", "Accept")]
+    if request.headers.get("if-none-match") == tag:
+        return Response(304, headers[1:], b"")
+    return Response(200, headers, body)
+
+
+def _as_yaml(body: bytes) -> bytes:
+    import msgspec
+
+    return dump_yaml(msgspec.json.decode(body)).encode()
+
+
+def unknown_path(*, builtin: bool) -> Response:
+    """What nobody serves: a Status below the groups of built-in kinds, elsewhere plain text."""
+    if builtin:
+        text = "the server could not find the requested resource"
+        raise ApiError(404, "NotFound", text, details={})
+    return Response(404, list(_PLAIN), b"404 page not found\n")

@@ -1,0 +1,152 @@
+"""The built-in kinds: which there are, and what each adds to the common way of a write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from polyver.objects.builtin import builtin_kinds, shape_of
+from polyver.objects.kinds import Kind
+from polyver.objects.rules import path_segment_problems
+from polyver.objects.tables import builtin_printer
+from polyver.server.admission import Admission
+from polyver.server.call import Server
+from polyver.server.definitions import DefinitionRules
+from polyver.server.discovery import storage_version_hash
+from polyver.server.kinds._data import ConfigMapRules, SecretRules
+from polyver.server.kinds._events import EventConversion, EventRules, LeaseRules, event_fields
+from polyver.server.kinds._namespaces import NamespaceLifecycle, NamespaceRules
+from polyver.server.parts import Finalize, Scale
+from polyver.server.resource import Resource
+from polyver.server.rules import Object, Part, Rules
+
+__all__ = ["builtin_resources", "lifecycle"]
+
+_REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
+_COUNTED = frozenset(
+    """customresourcedefinitions.apiextensions.k8s.io cronjobs.batch daemonsets.apps
+    deployments.apps endpointslices.discovery.k8s.io ingresses.networking.k8s.io
+    ingressclasses.networking.k8s.io jobs.batch mutatingwebhookconfigurations.admissionregistration.k8s.io
+    networkpolicies.networking.k8s.io poddisruptionbudgets.policy pods replicasets.apps
+    statefulsets.apps validatingwebhookconfigurations.admissionregistration.k8s.io""".split()
+)
+_ANSWERS = frozenset({"pods", "services", "serviceaccounts"})
+_CREATES = frozenset(
+    """clusterrolebindings.rbac.authorization.k8s.io clusterroles.rbac.authorization.k8s.io
+    endpoints limitranges rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io
+    services""".split()
+)
+_RULES: Mapping[str, Rules] = {
+    "customresourcedefinitions.apiextensions.k8s.io": DefinitionRules(),
+    "configmaps": ConfigMapRules(),
+    "events": EventRules(core=True),
+    "events.events.k8s.io": EventRules(core=False),
+    "leases.coordination.k8s.io": LeaseRules(),
+    "namespaces": NamespaceRules(),
+    "secrets": SecretRules(),
+}
+_SELECTORS = {
+    "deployments.apps": ("spec", "selector"),
+    "replicasets.apps": ("spec", "selector"),
+    "statefulsets.apps": ("spec", "selector"),
+}
+
+
+def builtin_resources() -> Iterable[Resource]:
+    """All built-in kinds, ready to be served."""
+    return [_resource(kind) for kind in builtin_kinds()]
+
+
+def lifecycle(server: Server) -> Admission:
+    """What keeps objects out of namespaces that are not there."""
+    namespaces = server.catalogue.get("", "v1", "namespaces")
+    assert namespaces is not None
+    return NamespaceLifecycle(server, namespaces.kind)
+
+
+def _resource(kind: Kind) -> Resource:
+    rules = _RULES.get(kind.resource) or _plain_rules(kind)
+    review = kind.group in _REVIEWS
+    stored = _stored(kind)
+    hashed = storage_version_hash(stored.group, stored.version, stored.kind)
+    return Resource(
+        kind=kind if review else replace(kind, storage_hash=hashed),
+        rules=rules,
+        printer=builtin_printer(kind.group, kind.kind),
+        shape=shape_of(kind.group, kind.version, kind.kind),
+        stored=stored,
+        selectable=_selectable(kind),
+        parts=_parts(kind, rules),
+        review=review,
+        conversion=EventConversion() if kind.group == "events.k8s.io" else None,
+    )
+
+
+def _stored(kind: Kind) -> Kind:
+    """Events are stored as the core group has them, autoscalers in their newer version."""
+    if kind.resource == "events.events.k8s.io":
+        return replace(kind, group="", version="v1")
+    if kind.plural == "horizontalpodautoscalers":
+        return replace(kind, version="v2")
+    return kind
+
+
+def _plain_rules(kind: Kind) -> Rules:
+    rules = Rules()
+    rules.counts = kind.resource in _COUNTED
+    rules.has_status = kind.subresource("status") is not None
+    rules.answers_deletion = kind.resource in _ANSWERS
+    rules.creates_on_update = kind.resource in _CREATES
+    if kind.group == "rbac.authorization.k8s.io":
+        rules.name_problems = path_segment_problems
+    return rules
+
+
+def _parts(kind: Kind, rules: Rules) -> Mapping[str, Part]:
+    parts: dict[str, Part] = {}
+    if kind.subresource("finalize"):
+        parts["finalize"] = Finalize(rules)
+    if kind.subresource("scale"):
+        selector = _SELECTORS.get(kind.resource, ())
+        parts["scale"] = Scale(rules, selector=selector, strict=False)
+    return parts
+
+
+def _selectable(kind: Kind) -> Mapping[str, Callable[[Object], str]]:
+    if kind.plural == "events":
+        return event_fields(core=not kind.group)
+    return {field: _text_at(field) for field in _FIELDS.get(kind.resource, ())}
+
+
+_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "jobs.batch": ("status.successful",),
+    "namespaces": ("status.phase",),
+    "nodes": ("spec.unschedulable",),
+    "pods": (
+        "spec.hostNetwork",
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "status.nominatedNodeName",
+        "status.phase",
+        "status.podIP",
+    ),
+    "replicasets.apps": ("status.replicas",),
+    "secrets": ("type",),
+    "services": ("spec.clusterIP", "spec.type"),
+}
+
+
+def _text_at(field: str) -> Callable[[Object], str]:
+    names = field.split(".")
+
+    def text(obj: Object) -> str:
+        value: object = obj
+        for name in names:
+            value = value.get(name) if isinstance(value, dict) else None
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return "" if value is None else str(value)
+
+    return text

@@ -1,0 +1,132 @@
+"""From the body of a PATCH to the object it makes of another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from polyver.objects import InvalidPatch, PatchFailed, apply_json_patch, apply_merge_patch
+from polyver.objects.status import ApiError, Cause, bad_request
+from polyver.objects.strategic import apply_strategic_merge
+from polyver.objects.typed import Undecodable, decode_plain
+from polyver.server.bodies import conform, judge
+from polyver.server.call import Call
+from polyver.server.options import WriteOptions
+from polyver.server.resource import encode_sorted
+from polyver.server.rules import Object
+
+__all__ = ["APPLY", "patch_type", "patched"]
+
+JSON_PATCH = "application/json-patch+json"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+_CUSTOM = (JSON_PATCH, MERGE, APPLY)
+_BUILTIN = (*_CUSTOM, STRATEGIC)
+_MOST_OPERATIONS = 10_000
+
+
+def patch_type(call: Call) -> str:
+    """What kind of patch it is; each kind of resource takes its own."""
+    media = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if call.resource.kind.custom:
+        if media not in _CUSTOM:
+            text = "the body of the request was in an unknown format - accepted media types include"
+            raise ApiError(415, "UnsupportedMediaType", f"{text}: {', '.join(_CUSTOM)}")
+    elif media not in _BUILTIN:
+        raise ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
+    return media
+
+
+def patched(call: Call, obj: Object, options: WriteOptions) -> Object:
+    """What a patch makes of an object, in the shape of its kind."""
+    data, problems = _merged(call, obj)
+    text = encode_sorted(data).decode()
+    try:
+        result, unknown = conform(call, data)
+    except Undecodable as error:
+        raise _invalid(text, str(error)) from None
+    judge(
+        call,
+        [*problems, *unknown],
+        options.validation,
+        lambda told: _invalid(text, f"strict decoding error: {', '.join(told)}"),
+    )
+    return result
+
+
+def _merged(call: Call, obj: Object) -> tuple[Any, Sequence[str]]:
+    """The patched data, and what of the patch is odd."""
+    match patch_type(call):
+        case "application/json-patch+json":
+            return _json_patched(call, obj)
+        case "application/merge-patch+json":
+            patch, doubled = _patch_object(call)
+            return apply_merge_patch(obj, patch), doubled
+        case "application/strategic-merge-patch+json":
+            patch, doubled = _patch_object(call)
+            return apply_strategic_merge(obj, patch, call.resource.shape), doubled
+    raise ApiError(415, "UnsupportedMediaType", "server-side apply is not served yet", details={})
+
+
+def _patch_object(call: Call) -> tuple[Object, Sequence[str]]:
+    try:
+        patch, doubled = decode_plain(call.request.body)
+    except Undecodable:
+        raise bad_request("invalid JSON patch") from None
+    if isinstance(patch, dict):
+        return patch, doubled
+    if patch is None:
+        raise bad_request("invalid JSON patch")
+    text = (
+        f"json: cannot unmarshal {_go_type(patch)} into Go value of type map[string]interface {{}}"
+    )
+    raise bad_request(f"error decoding patch: {text}")
+
+
+def _json_patched(call: Call, obj: Object) -> tuple[Any, Sequence[str]]:
+    try:
+        operations, _ = decode_plain(call.request.body)
+    except Undecodable as error:
+        raise bad_request(f"error decoding patch: {error}") from None
+    if not isinstance(operations, list):
+        text = "Go value of type []handlers.jsonPatchOp"
+        what = _go_type(operations)
+        raise bad_request(f"error decoding patch: json: cannot unmarshal {what} into {text}")
+    if len(operations) > _MOST_OPERATIONS:
+        text = (
+            f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, got "
+            f"{len(operations)}"
+        )
+        raise ApiError(413, "RequestEntityTooLarge", text)
+    try:
+        return apply_json_patch(obj, operations), _odd_operations(operations)
+    except (PatchFailed, InvalidPatch):
+        text = "the server rejected our request due to an error in our request"
+        raise ApiError(422, "Invalid", text, details={}) from None
+
+
+_OPERATION = {"op", "path", "from", "value"}
+
+
+def _odd_operations(operations: list[Any]) -> list[str]:
+    return [
+        f'json patch unknown field "[{number}].{name}"'
+        for number, operation in enumerate(operations)
+        if isinstance(operation, dict)
+        for name in operation
+        if name not in _OPERATION
+    ]
+
+
+def _go_type(value: object) -> str:
+    names = {dict: "object", list: "array", str: "string", bool: "bool"}
+    return names.get(type(value), "number")
+
+
+def _invalid(value: str, problem: str) -> ApiError:
+    """A result that is no object of the kind; it is shown whole."""
+    shown = encode_sorted(value).decode()
+    cause = Cause("patch", f"Invalid value: {shown}: {problem}")
+    message = f' "" is invalid: {cause.field}: {cause.message}'
+    return ApiError(422, "Invalid", message, details={"causes": [cause.as_detail]})

@@ -1,0 +1,67 @@
+"""What a path names: a group, a version, a resource, an object, a part of it; and the verb."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Place", "read_place"]
+
+_PARTS_OF_NAMESPACES = ("status", "finalize")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the API a path leads; empty texts are what the path does not say."""
+
+    group: str
+    version: str
+    resource: str = ""
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    old_watch: bool = False
+    """Whether it is one of the deprecated paths below /watch/."""
+    rest: bool = False
+    """Whether the path goes on after what this holds."""
+
+
+def read_place(path: str) -> Place | None:
+    """The place of a path in the API, if it is one below a version.
+
+    >>> read_place("/api/v1/namespaces/a/configmaps/b").name
+    'b'
+    """
+    parts = path.strip("/").split("/")
+    if parts[0] == "api" and len(parts) > 1:
+        group, version, rest = "", parts[1], parts[2:]
+    elif parts[0] == "apis" and len(parts) > 2:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        return None
+    old_watch = rest[:1] == ["watch"]
+    rest = rest[1:] if old_watch else rest
+    namespace = ""
+    if rest[:1] == ["namespaces"] and len(rest) > 2 and rest[2] not in _PARTS_OF_NAMESPACES:
+        namespace, rest = rest[1], rest[2:]
+    resource, name, subresource = [*rest[:3], "", "", ""][:3]
+    return Place(group, version, resource, namespace, name, subresource, old_watch, len(rest) > 3)
+
+
+VERBS = {
+    "POST": "create",
+    "PUT": "update",
+    "PATCH": "patch",
+    "DELETE": "delete",
+    "GET": "get",
+    "HEAD": "get",
+}
+
+
+def verb_of(method: str, place: Place, *, watch: bool) -> str:
+    """The verb that permissions are about."""
+    verb = VERBS.get(method, method.lower())
+    if verb == "get" and (watch or place.old_watch):
+        return "watch"
+    if not place.name:
+        return {"get": "list", "delete": "deletecollection"}.get(verb, verb)
+    return verb

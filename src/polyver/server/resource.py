@@ -1,0 +1,162 @@
+"""One kind in one version as the pipeline works with it, and the catalogue of all that are served."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import msgspec
+
+from polyver.objects.kinds import Kind
+from polyver.objects.shape import ANYTHING, Shape
+from polyver.objects.tables import Printer
+from polyver.server.rules import Object, Part, Rules
+
+__all__ = ["Catalogue", "Resource", "encode_sorted"]
+
+_sorted = msgspec.json.Encoder(order="sorted")
+_decode = msgspec.json.Decoder()
+
+
+class Conversion(Protocol):
+    """Between the version that is stored and another one."""
+
+    def shown(self, obj: Object) -> Object: ...
+
+    def stored(self, obj: Object) -> Object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One kind in one version: its names, its rules, and where and how its objects are stored."""
+
+    kind: Kind
+    rules: Rules
+    printer: Printer
+    shape: Shape = ANYTHING
+    stored: Kind | None = None
+    """The kind in the version that is stored, if it is another."""
+    selectable: Mapping[str, Callable[[Object], str]] = field(default_factory=dict)
+    """The fields that a field selector may name, besides the name and the namespace."""
+    since: int = 0
+    """The revision from which on there is something to watch."""
+    schema: Mapping[str, Any] | None = None
+    """Of custom kinds: the OpenAPI schema as the definition states it."""
+    definition: object = None
+    """Of custom kinds: what of the definition it was made from."""
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    """Paths below an object that are more than its status."""
+    conversion: Conversion | None = None
+    """Between this version and the one that is stored, if that is another."""
+    review: bool = False
+    """Whether it is a question that is answered and not stored."""
+    prefix: str = field(init=False)
+    head: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        stored = self.stored or self.kind
+        # Built-in kinds keep out of the way of custom ones by their group, which is reserved.
+        object.__setattr__(self, "prefix", f"/{stored.group}/{stored.plural}/")
+        object.__setattr__(self, "head", _head(self.kind))
+
+    def key(self, namespace: str, name: str) -> str:
+        """Where an object is stored."""
+        return f"{self.prefix}{namespace}/{name}" if namespace else f"{self.prefix}{name}"
+
+    def range(self, namespace: str) -> str:
+        """Where the objects of a namespace, or of all, are stored."""
+        return f"{self.prefix}{namespace}/" if namespace else self.prefix
+
+    def encode(self, obj: Object) -> tuple[bytes, bytes]:
+        """An object as it is stored, in two parts, between which its revision belongs."""
+        if self.conversion is None:
+            return _written(self.head, obj)
+        return _written(_head(self.stored or self.kind), self.conversion.stored(obj))
+
+    def decode(self, value: bytes) -> Object:
+        """A stored object as data, in this version."""
+        obj: Object = _decode.decode(value)
+        return self.conversion.shown(obj) if self.conversion else obj
+
+    def shown(self, value: bytes) -> bytes:
+        """A stored object as it is sent, in this version."""
+        if self.conversion is None:
+            return value
+        obj = self.decode(value)
+        head, tail = _written(self.head, obj)
+        return b"%b%b%b" % (head, obj["metadata"][_REVISION].encode(), tail)
+
+
+def _head(kind: Kind) -> bytes:
+    """How every object of a kind begins."""
+    named = _sorted.encode({"apiVersion": kind.api_version, "kind": kind.kind})
+    return named[:-1] + b","
+
+
+def _written(head: bytes, obj: Object) -> tuple[bytes, bytes]:
+    metadata = {key: value for key, value in obj["metadata"].items() if key != _REVISION}
+    rest = {key: value for key, value in obj.items() if key not in _NAMED}
+    written = _sorted.encode(metadata)
+    before = b"," if metadata else b""
+    start = b'%b"metadata":%b%b"resourceVersion":"' % (head, written[:-1], before)
+    return start, b'"},%b' % _sorted.encode(rest)[1:] if rest else b'"}}'
+
+
+def encode_sorted(value: object) -> bytes:
+    """Plain data as JSON with its keys in order: equal data is equal text."""
+    return _sorted.encode(value)
+
+
+_REVISION = "resourceVersion"
+_NAMED = frozenset({"apiVersion", "kind", "metadata"})
+
+
+class Catalogue:
+    """All that is served, by group, version and plural; it changes as definitions come and go."""
+
+    def __init__(self, resources: Iterable[Resource] = ()) -> None:
+        self._by_place: dict[tuple[str, str, str], Resource] = {}
+        self._listeners: list[Callable[[], None]] = []
+        self.edition = 0
+        """Grows with every change, so that documents made of it know when they are old."""
+        for resource in resources:
+            self._by_place[_place(resource)] = resource
+        self._builtin = frozenset(group for group, _, _ in self._by_place)
+
+    def __iter__(self) -> Iterator[Resource]:
+        return iter(list(self._by_place.values()))
+
+    def get(self, group: str, version: str, plural: str) -> Resource | None:
+        return self._by_place.get((group, version, plural))
+
+    def find(self, api_version: str, kind: str) -> Resource | None:
+        """The resource of a kind in a version."""
+        group, _, version = api_version.rpartition("/")
+        for resource in self._by_place.values():
+            one = resource.kind
+            if one.kind == kind and one.version == version and one.group == group:
+                return resource
+        return None
+
+    def is_builtin(self, group: str) -> bool:
+        return group in self._builtin
+
+    def replace(self, gone: Sequence[Resource], new: Sequence[Resource]) -> None:
+        """Take some away and put others in their place, at once."""
+        for resource in gone:
+            if self._by_place.get(_place(resource)) is resource:
+                del self._by_place[_place(resource)]
+        for resource in new:
+            self._by_place[_place(resource)] = resource
+        self.edition += 1
+        for listener in self._listeners:
+            listener()
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Call a function whenever something comes or goes."""
+        self._listeners.append(listener)
+
+
+def _place(resource: Resource) -> tuple[str, str, str]:
+    return resource.kind.group, resource.kind.version, resource.kind.plural

@@ -1,0 +1,35 @@
+"""Questions that are answered and not stored: what may I, who am I."""
+
+from __future__ import annotations
+
+from polyver.server._http import Response
+from polyver.server.answers import data_answer
+from polyver.server.bodies import read_object
+from polyver.server.call import Call
+from polyver.server.identity import access_review, rules_review, self_review
+from polyver.server.options import WriteOptions
+from polyver.server.rules import Object
+
+__all__ = ["review"]
+
+
+async def review(call: Call) -> Response:
+    """The question with its answer as the status."""
+    agent = call.request.headers.get("user-agent", "")
+    options = WriteOptions.read(call.query, "CreateOptions", agent=agent)
+    asked = read_object(call, options.validation)
+    answered = {"kind": asked["kind"], "apiVersion": asked["apiVersion"], "metadata": {}}
+    return data_answer(call, answered | _answered(call, asked), 201)
+
+
+def _answered(call: Call, asked: Object) -> Object:
+    user, spec = call.request.user, asked.get("spec") or {}
+    match call.resource.kind.kind:
+        case "SelfSubjectAccessReview":
+            return {"spec": spec, "status": access_review(user, spec)}
+        case "SelfSubjectRulesReview":
+            return {"spec": {}, "status": rules_review(user, spec.get("namespace", ""))}
+        case "SelfSubjectReview":
+            created = {"creationTimestamp": call.server.timestamp()}
+            return {"metadata": created, "status": self_review(user)}
+    raise AssertionError(f"nobody answers a {call.resource.kind.kind}")

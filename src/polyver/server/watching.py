@@ -1,0 +1,172 @@
+"""Watches: what was there, then every change, each as one line."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from functools import lru_cache
+
+from polyver.objects import encode_json
+from polyver.objects.status import expired
+from polyver.objects.tables import partial_metadata
+from polyver.server._http import Response
+from polyver.server.answers import table_of
+from polyver.server.call import Call
+from polyver.server.options import ListOptions, read_revision
+from polyver.server.resource import Resource
+from polyver.server.rules import Object
+from polyver.server.selecting import Selection, read_selection
+from polyver.store import Compacted, Entry, Event, Lagging, StoreClosed, Watch
+
+__all__ = ["watch_objects"]
+
+_BOOKMARK_EVERY = 60.0
+_LONGEST = 45 * 60.0
+_INITIAL_END = {"k8s.io/initial-events-end": "true"}
+
+
+def watch_objects(call: Call, options: ListOptions) -> Response:
+    """A stream of events; what is wrong with the request is told before it begins."""
+    selection = read_selection(call.resource, options)
+    revision = read_revision(options.revision)
+    return call.stream(_Watching(call, options, selection).lines(revision))
+
+
+class _Watching:
+    """One watch: its beginning, its events in the form asked for, its end."""
+
+    def __init__(self, call: Call, options: ListOptions, selection: Selection) -> None:
+        self._call = call
+        self._options = options
+        self._selection = selection
+        self._prefix = self._narrowed()
+        self._line = self._writer()
+        self._columns_told = False
+        seconds = options.timeout if options.timeout else _LONGEST
+        self._end = time.monotonic() + seconds
+
+    def _narrowed(self) -> str:
+        resource, place = self._call.resource, self._call.place
+        prefix = resource.range(place.namespace)
+        # Names that go on after this one are sorted out by the selection.
+        return prefix + self._selection.name if place.namespace else prefix
+
+    async def lines(self, revision: int) -> AsyncIterator[bytes]:
+        options, store = self._options, self._call.store
+        start = store.revision
+        if options.initial or (options.initial is None and not revision):
+            page = store.page(self._prefix)
+            yield b"".join(self._initial(page.entries))
+            if options.initial and options.bookmarks:
+                yield self._bookmark(page.revision, _INITIAL_END)
+            start, revision = page.revision, page.revision
+        elif 0 < revision < start:
+            start = revision
+        try:
+            watch = self._open(start)
+        except Compacted as error:
+            yield _error(f"too old resource version: {revision} ({error.oldest})")
+            return
+        try:
+            async for line in self._follow(watch, revision):
+                yield line
+        finally:
+            watch.close()
+
+    def _open(self, revision: int) -> Watch:
+        if revision < self._call.resource.since:
+            raise Compacted(revision, self._call.resource.since)
+        return self._call.store.watch(self._prefix, revision)
+
+    async def _follow(self, watch: Watch, revision: int) -> AsyncIterator[bytes]:
+        """Events that come after a revision, which may itself be yet to come."""
+        bookmark = time.monotonic() + _BOOKMARK_EVERY
+        while (left := self._end - time.monotonic()) > 0:
+            try:
+                events = await watch.batch(min(left, _BOOKMARK_EVERY))
+            except (Lagging, StoreClosed):
+                return
+            lines = [
+                line
+                for event in events
+                if event.entry.revision > revision and (line := self._told(event))
+            ]
+            if self._options.bookmarks and time.monotonic() >= bookmark:
+                bookmark = time.monotonic() + _BOOKMARK_EVERY
+                lines.append(self._bookmark(watch.revision))
+            if lines:
+                yield b"".join(lines)
+
+    def _initial(self, entries: list[Entry]) -> list[bytes]:
+        return [
+            self._line("ADDED", entry.value)
+            for entry in entries
+            if self._selection.matches(entry.value)
+        ]
+
+    def _told(self, event: Event) -> bytes:
+        """The line for an event; empty for what is not, and was not, selected."""
+        value, before = event.entry.value, event.previous
+        was = before is not None and self._selection.matches(before.value)
+        if event.deleted:
+            return self._line("DELETED", value) if was else b""
+        if self._selection.matches(value):
+            return self._line("MODIFIED" if was else "ADDED", value)
+        if before is not None and was:
+            return self._line("DELETED", self._as_of(before.value, event.entry.revision))
+        return b""
+
+    def _as_of(self, value: bytes, revision: int) -> bytes:
+        """An object that left the selection, with the revision that made it leave."""
+        head, tail = self._call.resource.encode(self._call.resource.decode(value))
+        return b"%b%d%b" % (head, revision, tail)
+
+    def _writer(self) -> Callable[[str, bytes], bytes]:
+        resource = self._call.resource
+        match self._call.form.kind:
+            case "" if resource.conversion is None:
+                return _plain_line
+            case "":
+                return lambda kind, value: _plain_line(kind, resource.shown(value))
+            case "Table":
+                return lambda kind, value: _data_line(kind, self._table(resource.decode(value)))
+        version = self._call.form.api_version
+        return lambda kind, value: _data_line(
+            kind, partial_metadata(resource.decode(value), version)
+        )
+
+    def _table(self, obj: Object) -> Object:
+        """A Table of one row; only the first has the columns."""
+        metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}
+        columns, self._columns_told = not self._columns_told, True
+        return table_of(self._call, [obj], metadata, columns=columns)
+
+    def _bookmark(self, revision: int, annotations: dict[str, str] | None = None) -> bytes:
+        metadata: Object = {"resourceVersion": str(revision)}
+        if annotations:
+            metadata["annotations"] = annotations
+        return _data_line("BOOKMARK", self._bookmarked(self._call.resource, metadata))
+
+    def _bookmarked(self, resource: Resource, metadata: Object) -> Object:
+        form = self._call.form
+        if form.kind == "Table":
+            columns, self._columns_told = not self._columns_told, True
+            return table_of(self._call, [], metadata, columns=columns)
+        version, kind = resource.kind.api_version, resource.kind.kind
+        if form.kind:
+            version, kind = form.api_version, form.kind
+        return {"kind": kind, "apiVersion": version, "metadata": metadata}
+
+
+# Many watchers get the same line, one after the other.
+@lru_cache(maxsize=64)
+def _plain_line(kind: str, value: bytes) -> bytes:
+    return b'{"type":"%b","object":%b}\n' % (kind.encode(), value)
+
+
+def _data_line(kind: str, obj: Object) -> bytes:
+    return encode_json({"type": kind, "object": obj}) + b"\n"
+
+
+def _error(message: str) -> bytes:
+    return _data_line("ERROR", expired(message).status)

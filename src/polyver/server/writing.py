@@ -1,0 +1,371 @@
+"""Creating, replacing and patching: one way for every kind, from the request to the store."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from polyver.objects.rules import check_metadata, check_metadata_update
+from polyver.objects.status import (
+    MODIFIED,
+    ApiError,
+    Cause,
+    already_exists,
+    bad_request,
+    conflict,
+    invalid,
+    invalid_field,
+    not_found,
+)
+from polyver.server._http import Response
+from polyver.server.admission import Review
+from polyver.server.answers import data_answer, object_answer
+from polyver.server.bodies import read_object
+from polyver.server.call import Call
+from polyver.server.options import WriteOptions, parse_revision
+from polyver.server.rules import Object, Part
+from polyver.server.patching import patched
+from polyver.server.resource import encode_sorted
+from polyver.server.rules import Object
+from polyver.store import Change, Conflict, Entry
+
+__all__ = ["create_object", "patch_object", "update_object"]
+
+_MOST_TRIES = 20
+_SET_BY_SERVER = (
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "generation",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+)
+
+
+async def create_object(call: Call) -> Response:
+    """A new object."""
+    options = _options(call, "CreateOptions")
+    obj = read_object(call, options.validation)
+    _match_namespace(call, obj)
+    return await _create(call, obj, options)
+
+
+async def _create(call: Call, obj: Object, options: WriteOptions) -> Response:
+    for last in (False,) * 7 + (True,):
+        fresh = obj | {"metadata": dict(obj["metadata"])}
+        generated = not fresh["metadata"].get("name")
+        try:
+            return await _create_once(call, fresh, options)
+        except ApiError as error:
+            if not generated or last or error.reason != "AlreadyExists":
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+async def _create_once(call: Call, obj: Object, options: WriteOptions) -> Response:
+    resource, rules = call.resource, call.resource.rules
+    _stamp(call, obj)
+    review = _review(call, "CREATE", obj, None, options)
+    await call.server.admission.mutate(review)
+    if rules.has_status:
+        obj.pop("status", None)
+    rules.prepare_create(obj)
+    _dedupe_owners(call, obj)
+    metadata = obj["metadata"]
+    causes = check_metadata(
+        metadata,
+        namespaced=resource.kind.namespaced,
+        name_problems=rules.name_problems,
+        generating=True,
+    )
+    name = metadata.get("name", "")
+    _refuse(call, name, [*causes, *rules.check_create(obj)])
+    await call.server.admission.validate(review)
+    _warn(call, obj, None, review)
+    key = resource.key(metadata.get("namespace", ""), name)
+    head, tail = resource.encode(obj)
+    if options.dry_run:
+        if found := call.store.get(key):
+            raise _exists(call, name, found)
+        return data_answer(call, obj, 201)
+    try:
+        entry = await call.store.write(Change(key, head, tail, 0))
+    except Conflict as error:
+        raise _exists(call, name, error.current) from None
+    return object_answer(call, entry.value, 201)
+
+
+def _exists(call: Call, name: str, found: Entry | None) -> ApiError:
+    obj = call.resource.decode(found.value) if found else {"metadata": {}}
+    deleting = bool(obj["metadata"].get("deletionTimestamp"))
+    return already_exists(call.resource.kind, name, deleting=deleting)
+
+
+def _stamp(call: Call, obj: Object) -> None:
+    """Metadata of a new object: what only the server sets is set, whatever was there."""
+    metadata, kind = obj["metadata"], call.resource.kind
+    if metadata.get("resourceVersion"):
+        raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
+    for name in _SET_BY_SERVER:
+        metadata.pop(name, None)
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = metadata["generateName"][:248] + call.server.new_suffix()
+    if kind.namespaced:
+        metadata["namespace"] = call.place.namespace
+    metadata["uid"] = call.server.new_uid()
+    metadata["creationTimestamp"] = call.server.timestamp()
+    if call.resource.rules.counts:
+        metadata["generation"] = 1
+
+
+async def update_object(call: Call, part: Part) -> Response:
+    """An object, or a part of it, in place of what is there."""
+    options = _options(call, "UpdateOptions")
+    obj = read_object(call, options.validation)
+    match_name(call, obj)
+    _match_namespace(call, obj)
+    given = obj["metadata"].get("resourceVersion", "")
+
+    async def change(entry: Entry, old: Object) -> Object:
+        _check_uid(call, obj, old)
+        return part.merge(obj, old)
+
+    if call.resource.rules.creates_on_update and call.store.get(call.key) is None:
+        obj["metadata"]["name"] = call.place.name
+        return await _create(call, obj, options)
+    return await _change(call, part, options, change, retry=not given)
+
+
+async def patch_object(call: Call, part: Part) -> Response:
+    """A change to what is there; without a revision in it, it is tried again if need be."""
+    options = _options(call, "PatchOptions")
+
+    async def change(entry: Entry, old: Object) -> Object:
+        shown = patched(call, part.show(old), options)
+        match_name(call, shown)
+        _match_namespace(call, shown)
+        return part.merge(shown, old)
+
+    return await _change(call, part, options, change, retry=True)
+
+
+async def _change(
+    call: Call,
+    part: Part,
+    options: WriteOptions,
+    change: Callable[[Entry, Object], Awaitable[Object]],
+    *,
+    retry: bool,
+) -> Response:
+    for _ in range(_MOST_TRIES):
+        entry = call.store.get(call.key)
+        if entry is None:
+            raise not_found(call.resource.kind, call.place.name)
+        old = call.resource.decode(entry.value)
+        # What a change is made of may not be changed by it.
+        obj = await change(entry, old)
+        _check_revision(call, obj, entry)
+        update = await _updated(call, part, obj, old, options)
+        try:
+            return await _store(call, part, entry, update, options)
+        except Conflict:
+            if not retry:
+                break
+    raise conflict(call.resource.kind, call.place.name, MODIFIED)
+
+
+async def _updated(
+    call: Call, part: Part, obj: Object, old: Object, options: WriteOptions
+) -> Object:
+    """The object as it will be stored: prepared, admitted, validated."""
+    obj = obj | {"metadata": dict(obj["metadata"])}
+    review = _review(call, "UPDATE", obj, old, options, part.name)
+    await call.server.admission.mutate(review)
+    _keep_metadata(obj, old)
+    part.prepare(obj, old)
+    _dedupe_owners(call, obj)
+    if call.resource.rules.counts and part.name != "status":
+        _count(call, obj, old)
+    metadata = check_metadata_update(obj["metadata"], old["metadata"])
+    # Twice, as the real server tells them: once for all kinds, once for this one.
+    _refuse(call, call.place.name, [*metadata, *metadata, *part.check(obj, old)])
+    await call.server.admission.validate(review)
+    _warn(call, obj, old, review)
+    return obj
+
+
+def _keep_metadata(obj: Object, old: Object) -> None:
+    """What only the server sets stays, but for what a request may not even try to change."""
+    metadata, before = obj["metadata"], old["metadata"]
+    metadata.pop("selfLink", None)
+    for name in ("creationTimestamp", "generation"):
+        metadata.pop(name, None)
+        if name in before:
+            metadata[name] = before[name]
+    for name in ("uid", "deletionTimestamp", "deletionGracePeriodSeconds"):
+        if metadata.get(name) is None and name in before:
+            metadata[name] = before[name]
+    metadata["resourceVersion"] = before["resourceVersion"]
+
+
+def _count(call: Call, obj: Object, old: Object) -> None:
+    """Anything but metadata counts, and but a status that has its own path."""
+    aside = {"metadata", "status"} if call.resource.rules.has_status else {"metadata"}
+    new = {key: value for key, value in obj.items() if key not in aside}
+    before = {key: value for key, value in old.items() if key not in aside}
+    if not same(new, before):
+        obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+async def _store(
+    call: Call, part: Part, entry: Entry, obj: Object, options: WriteOptions
+) -> Response:
+    head, tail = call.resource.encode(obj)
+    # A write that changes nothing is none: the revision stays, nobody hears of it.
+    if b"%b%d%b" % (head, entry.revision, tail) == entry.value:
+        return _answer(call, part, entry.value)
+    if options.dry_run:
+        return data_answer(call, part.show(obj))
+    if obj["metadata"].get("deletionTimestamp") and not call.resource.rules.held(obj):
+        # The last finalizer is gone, and with it the object; the answer is of before that.
+        await call.store.write(Change(entry.key, head, tail, entry.revision, delete=True))
+        return data_answer(call, part.show(obj))
+    written = await call.store.write(Change(entry.key, head, tail, entry.revision))
+    return _answer(call, part, written.value)
+
+
+def _answer(call: Call, part: Part, value: bytes) -> Response:
+    if part.name == "scale":
+        return data_answer(call, part.show(call.resource.decode(value)))
+    return object_answer(call, value)
+
+
+def _check_revision(call: Call, obj: Object, entry: Entry) -> None:
+    given = obj["metadata"].get("resourceVersion") or ""
+    if not given:
+        if call.resource.rules.unconditional:
+            return
+        raise _must_be_specified(call)
+    try:
+        revision = parse_revision(given)
+    except ValueError as error:
+        raise ApiError(500, "", str(error)) from None
+    if revision != entry.revision and (revision or not call.resource.rules.unconditional):
+        raise conflict(call.resource.kind, call.place.name, MODIFIED)
+
+
+def _must_be_specified(call: Call) -> ApiError:
+    """Of all the 422s the one that names the resource and not the kind."""
+    kind, name = call.resource.kind, call.place.name
+    cause = invalid_field("metadata.resourceVersion", 0, "must be specified for an update")
+    group = {"group": kind.group} if kind.group else {}
+    details = {"name": name, "kind": kind.plural, "causes": [cause.as_detail]} | group
+    text = f'{kind.resource} "{name}" is invalid: {cause.field}: {cause.message}'
+    return ApiError(422, "Invalid", text, details=details)
+
+
+def _check_uid(call: Call, obj: Object, old: Object) -> None:
+    given, uid = obj["metadata"].get("uid"), old["metadata"].get("uid")
+    if given and given != uid:
+        key = registry_key(call)
+        text = (
+            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, "
+            f"AdditionalErrorMsg: Precondition failed: UID in precondition: {given}, "
+            f"UID in object meta: {uid}"
+        )
+        raise conflict(call.resource.kind, call.place.name, text)
+
+
+def registry_key(call: Call) -> str:
+    """Where the real server would keep the object."""
+    kind, place = call.resource.kind, call.place
+    group = [kind.group] if kind.custom else []
+    return "/".join(
+        ["/registry", *group, kind.plural, *filter(None, [place.namespace]), place.name]
+    )
+
+
+def match_name(call: Call, obj: Object) -> None:
+    """The name in a body must be that of the path."""
+    name, wanted = obj["metadata"].get("name") or "", call.place.name
+    if not name:
+        text = f"the name of the object ({wanted} based on URL) was undeterminable: "
+        raise bad_request(f"{text}name must be provided")
+    if name != wanted:
+        text = f"the name of the object ({name}) does not match the name on the URL ({wanted})"
+        raise bad_request(text)
+
+
+def _match_namespace(call: Call, obj: Object) -> None:
+    metadata = obj["metadata"]
+    given = metadata.get("namespace") or ""
+    if given and given != call.place.namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    if call.resource.kind.namespaced:
+        metadata["namespace"] = call.place.namespace
+
+
+def _dedupe_owners(call: Call, obj: Object) -> None:
+    owners = obj["metadata"].get("ownerReferences")
+    if not owners or len(owners) == 1:
+        return
+    kept: list[Object] = []
+    doubled: list[str] = []
+    for owner in owners:
+        if owner in kept:
+            doubled.append(owner.get("uid", ""))
+        else:
+            kept.append(owner)
+    if doubled:
+        obj["metadata"]["ownerReferences"] = kept
+        uids = ", ".join(dict.fromkeys(doubled))
+        call.warn(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner "
+            "references in 1.20+, and may reject such requests as early as 1.24; please fix your "
+            f"requests; duplicate UID(s) observed: {uids}"
+        )
+
+
+def _review(
+    call: Call,
+    operation: str,
+    obj: Object | None,
+    old: Object | None,
+    options: WriteOptions,
+    subresource: str = "",
+) -> Review:
+    metadata = (obj or old or {"metadata": {}})["metadata"]
+    return Review(
+        operation=operation,
+        kind=call.resource.kind,
+        namespace=call.place.namespace,
+        name=metadata.get("name", ""),
+        subresource=subresource,
+        object=obj,
+        old=old,
+        user=call.request.user,
+        dry_run=options.dry_run,
+    )
+
+
+def _refuse(call: Call, name: str, causes: list[Cause]) -> None:
+    if causes:
+        raise invalid(call.resource.kind, name, causes)
+
+
+def _warn(call: Call, obj: Object, old: Object | None, review: Review) -> None:
+    for text in (*call.resource.rules.warnings(obj, old), *review.warnings):
+        call.warn(text)
+
+
+def _options(call: Call, name: str) -> WriteOptions:
+    agent = call.request.headers.get("user-agent", "")
+    return WriteOptions.read(call.query, name, agent=agent)
+
+
+def same(one: object, other: object) -> bool:
+    """Equal as JSON: true is not 1."""
+    return one == other and encode_sorted(one) == encode_sorted(other)
