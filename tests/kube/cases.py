@@ -6,6 +6,7 @@ begin with. README.md beside this file says how a case is written.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -113,9 +114,18 @@ def known_differences(path: Path = HERE / "known.yaml") -> Iterator[KnownDiffere
 
 
 class KnownDifference(Struct, forbid_unknown_fields=True):
-    """A field of a step in which we differ, and why."""
+    """A field of a step in which we differ, and why; case and field may hold a `*`."""
 
     case: str
-    step: int
     field: str
     reason: str
+    step: int = 0
+    """Its number, from 1; 0 is every step."""
+
+    def covers(self, case: str, step: int, field: str) -> bool:
+        return self.step in (0, step) and _like(case, self.case) and _like(field, self.field)
+
+
+def _like(text: str, pattern: str) -> bool:
+    parts = map(re.escape, pattern.split("*"))
+    return re.fullmatch(".*".join(parts), text) is not None

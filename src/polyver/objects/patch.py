@@ -37,9 +37,10 @@ def apply_merge_patch(value: Any, patch: Any) -> Any:
 
 
 def apply_json_patch(value: Any, patch: Sequence[Any]) -> Any:
-    """RFC 6902, with the two liberties that the real server takes.
+    """RFC 6902, with the three liberties that the real server takes.
 
-    A replace of a key that is not there adds it, and a copy of one is a null.
+    A replace of a key that is not there adds it, a copy of one is a null, and what a path has
+    before its first slash is lost.
 
     >>> apply_json_patch({"a": [1]}, [{"op": "add", "path": "/a/-", "value": 2}])
     {'a': [1, 2]}
@@ -126,8 +127,9 @@ class _Operation:
     def _holder(self, root: list[Any], name: str) -> tuple[Any, str | int]:
         """What holds the end of a path, and the last step of it."""
         path = self._operation.get(name)
-        if not isinstance(path, str) or (path and not path.startswith("/")):
+        if not isinstance(path, str):
             raise PatchFailed(f"{name} is not a JSON pointer: {path}")
+        # What stands before the first slash is lost, as on the real server.
         steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
         holder: Any = root
         last: str | int = 0

@@ -6,7 +6,7 @@ import asyncio
 import datetime
 import secrets
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from polyver.objects.status import ApiError, bad_request, internal, not_allowed, not_found
 from polyver.server._http import Request, Response
@@ -25,8 +25,8 @@ from polyver.server.parts import Status, Whole
 from polyver.server.paths import Place, read_place, verb_of
 from polyver.server.reading import find, get_object, list_objects
 from polyver.server.resource import Catalogue, Resource
-from polyver.server.rules import Part
 from polyver.server.reviews import review
+from polyver.server.rules import Part
 from polyver.server.watching import watch_objects
 from polyver.server.writing import create_object, patch_object, update_object
 from polyver.store import Store, StoreClosed, StoreFailed
@@ -93,6 +93,8 @@ class Api:
         query = Query(request.query)
         watch = place.old_watch or (query.flag("watch") and not place.name)
         verb = verb_of(request.method, place, watch=watch)
+        if verb not in _VERBS:
+            raise not_allowed()
         _authorize(request, place, verb)
         resource = self.catalogue.get(place.group, place.version, place.resource)
         if (
@@ -158,30 +160,28 @@ def _check_method(resource: Resource, place: Place, verb: str) -> bool:
 
 
 async def _perform(call: Call, verb: str) -> Response:
-    resource, place = call.resource, call.place
-    if resource.review:
+    if call.resource.review:
         return await review(call)
-    match verb:
-        case "get":
-            return _get(call)
-        case "list":
-            return list_objects(call, ListOptions.read(call.query))
-        case "watch":
-            return watch_objects(call, ListOptions.read(call.query, watch=True))
-        case "create":
-            return await create_object(call)
-        case "update":
-            return await update_object(call, _part(resource, place))
-        case "patch":
-            return await patch_object(call, _part(resource, place))
-        case "delete":
-            return await delete_object(call)
-        case "deletecollection":
-            return await delete_collection(call)
-    raise not_allowed()
+    return await _VERBS[verb](call)
 
 
-def _get(call: Call) -> Response:
+async def _list(call: Call) -> Response:
+    return list_objects(call, ListOptions.read(call.query))
+
+
+async def _watch(call: Call) -> Response:
+    return watch_objects(call, ListOptions.read(call.query, watch=True))
+
+
+async def _update(call: Call) -> Response:
+    return await update_object(call, _part(call.resource, call.place))
+
+
+async def _patch(call: Call) -> Response:
+    return await patch_object(call, _part(call.resource, call.place))
+
+
+async def _get(call: Call) -> Response:
     part = _part(call.resource, call.place)
     if part.name in ("", "status"):
         return get_object(call)
@@ -194,3 +194,15 @@ def _part(resource: Resource, place: Place) -> Part:
     if place.subresource in resource.parts:
         return resource.parts[place.subresource]
     return Status(resource.rules)
+
+
+_VERBS: Mapping[str, Callable[[Call], Awaitable[Response]]] = {
+    "create": create_object,
+    "delete": delete_object,
+    "deletecollection": delete_collection,
+    "get": _get,
+    "list": _list,
+    "patch": _patch,
+    "update": _update,
+    "watch": _watch,
+}

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from polyver.objects import encode_json
 from polyver.objects.builtin import builtin_kinds, shape_of
 from polyver.objects.kinds import Kind
 from polyver.objects.protobuf import decode_protobuf
@@ -29,6 +30,7 @@ from polyver.server.rules import Object
 __all__ = ["conform", "judge", "read_delete_options", "read_object"]
 
 _SHOWN = 30
+_DELETE_OPTIONS = Kind("meta.k8s.io", "v1", "DeleteOptions", "", "", namespaced=False)
 _METADATA = shape_of("", "v1", "ConfigMap").fields["metadata"]
 
 
@@ -84,19 +86,26 @@ def _read_typed(call: Call, kind: Kind) -> tuple[Object, Sequence[str]]:
 def _typed_body(call: Call, kind: Kind) -> bytes | Object:
     match body_type(call.request.headers.get("content-type", "")):
         case "application/vnd.kubernetes.protobuf":
-            return decode_protobuf(call.request.body, _builtin_shape)
+            return decode_protobuf(
+                call.request.body,
+                lambda version, name: _builtin_shape(kind, version, name),
+                expected=kind.kind,
+            )
         case "application/yaml":
             data = _yaml(call.request.body, kind)
             return data if isinstance(data, dict) else msgspec.json.encode(data)
     return call.request.body
 
 
-def _builtin_shape(api_version: str, kind: str) -> Shape | None:
-    group, _, version = api_version.rpartition("/")
-    try:
-        return shape_of(group, version, kind)
-    except LookupError:
-        return None
+def _builtin_shape(expected: Kind, api_version: str, name: str) -> Shape | None:
+    """The shape of what a body says it is; what it does not say it is expected to be."""
+    if (name or expected.kind) == _DELETE_OPTIONS.kind:
+        return shape_of("", "v1", _DELETE_OPTIONS.kind)  # clients put it in any group
+    wanted = api_version or expected.api_version, name or expected.kind
+    for kind in (SCALE, *builtin_kinds()):
+        if (kind.api_version, kind.kind) == wanted:
+            return shape_of(kind.group, kind.version, kind.kind)
+    return None
 
 
 def _shape(call: Call, kind: Kind) -> Shape:
@@ -194,6 +203,8 @@ def _check_custom(kind: Kind, data: Mapping[str, Any]) -> None:
     metadata = data.get("metadata")
     name = str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
     said, version = data.get("kind"), data.get("apiVersion")
+    if not said:
+        raise Undecodable(f"Object 'Kind' is missing in '{encode_json(data).decode()}'")
     if said != kind.kind:
         told = Kind(kind.group, kind.version, str(said), kind.plural, "", kind.namespaced)
         raise invalid(told, name, [invalid_field("kind", said, f"must be {kind.kind}")])
@@ -207,7 +218,7 @@ def read_delete_options(call: Call) -> DeleteOptions:
     body = call.request.body
     if not body:
         return DeleteOptions.of(call.query, None)
-    kind = Kind("meta.k8s.io", "v1", "DeleteOptions", "", "", namespaced=False)
+    kind = _DELETE_OPTIONS
     try:
         decoded = decode_typed(_typed_body(call, kind), shape_of("", "v1", kind.kind))
     except Undecodable as error:

@@ -132,7 +132,7 @@ def _text_of(path: str) -> Callable[[Object], str]:
     try:
         parsed = parse_path(path)
     except InvalidPath:
-        return lambda obj: ""
+        return lambda _: ""
 
     def text(obj: Object) -> str:
         found = parsed.find(obj)

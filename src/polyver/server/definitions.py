@@ -18,7 +18,7 @@ from polyver.server.resource import Resource
 from polyver.server.rules import Object, Rules
 from polyver.store import Change, Conflict, Entry, StoreClosed
 
-__all__ = ["Definitions", "DefinitionRules"]
+__all__ = ["DefinitionRules", "Definitions"]
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _PREFIX = "/apiextensions.k8s.io/customresourcedefinitions/"

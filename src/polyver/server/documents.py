@@ -1,14 +1,13 @@
-"""What clients discover a server by: its version, its kinds, their schemas; made once per edition."""
+"""What clients discover a server by: its version, its kinds and their schemas."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from polyver.objects import dump_yaml, encode_json
 from polyver.objects.builtin import shape_of
-from polyver.objects.kinds import Kind
 from polyver.objects.shape import Shape
 from polyver.objects.status import ApiError, not_allowed
 from polyver.server._http import Request, Response
@@ -21,7 +20,7 @@ from polyver.server.discovery import (
     etag,
     version_info,
 )
-from polyver.server.media import JSON, YAML, Form, choose_form
+from polyver.server.media import JSON, PLAIN, YAML, choose_form
 from polyver.server.openapi import CustomSchema, OpenApi
 from polyver.server.resource import Catalogue
 
@@ -64,30 +63,33 @@ class _Edition:
         path = request.path.rstrip("/") or "/"
         accept = request.headers.get("accept", "")
         match path.strip("/").split("/"):
-            case [""]:
-                return self._document(path, accept, self._root)
-            case ["version"]:
-                return self._document(path, "", lambda: version_info(self._release))
-            case ["api" | "apis"]:
-                return self._groups(request, path)
             case ["openapi", "v2"]:
                 return self._swagger(request)
             case ["openapi", "v3", *rest]:
                 return self._schemas(request, "/".join(rest))
+            case ["api" | "apis"]:
+                return self._groups(request, path)
+            case parts:
+                return self._document(path, accept, lambda: self._content(parts))
+
+    def _content(self, parts: list[str]) -> dict[str, Any] | None:
+        match parts:
+            case [""]:
+                return self._root()
+            case ["version"]:
+                return dict(version_info(self._release))
             case ["api", version]:
-                return self._document(path, accept, lambda: self._resources("", version))
+                return api_resource_list(self._kinds, "", version)
             case ["apis", group]:
-                return self._document(path, accept, lambda: api_group(self._kinds, group))
+                return api_group(self._kinds, group)
             case ["apis", group, version]:
-                return self._document(path, accept, lambda: self._resources(group, version))
-        return unknown_path(builtin=False)
+                return api_resource_list(self._kinds, group, version)
+        return None
 
     def _document(
         self, path: str, accept: str, make: Callable[[], dict[str, Any] | None]
     ) -> Response:
-        form = choose_form(accept, discovery=True) if accept else Form()
-        if form.kind:
-            return self._document(path, "none/none", make)  # which is not acceptable
+        form = PLAIN if path == "/version" else choose_form(accept, of="documents")
         if path not in self._made:
             content = make()
             if content is None:
@@ -102,9 +104,6 @@ class _Edition:
         parts = path.strip("/").split("/")
         return parts[0] == "api" or (len(parts) > 1 and self._catalogue.is_builtin(parts[1]))
 
-    def _resources(self, group: str, version: str) -> dict[str, Any] | None:
-        return api_resource_list(self._kinds, group, version)
-
     def _root(self) -> dict[str, Any]:
         groups = {f"/apis/{kind.group}" for kind in self._kinds if kind.group}
         versions = {f"/apis/{kind.api_version}" for kind in self._kinds if kind.group}
@@ -112,7 +111,7 @@ class _Edition:
         return {"paths": sorted({"/api", "/api/v1", "/apis", *groups, *versions, *others})}
 
     def _groups(self, request: Request, path: str) -> Response:
-        form = choose_form(request.headers.get("accept", ""), discovery=True)
+        form = choose_form(request.headers.get("accept", ""), of="discovery")
         core = path == "/api"
         if form.kind:
             name = f"{path} aggregated"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, Literal
 
 from polyver.objects.status import ApiError
 
@@ -13,8 +14,17 @@ JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _SERVED = (JSON, YAML)
+# What refusals list: for bodies it is true, and of answers the real server says it of kinds that
+# have no such form either.
+_KNOWN = (JSON, YAML, PROTOBUF)
 _META_VERSIONS = ("v1", "v1beta1")
-FORMS = frozenset({"Table", "PartialObjectMetadata", "PartialObjectMetadataList"})
+_OF_OBJECTS = frozenset(
+    (kind, "meta.k8s.io", version)
+    for kind in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+    for version in _META_VERSIONS
+)
+_OF_DISCOVERY = frozenset({("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")})
+_FORMS = {"objects": _OF_OBJECTS, "discovery": _OF_DISCOVERY, "documents": frozenset[Any]()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +46,17 @@ PLAIN = Form()
 
 
 @lru_cache(maxsize=256)
-def choose_form(accept: str, *, discovery: bool = False, custom: bool = True) -> Form:
+def choose_form(
+    accept: str,
+    *,
+    of: Literal["objects", "discovery", "documents"] = "objects",
+    custom: bool = True,
+) -> Form:
     """The first form in an Accept header that there is."""
     if not accept:
         return PLAIN
     for clause in _by_weight(accept):
-        form = _form(clause, discovery=discovery)
+        form = _form(clause, _FORMS[of])
         if form is not None:
             return form
     raise _not_acceptable(custom=custom)
@@ -72,23 +87,17 @@ def _weight(clause: str) -> float:
     return 1.0
 
 
-def _form(clause: str, *, discovery: bool) -> Form | None:
+def _form(clause: str, forms: frozenset[tuple[str, str, str]]) -> Form | None:
     media, *parameters = (part.strip() for part in clause.split(";"))
     named = dict(_pair(parameter) for parameter in parameters)
     wildcard = media in ("*/*", "application/*")
     if not wildcard and media not in _SERVED:
         return None
     media = JSON if wildcard else media
-    wanted = named.get("as")
-    if wanted is None:
+    if "as" not in named:
         return Form(media)
-    if discovery and wanted == "APIGroupDiscoveryList":
-        known = named.get("g") == "apidiscovery.k8s.io" and named.get("v") == "v2"
-        return Form(media, wanted, named["v"]) if known else None
-    known = named.get("g") == "meta.k8s.io" and named.get("v") in _META_VERSIONS
-    if discovery or not known or wanted not in FORMS:
-        return None
-    return Form(media, wanted, named["v"])
+    wanted = named["as"], named.get("g", ""), named.get("v", "")
+    return Form(media, wanted[0], wanted[2]) if wanted in forms else None
 
 
 def _pair(parameter: str) -> tuple[str, str]:
@@ -98,9 +107,9 @@ def _pair(parameter: str) -> tuple[str, str]:
 
 def _not_acceptable(*, custom: bool) -> ApiError:
     if custom:
-        message = f"only the following media types are accepted: {', '.join(_SERVED)}"
+        message = f"only the following media types are accepted: {', '.join(_KNOWN)}"
         return ApiError(406, "NotAcceptable", message)
-    available = ", ".join([*_SERVED, f"{JSON};stream=watch"])
+    available = ", ".join([*_KNOWN, f"{JSON};stream=watch", f"{PROTOBUF};stream=watch"])
     message = f"406: Not Acceptable\n\nAvailable representations: {available}"
     return ApiError(406, "NotAcceptable", message, details={})
 

@@ -26,6 +26,8 @@ class Whole:
     def show(self, obj: Object) -> Object:
         return obj
 
+    base = show
+
     def merge(self, shown: Object, old: Object) -> Object:
         if not self.rules.has_status:
             return shown
@@ -48,6 +50,8 @@ class Status:
 
     def show(self, obj: Object) -> Object:
         return obj
+
+    base = show
 
     def merge(self, shown: Object, old: Object) -> Object:
         merged = self.rules.prepare_status(shown, old)
@@ -73,6 +77,8 @@ class Finalize:
 
     def show(self, obj: Object) -> Object:
         return obj
+
+    base = show
 
     def merge(self, shown: Object, old: Object) -> Object:
         spec = {key: value for key, value in old.get("spec", {}).items() if key != "finalizers"}
@@ -101,9 +107,12 @@ class Scale:
     """Whether an object that does not say its replicas has no scale."""
 
     def show(self, obj: Object) -> Object:
-        found = _dig(obj, self.replicas)
-        if found is None and self.strict:
+        if self.strict and _dig(obj, self.replicas) is None:
             raise internal(f'the spec replicas field "{_dotted(self.replicas)}" does not exist')
+        return self.base(obj)
+
+    def base(self, obj: Object) -> Object:
+        found = _dig(obj, self.replicas)
         names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
         metadata = {key: obj["metadata"][key] for key in names if key in obj["metadata"]}
         status: Object = {"replicas": _dig(obj, self.status_replicas) or 0}

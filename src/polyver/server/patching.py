@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from polyver.objects import InvalidPatch, PatchFailed, apply_json_patch, apply_merge_patch
+from polyver.objects._json import Undecodable, plain, read
 from polyver.objects.status import ApiError, Cause, bad_request
 from polyver.objects.strategic import apply_strategic_merge
-from polyver.objects.typed import Undecodable, decode_plain
 from polyver.server.bodies import conform, judge
 from polyver.server.call import Call
 from polyver.server.options import WriteOptions
@@ -71,7 +71,7 @@ def _merged(call: Call, obj: Object) -> tuple[Any, Sequence[str]]:
 
 def _patch_object(call: Call) -> tuple[Object, Sequence[str]]:
     try:
-        patch, doubled = decode_plain(call.request.body)
+        patch, doubled = _data(call)
     except Undecodable:
         raise bad_request("invalid JSON patch") from None
     if isinstance(patch, dict):
@@ -84,11 +84,16 @@ def _patch_object(call: Call) -> tuple[Object, Sequence[str]]:
     raise bad_request(f"error decoding patch: {text}")
 
 
+def _data(call: Call) -> tuple[Any, Sequence[str]]:
+    doubled: dict[str, None] = {}
+    return plain(read(call.request.body), "", doubled), tuple(doubled)
+
+
 def _json_patched(call: Call, obj: Object) -> tuple[Any, Sequence[str]]:
     try:
-        operations, _ = decode_plain(call.request.body)
-    except Undecodable as error:
-        raise bad_request(f"error decoding patch: {error}") from None
+        operations, _ = _data(call)
+    except Undecodable:
+        raise bad_request("invalid JSON patch") from None
     if not isinstance(operations, list):
         text = "Go value of type []handlers.jsonPatchOp"
         what = _go_type(operations)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ from polyver.server.call import Call
 from polyver.server.options import ListOptions, parse_revision, read_revision
 from polyver.server.rules import Object
 from polyver.server.selecting import Selection, read_selection
-from polyver.store import Compacted, Entry, FutureRevision, Page
+from polyver.store import Entry, Page
 
 __all__ = ["get_object", "list_objects"]
 
@@ -47,7 +46,7 @@ def list_objects(call: Call, options: ListOptions) -> Response:
         metadata["continue"] = _token(call, page.revision, found[-1].key)
         if selection.everything:
             metadata["remainingItemCount"] = page.remaining
-    elif call.resource.kind.custom:
+    elif call.resource.kind.custom and not call.form.kind:
         metadata["continue"] = ""
     return list_answer(call, [entry.value for entry in found], metadata)
 

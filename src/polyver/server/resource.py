@@ -1,4 +1,4 @@
-"""One kind in one version as the pipeline works with it, and the catalogue of all that are served."""
+"""Kinds as the pipeline works with them, and the catalogue of all that are served."""
 
 from __future__ import annotations
 

@@ -78,7 +78,11 @@ class Part(Protocol):
     @property
     def name(self) -> str: ...
 
-    def show(self, obj: Object) -> Object: ...
+    def show(self, obj: Object) -> Object:
+        """What a GET answers with."""
+
+    def base(self, obj: Object) -> Object:
+        """What a patch begins with."""
 
     def merge(self, shown: Object, old: Object) -> Object: ...
 

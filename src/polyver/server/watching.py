@@ -42,7 +42,7 @@ class _Watching:
         self._prefix = self._narrowed()
         self._line = self._writer()
         self._columns_told = False
-        seconds = options.timeout if options.timeout else _LONGEST
+        seconds = options.timeout or _LONGEST
         self._end = time.monotonic() + seconds
 
     def _narrowed(self) -> str:

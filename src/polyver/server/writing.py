@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from polyver.objects.rules import check_metadata, check_metadata_update
 from polyver.objects.status import (
@@ -23,15 +22,15 @@ from polyver.server.answers import data_answer, object_answer
 from polyver.server.bodies import read_object
 from polyver.server.call import Call
 from polyver.server.options import WriteOptions, parse_revision
-from polyver.server.rules import Object, Part
 from polyver.server.patching import patched
 from polyver.server.resource import encode_sorted
-from polyver.server.rules import Object
+from polyver.server.rules import Object, Part
 from polyver.store import Change, Conflict, Entry
 
 __all__ = ["create_object", "patch_object", "update_object"]
 
 _MOST_TRIES = 20
+_STANDARD_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
 _SET_BY_SERVER = (
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -66,7 +65,7 @@ async def _create(call: Call, obj: Object, options: WriteOptions) -> Response:
 async def _create_once(call: Call, obj: Object, options: WriteOptions) -> Response:
     resource, rules = call.resource, call.resource.rules
     _stamp(call, obj)
-    review = _review(call, "CREATE", obj, None, options)
+    review = _review(call, obj, None, options)
     await call.server.admission.mutate(review)
     if rules.has_status:
         obj.pop("status", None)
@@ -80,6 +79,7 @@ async def _create_once(call: Call, obj: Object, options: WriteOptions) -> Respon
         generating=True,
     )
     name = metadata.get("name", "")
+    causes += _check_finalizers(call, metadata)
     _refuse(call, name, [*causes, *rules.check_create(obj)])
     await call.server.admission.validate(review)
     _warn(call, obj, None, review)
@@ -94,6 +94,18 @@ async def _create_once(call: Call, obj: Object, options: WriteOptions) -> Respon
     except Conflict as error:
         raise _exists(call, name, error.current) from None
     return object_answer(call, entry.value, 201)
+
+
+def _check_finalizers(call: Call, metadata: Object) -> list[Cause]:
+    """Built-in kinds insist on a domain; custom ones warn, for what was there before the rule."""
+    if call.resource.kind.custom:
+        return []
+    text = "name is neither a standard finalizer name nor is it fully qualified"
+    return [
+        invalid_field(f"metadata.finalizers[{number}]", each, text)
+        for number, each in enumerate(metadata.get("finalizers") or ())
+        if "/" not in each and each not in _STANDARD_FINALIZERS
+    ]
 
 
 def _exists(call: Call, name: str, found: Entry | None) -> ApiError:
@@ -127,12 +139,12 @@ async def update_object(call: Call, part: Part) -> Response:
     _match_namespace(call, obj)
     given = obj["metadata"].get("resourceVersion", "")
 
-    async def change(entry: Entry, old: Object) -> Object:
+    def change(old: Object) -> Object:
         _check_uid(call, obj, old)
         return part.merge(obj, old)
 
     if call.resource.rules.creates_on_update and call.store.get(call.key) is None:
-        obj["metadata"]["name"] = call.place.name
+        obj["metadata"].pop("resourceVersion", None)
         return await _create(call, obj, options)
     return await _change(call, part, options, change, retry=not given)
 
@@ -141,8 +153,8 @@ async def patch_object(call: Call, part: Part) -> Response:
     """A change to what is there; without a revision in it, it is tried again if need be."""
     options = _options(call, "PatchOptions")
 
-    async def change(entry: Entry, old: Object) -> Object:
-        shown = patched(call, part.show(old), options)
+    def change(old: Object) -> Object:
+        shown = patched(call, part.base(old), options)
         match_name(call, shown)
         _match_namespace(call, shown)
         return part.merge(shown, old)
@@ -154,7 +166,7 @@ async def _change(
     call: Call,
     part: Part,
     options: WriteOptions,
-    change: Callable[[Entry, Object], Awaitable[Object]],
+    change: Callable[[Object], Object],
     *,
     retry: bool,
 ) -> Response:
@@ -164,7 +176,7 @@ async def _change(
             raise not_found(call.resource.kind, call.place.name)
         old = call.resource.decode(entry.value)
         # What a change is made of may not be changed by it.
-        obj = await change(entry, old)
+        obj = change(old)
         _check_revision(call, obj, entry)
         update = await _updated(call, part, obj, old, options)
         try:
@@ -180,7 +192,7 @@ async def _updated(
 ) -> Object:
     """The object as it will be stored: prepared, admitted, validated."""
     obj = obj | {"metadata": dict(obj["metadata"])}
-    review = _review(call, "UPDATE", obj, old, options, part.name)
+    review = _review(call, obj, old, options, part.name)
     await call.server.admission.mutate(review)
     _keep_metadata(obj, old)
     part.prepare(obj, old)
@@ -228,8 +240,10 @@ async def _store(
     if options.dry_run:
         return data_answer(call, part.show(obj))
     if obj["metadata"].get("deletionTimestamp") and not call.resource.rules.held(obj):
-        # The last finalizer is gone, and with it the object; the answer is of before that.
-        await call.store.write(Change(entry.key, head, tail, entry.revision, delete=True))
+        # The last finalizer is gone, and with it the object. Watchers see it as it was before,
+        # and the answer has the revision of before.
+        last = call.resource.encode(call.resource.decode(entry.value))
+        await call.store.write(Change(entry.key, *last, entry.revision, delete=True))
         return data_answer(call, part.show(obj))
     written = await call.store.write(Change(entry.key, head, tail, entry.revision))
     return _answer(call, part, written.value)
@@ -330,16 +344,11 @@ def _dedupe_owners(call: Call, obj: Object) -> None:
 
 
 def _review(
-    call: Call,
-    operation: str,
-    obj: Object | None,
-    old: Object | None,
-    options: WriteOptions,
-    subresource: str = "",
+    call: Call, obj: Object, old: Object | None, options: WriteOptions, subresource: str = ""
 ) -> Review:
-    metadata = (obj or old or {"metadata": {}})["metadata"]
+    metadata = obj["metadata"]
     return Review(
-        operation=operation,
+        operation="UPDATE" if old else "CREATE",
         kind=call.resource.kind,
         namespace=call.place.namespace,
         name=metadata.get("name", ""),
@@ -353,7 +362,7 @@ def _review(
 
 def _refuse(call: Call, name: str, causes: list[Cause]) -> None:
     if causes:
-        raise invalid(call.resource.kind, name, causes)
+        raise invalid(call.resource.stored or call.resource.kind, name, causes)
 
 
 def _warn(call: Call, obj: Object, old: Object | None, review: Review) -> None:

@@ -12,7 +12,6 @@ from polyver.objects.tables import builtin_printer
 from polyver.server.admission import Admission
 from polyver.server.call import Server
 from polyver.server.definitions import DefinitionRules
-from polyver.server.discovery import storage_version_hash
 from polyver.server.kinds._data import ConfigMapRules, SecretRules
 from polyver.server.kinds._events import EventConversion, EventRules, LeaseRules, event_fields
 from polyver.server.kinds._namespaces import NamespaceLifecycle, NamespaceRules
@@ -26,7 +25,8 @@ _REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 _COUNTED = frozenset(
     """customresourcedefinitions.apiextensions.k8s.io cronjobs.batch daemonsets.apps
     deployments.apps endpointslices.discovery.k8s.io ingresses.networking.k8s.io
-    ingressclasses.networking.k8s.io jobs.batch mutatingwebhookconfigurations.admissionregistration.k8s.io
+    ingressclasses.networking.k8s.io jobs.batch
+    mutatingwebhookconfigurations.admissionregistration.k8s.io
     networkpolicies.networking.k8s.io poddisruptionbudgets.policy pods replicasets.apps
     statefulsets.apps validatingwebhookconfigurations.admissionregistration.k8s.io""".split()
 )
@@ -66,18 +66,15 @@ def lifecycle(server: Server) -> Admission:
 
 def _resource(kind: Kind) -> Resource:
     rules = _RULES.get(kind.resource) or _plain_rules(kind)
-    review = kind.group in _REVIEWS
-    stored = _stored(kind)
-    hashed = storage_version_hash(stored.group, stored.version, stored.kind)
     return Resource(
-        kind=kind if review else replace(kind, storage_hash=hashed),
+        kind=kind,
         rules=rules,
         printer=builtin_printer(kind.group, kind.kind),
         shape=shape_of(kind.group, kind.version, kind.kind),
-        stored=stored,
+        stored=_stored(kind),
         selectable=_selectable(kind),
         parts=_parts(kind, rules),
-        review=review,
+        review=kind.group in _REVIEWS,
         conversion=EventConversion() if kind.group == "events.k8s.io" else None,
     )
 

@@ -69,10 +69,8 @@ class SecretRules(Rules):
         causes = [cause for key in sorted(data) for cause in _key_problems("data", key)]
         if _decoded_size(data) > _MOST_BYTES:
             causes.append(_too_long("data"))
-        for key in self._needed.get(obj.get("type", ""), ()):
-            if key not in data:
-                causes.append(required(f"data[{key}]"))
-        return causes
+        needed = self._needed.get(obj.get("type", ""), ())
+        return causes + [required(f"data[{key}]") for key in needed if key not in data]
 
     def check_update(self, obj: Object, old: Object) -> list[Cause]:
         causes: list[Cause] = []

@@ -1,0 +1,290 @@
+"""From a socket to the pipeline and back: bodies, identities, compression, streams, and their ends.
+
+What reaches the pipeline is whole and bounded; what leaves it reaches the client or is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import uuid
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from polyver.objects.codec import encode_json
+from polyver.objects.status import ApiError, internal
+from polyver.server._http import Request, Response, User
+from polyver.server.health import Checks, health
+from polyver.server.identity import Identities, Wanted, impersonated, may, refusal
+from polyver.server.logs import Log
+from polyver.server.metrics import Metrics
+
+__all__ = ["CERTIFICATE_USER", "App", "Handler"]
+
+MOST_BODY = 3 * 1024 * 1024
+_MOST_DISCARDED = 64 * 1024 * 1024
+_COMPRESSED_FROM = 128 * 1024
+_COMPRESSED_ASIDE_FROM = 1024 * 1024
+_HEALTH = ("/healthz", "/livez", "/readyz")
+_LOOPBACK = ("127.", "::1")
+_BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_UNPRINTABLE = re.compile(r"[^!-~]")
+
+CERTIFICATE_USER = "certificate_user"
+"""Where in a connection's state the user of its client certificate is."""
+
+Scope = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+
+class Handler(Protocol):
+    """The pipeline."""
+
+    async def handle(self, request: Request) -> Response: ...
+
+
+class _Gone(Exception):
+    """The client went away before it had said everything."""
+
+
+class App:
+    """The ASGI application around a pipeline."""
+
+    def __init__(
+        self,
+        api: Handler,
+        identities: Identities,
+        *,
+        checks: Checks | None = None,
+        metrics: Metrics | None = None,
+        log: Log | None = None,
+    ) -> None:
+        self._api = api
+        self._identities = identities
+        self._metrics = metrics or Metrics()
+        self._log = log or Log()
+        self._streams: set[asyncio.Task[None]] = set()
+        self._ending = False
+        alive = {"ping": lambda: "", **(checks or {})}
+        ready = {**alive, "shutdown": lambda: "process is shutting down" if self._ending else ""}
+        self._checks: Mapping[str, Checks] = {"healthz": alive, "livez": alive, "readyz": ready}
+
+    def end_streams(self) -> None:
+        """End every watch as if its time were over, and let none begin."""
+        self._ending = True
+        for stream in self._streams:
+            stream.cancel()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        headers = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in scope["headers"]]
+        known = dict(headers)
+        try:
+            response = await self._answer(scope, headers, known, receive)
+        except _Gone:
+            return
+        await send(_start(response, _audit_id(known.get("audit-id", ""))))
+        if isinstance(response.body, bytes):
+            await send({"type": "http.response.body", "body": response.body})
+        else:
+            await self._stream(response.body, receive, send)
+        self._note(scope, response, time.perf_counter() - began)
+
+    def _note(self, scope: Scope, response: Response, seconds: float) -> None:
+        method, path, status = scope["method"], scope["path"], response.status
+        lasting = not isinstance(response.body, bytes)
+        self._metrics.observe(method, path, status, None if lasting else seconds, watch=lasting)
+        if self._log.verbose:
+            took = round(seconds * 1000, 2)
+            self._log.info("request", method=method, path=path, status=status, ms=took)
+
+    # Asking.
+
+    async def _answer(
+        self,
+        scope: Scope,
+        headers: Iterable[tuple[str, str]],
+        known: Mapping[str, str],
+        receive: Receive,
+    ) -> Response:
+        if malformed := _malformed(scope, known):
+            return malformed
+        try:
+            certificate = scope.get("state", {}).get(CERTIFICATE_USER)
+            user = self._identities.who(certificate, known.get("authorization", ""))
+            user = impersonated(user, headers)
+            request = _request(scope, known, user, await _body(receive))
+            response = self._own(request) or await self._api.handle(request)
+            return await _compressed(response, request)
+        except ApiError as error:
+            return _refused(error)
+        except _Gone:
+            raise
+        except Exception as error:
+            self._log.failure("a request failed", error, path=scope["path"])
+            return _refused(internal("this request failed; the server's log says why"))
+
+    def _own(self, request: Request) -> Response | None:
+        """The answer to what is asked of the server rather than of the API."""
+        path = request.path
+        is_health = path.startswith(_HEALTH) and path.split("/", 2)[1] in self._checks
+        if not is_health and path != "/metrics":
+            return None
+        wanted = Wanted(request.method.lower(), path=path)
+        if not may(request.user, wanted):
+            raise refusal(request.user, wanted)
+        if is_health:
+            return health(path, request.query, self._checks[path.split("/", 2)[1]])
+        return self._metrics.response()
+
+    # Streaming.
+
+    async def _stream(self, chunks: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
+        """Send pieces as they come, until there are no more, or nobody to take them."""
+        pump = asyncio.create_task(_pump(chunks, send))
+        gone = asyncio.create_task(_gone(receive))
+        self._streams.add(pump)
+        self._metrics.watchers += 1
+        if self._ending:
+            pump.cancel()
+        try:
+            await asyncio.wait((pump, gone), return_when=asyncio.FIRST_COMPLETED)
+            left = gone.done()
+        finally:
+            self._metrics.watchers -= 1
+            self._streams.discard(pump)
+            failed = await _ended(pump)
+            await _ended(gone)
+        if failed:
+            # Without its last chunk the client sees that the answer is broken off.
+            self._log.failure("a stream failed", failed)
+        elif not left:
+            await send({"type": "http.response.body", "body": b""})
+
+
+async def _pump(chunks: AsyncIterator[bytes], send: Send) -> None:
+    try:
+        async for chunk in chunks:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    finally:
+        if isinstance(chunks, AsyncGenerator):
+            await chunks.aclose()
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _ended(task: asyncio.Task[None]) -> BaseException | None:
+    """Cancel a task, wait for its end, and tell how it failed, if it did."""
+    task.cancel()
+    await asyncio.wait((task,))
+    return None if task.cancelled() else task.exception()
+
+
+# Requests.
+
+
+def _malformed(scope: Scope, headers: Mapping[str, str]) -> Response | None:
+    """The refusal of what is no HTTP, in the words of the real server's library."""
+    problem = ""
+    if "host" not in headers and scope.get("http_version") == "1.1":
+        problem = ": missing required Host header"
+    elif b"%" not in scope["raw_path"] or not _BAD_ESCAPE.search(scope["raw_path"]):
+        return None
+    headers_sent = [("content-type", "text/plain; charset=utf-8"), ("connection", "close")]
+    return Response(400, headers_sent, f"400 Bad Request{problem}".encode())
+
+
+def _request(scope: Scope, headers: Mapping[str, str], user: User, body: bytes) -> Request:
+    client = scope.get("client")
+    return Request(
+        scope["method"],
+        scope["path"],
+        scope["query_string"].decode("latin-1"),
+        headers,
+        body,
+        user,
+        client[0] if client else "",
+    )
+
+
+async def _body(receive: Receive) -> bytes:
+    """All that the client sends, if it is not too much."""
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _Gone
+        part = message.get("body", b"")
+        more = message.get("more_body", False)
+        size += len(part)
+        # What is too much is still taken, up to a point: many clients read no answer before they
+        # have sent everything.
+        if size <= MOST_BODY:
+            parts.append(part)
+        elif size > _MOST_DISCARDED:
+            break
+    if size > MOST_BODY:
+        text = f"Request entity too large: limit is {MOST_BODY}"
+        raise ApiError(413, "RequestEntityTooLarge", text)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+# Responses.
+
+
+def _refused(error: ApiError) -> Response:
+    headers = [("content-type", "application/json"), *error.headers.items()]
+    return Response(error.code, headers, encode_json(error.status) + b"\n")
+
+
+def _start(response: Response, audit: str) -> dict[str, Any]:
+    headers = [(name.lower().encode(), _in_one_line(value)) for name, value in response.headers]
+    names = {name for name, _ in headers}
+    headers.append((b"audit-id", audit.encode()))
+    if b"cache-control" not in names:
+        headers.append((b"cache-control", b"no-cache, private"))
+    if isinstance(response.body, bytes) and response.status not in (204, 304):
+        headers.append((b"content-length", b"%d" % len(response.body)))
+    return {"type": "http.response.start", "status": response.status, "headers": headers}
+
+
+def _in_one_line(value: str) -> bytes:
+    """A header's value; one that would end its line, such as a warning with a name, is mended."""
+    return (value if value.isprintable() else _CONTROL.sub(" ", value)).encode("utf-8", "replace")
+
+
+def _audit_id(given: str) -> str:
+    """What tells this request from others: the client's own word for it, if it has one."""
+    return _UNPRINTABLE.sub("", given)[:64] or str(uuid.uuid4())
+
+
+async def _compressed(response: Response, request: Request) -> Response:
+    body = response.body
+    if not isinstance(body, bytes) or len(body) <= _COMPRESSED_FROM:
+        return response
+    # On one machine compressing costs more time than it saves.
+    if request.remote.startswith(_LOOPBACK) or not _takes_gzip(request.headers):
+        return response
+    if len(body) < _COMPRESSED_ASIDE_FROM:
+        packed = _gzip(body)
+    else:
+        packed = await asyncio.to_thread(_gzip, body)
+    added = [("content-encoding", "gzip"), ("vary", "Accept-Encoding")]
+    return Response(response.status, [*response.headers, *added], packed)
+
+
+def _takes_gzip(headers: Mapping[str, str]) -> bool:
+    accepted = headers.get("accept-encoding", "").split(",")
+    return any(each.partition(";")[0].strip() == "gzip" for each in accepted)
+
+
+def _gzip(body: bytes) -> bytes:
+    return zlib.compress(body, level=1, wbits=31)

@@ -1,0 +1,358 @@
+"""Listening: TLS connections that cannot hold each other up, and an end that loses no answer.
+
+uvicorn's HTTP protocol does the talking. Accepting is done here, because a connection's first byte
+tells TLS from plain HTTP, whose clients deserve an answer; so is the end, which is immediate.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import socket
+import ssl
+import sys
+import termios
+from collections.abc import AsyncIterator, Callable
+from email.utils import formatdate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from polyver.core import PolyverError
+from polyver.server.asgi import CERTIFICATE_USER, App
+from polyver.server.identity import certificate_user
+
+if TYPE_CHECKING:
+    from polyver.server._http import User
+
+__all__ = ["CannotListen", "bind", "serving", "tls_context"]
+
+_KEEP_ALIVE = 120
+"""Longer than clients keep connections that they do not use, so that they close, not we."""
+_HANDSHAKE = 10.0
+_REQUEST = 60.0
+_GOODBYE = 0.02
+_MOST_HEAD = 1024 * 1024
+_TLS_HANDSHAKE = 0x16
+_BACKLOG = 512
+_PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 60_000}
+_PLAIN_HTTP = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
+
+_silent = logging.getLogger("polyver.uvicorn")
+_silent.addHandler(logging.NullHandler())
+_silent.propagate = False
+
+
+class CannotListen(PolyverError):
+    """An address that cannot be had."""
+
+
+class Credentials(Protocol):
+    """The files that TLS needs."""
+
+    @property
+    def ca_file(self) -> Path: ...
+
+    @property
+    def server_cert_file(self) -> Path: ...
+
+    @property
+    def server_key_file(self) -> Path: ...
+
+
+def tls_context(credentials: Credentials) -> ssl.SSLContext:
+    """TLS with client certificates for those who have one.
+
+    When `load_cert_chain` is called again, new connections get the new certificate, and none that
+    is open is dropped.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(credentials.server_cert_file, credentials.server_key_file)
+    context.load_verify_locations(credentials.ca_file)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0 is any that is free."""
+    where = f"{host}:{port}"
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        hint = "use an address of this machine, such as 127.0.0.1"
+        raise CannotListen(f"{host} is no host that is known here", hint=hint) from None
+    family, kind, protocol, _, address = found[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        reason, hint = _why(error)
+        raise CannotListen(f"cannot listen on {where}: {reason}", hint=hint) from None
+    return listener
+
+
+def _why(error: OSError) -> tuple[str, str]:
+    import errno
+
+    match error.errno:
+        case errno.EADDRINUSE:
+            return "the port is in use", "choose another with --port, or any free one with --port 0"
+        case errno.EACCES:
+            return "this user may not", "choose a port above 1023"
+        case errno.EADDRNOTAVAIL:
+            return "this machine has no such address", "use 127.0.0.1"
+    return error.strerror or str(error), ""
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    app: App, listener: socket.socket, context: ssl.SSLContext, *, patience: float = 5.0
+) -> AsyncIterator[None]:
+    """Serve while the body runs.
+
+    At its end nobody is accepted any more, watches end, and requests in flight have `patience`
+    seconds to finish.
+    """
+    server = _Server(app, listener, context)
+    try:
+        yield
+    finally:
+        await server.stop(patience)
+
+
+class _Server:
+    """The connections of one listening socket."""
+
+    def __init__(self, app: App, listener: socket.socket, context: ssl.SSLContext) -> None:
+        self._app = app
+        self._listener = listener
+        self._context = context
+        self._loop = asyncio.get_running_loop()
+        self._state = ServerState()
+        self._config = Config(
+            app,
+            http=_Connection,
+            ws="none",
+            loop="none",
+            lifespan="off",
+            workers=1,
+            interface="asgi3",
+            log_config=None,
+            proxy_headers=False,
+            timeout_keep_alive=_KEEP_ALIVE,
+        )
+        self._config.load()
+        self._arriving: set[asyncio.Task[None]] = set()
+        self._tick()
+        self._accepting = self._loop.create_task(self._accept())
+
+    def _tick(self) -> None:
+        self._state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+        self._ticking = self._loop.call_later(1.0, self._tick)
+
+    # Arriving.
+
+    async def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = await self._loop.sock_accept(self._listener)
+            except OSError:
+                # Out of file descriptors, mostly; whoever waits is accepted when some are free.
+                await asyncio.sleep(0.05)
+                continue
+            task = self._loop.create_task(self._welcome(connection))
+            self._arriving.add(task)
+            task.add_done_callback(self._arriving.discard)
+
+    async def _welcome(self, connection: socket.socket) -> None:
+        """Find out what the client speaks; one that is silent waits here, in nobody's way."""
+        try:
+            _notice_the_dead(connection)
+            async with asyncio.timeout(_HANDSHAKE):
+                first = await self._first_byte(connection)
+            if first == _TLS_HANDSHAKE:
+                await self._connect(connection)
+                return
+            _hang_up(connection, _PLAIN_HTTP if chr(first).isalpha() else b"")
+        except (OSError, TimeoutError):
+            pass
+        except asyncio.CancelledError:
+            connection.close()
+            raise
+        connection.close()
+
+    async def _first_byte(self, connection: socket.socket) -> int:
+        ready = self._loop.create_future()
+        self._loop.add_reader(connection, _set, ready)
+        try:
+            await ready
+        finally:
+            self._loop.remove_reader(connection)
+        first = connection.recv(1, socket.MSG_PEEK)
+        return first[0] if first else 0
+
+    async def _connect(self, connection: socket.socket) -> None:
+        await self._loop.connect_accepted_socket(
+            lambda: _Connection(self._config, self._state, {}, self._loop),
+            connection,
+            ssl=self._context,
+            ssl_handshake_timeout=_HANDSHAKE,
+        )
+
+    # Leaving.
+
+    async def stop(self, patience: float) -> None:
+        self._ticking.cancel()
+        await _cancelled(self._accepting, *self._arriving)
+        self._listener.close()
+        self._app.end_streams()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        await _until(lambda: not self._state.tasks and not self._unsent(), patience)
+        # Who listens has heard by now that this is the end; a client with an idle connection in
+        # its pool does not, and is not waited for.
+        await _until(lambda: not self._state.connections, _GOODBYE)
+        for connection in list(self._state.connections):
+            connection.transport.abort()
+        await _cancelled(*self._state.tasks)
+        await _until(lambda: not self._state.connections, _GOODBYE)
+
+    def _unsent(self) -> bool:
+        return any(_bytes_unsent(each.transport) for each in self._state.connections)
+
+
+async def _until(done: Callable[[], bool], patience: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(patience):
+            while not done():
+                await asyncio.sleep(0.002)
+
+
+def _bytes_unsent(transport: asyncio.Transport) -> int:
+    """How much of what was written the other side has not taken yet."""
+    connection = transport.get_extra_info("socket")
+    try:
+        queued = fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4))
+    except (AttributeError, OSError, ValueError):
+        # It is closed already, and how a transport shows that depends on how far it is.
+        return 0
+    return transport.get_write_buffer_size() + int.from_bytes(queued, sys.byteorder)
+
+
+async def _cancelled(*tasks: asyncio.Task[None]) -> None:
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
+
+
+def _set(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)
+
+
+def _notice_the_dead(connection: socket.socket) -> None:
+    """Let the system probe silent connections, so that half-open ones end."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _PROBES.items():
+        if (option := getattr(socket, name, None)) is not None:
+            connection.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def _hang_up(connection: socket.socket, answer: bytes) -> None:
+    # What is not read when a socket closes makes the system drop what was sent.
+    connection.recv(65536)
+    connection.send(answer)
+    connection.shutdown(socket.SHUT_WR)
+
+
+class _Connection(HttpToolsProtocol):
+    """uvicorn's protocol, which also knows its client's certificate and its own limits."""
+
+    _timer: asyncio.TimerHandle | None = None
+    _whole = False
+    _in_head = True
+    _head = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.logger = _silent
+        self.access_log = False
+        self._user = _certificate_user(transport)
+        self._watch_progress()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_timer()
+        super().connection_lost(exc)
+        # uvicorn leaves this timer running after an error.
+        self._unset_keepalive_if_required()
+
+    def data_received(self, data: bytes) -> None:
+        self._head += len(data)
+        super().data_received(data)
+        if self._in_head and self._head > _MOST_HEAD:
+            self._refuse("431 Request Header Fields Too Large")
+        self._watch_progress()
+
+    def _watch_progress(self) -> None:
+        """A request that has begun has to come to its end in time."""
+        if self._whole:
+            self._forget_timer()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(_REQUEST, self._out_of_time)
+
+    def _out_of_time(self) -> None:
+        self._timer = None
+        if self.flow.read_paused:
+            # It is us who do not read, while an earlier request is answered.
+            self._watch_progress()
+        else:
+            self.transport.abort()
+
+    def _forget_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._whole, self._in_head = False, True
+        if self._user:
+            self.scope["state"][CERTIFICATE_USER] = self._user
+
+    def on_headers_complete(self) -> None:
+        self._in_head, self._head = False, 0
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._whole, self._head = True, 0
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words
+        self._refuse("400 Bad Request")
+
+    def _refuse(self, status: str) -> None:
+        if self.transport.is_closing():
+            return
+        head = "content-type: text/plain; charset=utf-8\r\nconnection: close"
+        self.transport.write(f"HTTP/1.1 {status}\r\n{head}\r\n\r\n{status}".encode())
+        self.transport.close()
+
+
+def _certificate_user(transport: asyncio.Transport) -> User | None:
+    connection: Any = transport.get_extra_info("ssl_object")
+    certificate = connection and connection.getpeercert()
+    if not certificate:
+        return None
+    return certificate_user(certificate["subject"], connection.getpeercert(binary_form=True))

@@ -1,0 +1,62 @@
+"""The embedded server, asked what the real one was asked: it answers the same.
+
+What differs on purpose, or is not built yet, is listed in known.yaml with its reason; an entry that
+no longer applies is an error, so that the list only shrinks.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.kube.cases import Case, KnownDifference, known_differences, load_cases
+from tests.kube.explain import differences
+from tests.kube.record import transcript
+from tests.kube.run import Target, perform
+
+from polyver.testing import EmbeddedServer, NoAssets, find_assets
+
+CASES = load_cases()
+KNOWN = list(known_differences())
+
+
+def find_kubectl() -> Path | None:
+    """The kubectl that the transcripts were made with; another one prints other words."""
+    try:
+        return find_assets() / "kubectl"
+    except NoAssets:
+        found = shutil.which("kubectl")
+        return Path(found) if found else None
+
+
+@pytest.fixture(scope="session")
+def target() -> Iterator[Target]:
+    with EmbeddedServer() as server:
+        kubectl = find_kubectl() or Path("kubectl")
+        yield Target(server.url, server.ca_file, server.token, kubectl, server.kubeconfig)
+
+
+def whole(case: Case) -> KnownDifference | None:
+    """Why a case is not asked at all, if it is not."""
+    return next(
+        (known for known in KNOWN if known.field == "*" and known.covers(case.case, 0, "")), None
+    )
+
+
+ASKED = {name: case for name, case in CASES.items() if not whole(case)}
+
+
+@pytest.mark.parametrize("case", ASKED.values(), ids=ASKED)
+def test_the_embedded_server_answers_as_the_real_one(case: Case, target: Target) -> None:
+    if any(step.kubectl is not None for step in case.steps) and find_kubectl() is None:
+        pytest.skip("there is no kubectl on this machine: `make kube` builds one")
+
+    def known(case: str, step: int, field: str) -> bool:
+        return any(each.covers(case, step, field) for each in KNOWN)
+
+    recorded = transcript(case.case)
+    assert recorded is not None
+    answered = perform(case, target)
+    assert [str(found) for found in differences(case.case, recorded, answered, known)] == []
