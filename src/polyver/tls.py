@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 VALID_FOR = datetime.timedelta(days=365)
+AUTHORITY_VALID_FOR = 10 * VALID_FOR
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Authority:
         subject = _name(name, ())
         # Python 3.13 and later refuse an authority without these extensions.
         certificate = (
-            _builder(subject, subject, key, now)
+            _builder(subject, subject, key, now, AUTHORITY_VALID_FOR)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_usage(certificates=True), critical=True)
             .add_extension(
@@ -50,9 +51,30 @@ class Authority:
         )
         return cls(certificate, key)
 
+    @classmethod
+    def load(cls, kept: Pair) -> Self:
+        """An authority that was kept; ValueError if it was not one of ours."""
+        key = serialization.load_pem_private_key(kept.key, password=None)
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise ValueError("the key is of another kind")  # noqa: TRY004 - its content is wrong
+        certificate = x509.load_pem_x509_certificate(kept.certificate)
+        if certificate.public_key() != key.public_key():
+            raise ValueError("the certificate is for another key")
+        return cls(certificate, key)
+
     @property
     def pem(self) -> bytes:
         return self.certificate.public_bytes(serialization.Encoding.PEM)
+
+    @property
+    def pair(self) -> Pair:
+        """What is kept of it."""
+        return Pair(self.pem, key_pem(self.key))
+
+    @property
+    def until(self) -> datetime.datetime:
+        """When it ends, and everything that it signed with it."""
+        return self.certificate.not_valid_after_utc
 
     def server(self, *hosts: str, now: datetime.datetime) -> Pair:
         names = x509.SubjectAlternativeName([_host(host) for host in hosts])
@@ -71,7 +93,7 @@ class Authority:
     ) -> Pair:
         key = new_key()
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
-        builder = _builder(_name(name, groups), self.certificate.subject, key, now)
+        builder = _builder(_name(name, groups), self.certificate.subject, key, now, VALID_FOR)
         for extension in [x509.ExtendedKeyUsage([purpose]), issuer, *extensions]:
             builder = builder.add_extension(extension, critical=False)
         builder = builder.add_extension(_usage(certificates=False), critical=True)
@@ -94,7 +116,11 @@ def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime.datetime
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    now: datetime.datetime,
+    lasting: datetime.timedelta,
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
@@ -103,7 +129,7 @@ def _builder(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + VALID_FOR)
+        .not_valid_after(now + lasting)
     )
 
 

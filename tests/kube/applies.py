@@ -31,6 +31,7 @@ SEED = 7
 AT_ONCE = 4
 MANAGERS = ("ann", "bob", "cyd", "dee")
 FORGOTTEN = ("uid", "resourceVersion", "generation", "creationTimestamp", "namespace")
+ENTRY = ("manager", "operation", "apiVersion", "subresource", "fieldsV1")
 Value = dict[str, Any]
 
 _TEXT = {"type": "string"}
@@ -117,7 +118,7 @@ API_VERSIONS = {
     "Service": "v1",
     "Deployment": "apps/v1",
 }
-COUNTS = {"Thing": 100, "ConfigMap": 20, "Service": 6, "Deployment": 5}
+COUNTS = {"Thing": 90, "ConfigMap": 18, "Service": 5, "Deployment": 4}
 
 
 class _Dice:
@@ -341,11 +342,7 @@ def _kept(answer: Value) -> Value:
     if answer.get("kind") == "Status":
         return {"text": answer["message"]}
     metadata = answer.pop("metadata")
-    owners = [
-        [each["manager"], each["operation"], each["apiVersion"], each.get("subresource", "")]
-        + [each["fieldsV1"]]
-        for each in metadata.pop("managedFields", [])
-    ]
+    owners = [[each.get(key, "") for key in ENTRY] for each in metadata.pop("managedFields", [])]
     kept = {key: value for key, value in metadata.items() if key not in FORGOTTEN}
     found = {key: value for key, value in answer.items() if key not in ("apiVersion", "kind")}
     return {"object": found | {"metadata": kept}, "owners": owners}

@@ -4,7 +4,8 @@ python -m tests.kube.builtins       writes tests/server/recorded_builtins.json
 
 The objects, and what is done to them, are in builtins.yaml. Answers are kept without what differs
 from run to run: managedFields, uids, revisions, times; addresses and ports that the server chose
-are `<address>` and `<port>`, names that it made end in `<suffix>`.
+are `<address>` and `<port>`, names that it made end in `<suffix>`. Texts end with their first line:
+what follows is a difference between the structures inside the real server, field by field.
 """
 
 from __future__ import annotations
@@ -140,9 +141,10 @@ def _named(value: dict[str, Any], given: str) -> dict[str, Any]:
 
 
 def _text(value: str, given: str) -> str:
-    if re.fullmatch(r"10\.0\.0\.\d+", value) and value not in given:
+    if re.fullmatch(r"10\.0\.\d+\.\d+", value) and value not in given:
         return "<address>"
-    return NOW.sub("<time>", UID.sub("<uid>", value))
+    text = NOW.sub("<time>", UID.sub("<uid>", value))
+    return re.sub(r"\n@@.*", "", text, flags=re.DOTALL)
 
 
 def ask(cluster: LocalCluster) -> Iterator[dict[str, Any]]:

@@ -53,7 +53,7 @@ KINDS = {
 
 def types() -> str:
     """What the Go structs and the OpenAPI definitions of one release say."""
-    command = ["go", "run", "./facts"]
+    command = [str(build._go()), "run", "./facts"]
     folder = build.MODULES / "kubernetes"
     environment = build._environment()
     run = subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.PIPE)

@@ -1,1 +1,38 @@
 """What controllers know of an API server, wherever it runs."""
+
+from polyver.client._clock import Backoff, Clock, SystemClock, Timer, sleep, timestamp
+from polyver.client._informer import Change, Informer, Key
+from polyver.client.port import (
+    Client,
+    Discovery,
+    Event,
+    EventType,
+    Listing,
+    Object,
+    PatchType,
+    Propagation,
+    Resource,
+    preferred,
+)
+
+__all__ = [
+    "Backoff",
+    "Change",
+    "Client",
+    "Clock",
+    "Discovery",
+    "Event",
+    "EventType",
+    "Informer",
+    "Key",
+    "Listing",
+    "Object",
+    "PatchType",
+    "Propagation",
+    "Resource",
+    "SystemClock",
+    "Timer",
+    "preferred",
+    "sleep",
+    "timestamp",
+]

@@ -1,1 +1,29 @@
-"""The one loop for every controller."""
+"""The one loop for every controller, and the controllers that every control plane has."""
+
+from polyver.engine._controller import Controller, Result, Watch, every, exactly
+from polyver.engine._engine import Engine
+from polyver.engine._identity import Identity, Owner, identity_of
+from polyver.engine._loop import Loop, Metrics
+from polyver.engine._queue import QueueClosed, WorkQueue
+from polyver.engine.accounts import AccountController
+from polyver.engine.garbage import GarbageCollector
+from polyver.engine.namespaces import NamespaceController
+
+__all__ = [
+    "AccountController",
+    "Controller",
+    "Engine",
+    "GarbageCollector",
+    "Identity",
+    "Loop",
+    "Metrics",
+    "NamespaceController",
+    "Owner",
+    "QueueClosed",
+    "Result",
+    "Watch",
+    "WorkQueue",
+    "every",
+    "exactly",
+    "identity_of",
+]

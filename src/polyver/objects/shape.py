@@ -8,27 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Literal
 
 __all__ = ["ANYTHING", "Shape"]
 
 Type = Literal["object", "array", "string", "integer", "number", "boolean", "any"]
-_NONE: Mapping[str, Shape] = MappingProxyType({})
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Shape:
     """One place. Shapes refer to each other, and to themselves where types are recursive."""
 
     type: Type = "any"
     format: str = ""
-    """As in OpenAPI: int32, int64, double, byte, date-time; and quantity, microtime, raw, fields
-    for the types that JSON and protobuf write differently."""
+    """As in OpenAPI: int32, int64, double, byte, date-time; and for the types that JSON and
+    protobuf write differently microtime, quantity, int-or-string, raw, fields, json, strings,
+    schema-or-bool, schema-or-array and schema-or-strings (`values` is the schema)."""
     name: str = ""
-    """What the type is called in errors of built-in kinds, such as `DeploymentSpec` for an object
-    and `[]v1.Container` or `int32` for others; empty in custom kinds."""
-    fields: Mapping[str, Shape] = _NONE
+    """What the type is called in errors of built-in kinds, such as `v1.DeploymentSpec`,
+    `[]v1.Container` or `int32`; empty in custom kinds."""
+    fields: Mapping[str, Shape] = field(default_factory=dict)
     """The fields of an object that have names."""
     required: tuple[str, ...] = ()
     values: Shape | None = None
@@ -49,14 +48,31 @@ class Shape:
     atomic: bool = False
     """Whether an object is owned as a whole in server-side apply."""
 
+    key_defaults: Mapping[str, object] = field(default_factory=dict)
+    """Of a list of type map: what its keys count as in items that leave them out."""
+
     numbers: Mapping[int, str] = field(default_factory=dict)
     """Of built-in types: the fields by their numbers in protobuf."""
+    inlined: Mapping[int, Shape] = field(default_factory=dict)
+    """Of built-in types, by their numbers in protobuf: what is a message of its own there, while
+    in JSON its fields stand among those of this object."""
+    absent: Mapping[str, object] = field(default_factory=dict)
+    """Of built-in types: the fields that replies always have, and what is in them if nobody set
+    them; never changed, as all objects share it."""
+    omits: frozenset[str] = frozenset()
+    """Of built-in types: the fields that replies leave out when they hold nothing: an empty text,
+    list or mapping, zero or false."""
     merge_key: str = ""
     """Of lists in built-in types: what a strategic merge patch tells their items apart by."""
     merges: bool = False
     """Of lists in built-in types: whether a strategic merge patch merges rather than replaces."""
+    replaces: bool = False
+    """Of objects in built-in types: whether a strategic merge patch replaces rather than merges."""
     retained: frozenset[str] = frozenset()
     """Of built-in types: fields in which a strategic merge patch may clear with $retainKeys."""
+
+    def __repr__(self) -> str:
+        return f"<Shape {self.name or self.type}>"
 
 
 ANYTHING = Shape(preserves=True, nullable=True)

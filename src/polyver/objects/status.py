@@ -238,9 +238,7 @@ def expired(message: str, *, metadata: Mapping[str, Any] | None = None) -> ApiEr
 
 def too_large(most: int) -> ApiError:
     """A body that is larger than the server takes."""
-    return ApiError(
-        413, "RequestEntityTooLarge", f"Request entity too large: limit is {most}", details={}
-    )
+    return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {most}")
 
 
 def internal(message: str) -> ApiError:

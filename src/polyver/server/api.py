@@ -18,7 +18,7 @@ from polyver.server.deleting import delete_collection, delete_object
 from polyver.server.documents import Documents, unknown_path
 from polyver.server.housekeeping import keep_house
 from polyver.server.identity import Wanted, may, refusal
-from polyver.server.kinds import builtin_resources, lifecycle
+from polyver.server.kinds import addresses, builtin_resources, lifecycle
 from polyver.server.media import choose_form, error_form
 from polyver.server.options import ListOptions, Query
 from polyver.server.parts import Status, Whole
@@ -63,6 +63,7 @@ class Api:
         self.admission = Chain()
         self.server = Server(store, self.catalogue, self.admission, now, new_uid, new_suffix)
         self.admission.add(lifecycle(self.server))
+        self.admission.add(addresses(self.server))
         self._documents = Documents(self.catalogue, release=release, address=address)
         self._definitions = Definitions(self.server)
         self._definitions.load()

@@ -27,6 +27,7 @@ from polyver.server.resource import Catalogue
 __all__ = ["Documents", "unknown_path"]
 
 _PLAIN = [("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff")]
+_SWAGGER_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
@@ -165,9 +166,25 @@ class _Edition:
         return response
 
     def _swagger(self, request: Request) -> Response:
+        if "proto-openapi" in request.headers.get("accept", "").partition(",")[0]:
+            return _tagged(request, _swagger_protobuf(self._release), _SWAGGER_PROTOBUF)
         if "swagger" not in self._made:
             self._made["swagger"] = encode_json(self._openapi.swagger())
         return _tagged(request, self._made["swagger"], JSON)
+
+
+def _swagger_protobuf(release: str) -> bytes:
+    """A Swagger document without any path, in protobuf.
+
+    kubectl asks for this form when the kind that it is given is in no other document, and only to
+    see that it is not in here either.
+    """
+    info = _field(1, b"Kubernetes") + _field(2, f"v{release}".encode())
+    return _field(1, b"2.0") + _field(2, info) + _field(8, b"")
+
+
+def _field(number: int, content: bytes) -> bytes:
+    return bytes([number << 3 | 2, len(content)]) + content
 
 
 def _tagged(request: Request, body: bytes, media: str) -> Response:

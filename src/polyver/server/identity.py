@@ -20,6 +20,7 @@ from polyver.server._http import User
 __all__ = [
     "ADMIN",
     "ANONYMOUS",
+    "CONTROLLERS",
     "VIEWER",
     "Identities",
     "Wanted",
@@ -39,6 +40,7 @@ UNAUTHENTICATED = "system:unauthenticated"
 
 ADMIN = User("kubernetes-admin", (MASTERS, AUTHENTICATED), "kubernetes-admin")
 VIEWER = User("polyver:viewer", (VIEWERS, AUTHENTICATED), "polyver:viewer")
+CONTROLLERS = User("system:kube-controller-manager", (MASTERS, AUTHENTICATED))
 ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
 
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"

@@ -26,6 +26,8 @@ class Rules:
     """Whether a DELETE answers with the object that is gone."""
     has_status = False
     """Whether the status has a path of its own, so that other writes leave it alone."""
+    brings_status = False
+    """Whether a new object may bring its status along all the same."""
 
     def prepare_create(self, obj: Object) -> None:
         """Set what the server sets, and clear what only it may set."""

@@ -67,7 +67,7 @@ async def _create_once(call: Call, obj: Object, options: WriteOptions) -> Respon
     _stamp(call, obj)
     review = _review(call, obj, None, options)
     await call.server.admission.mutate(review)
-    if rules.has_status:
+    if rules.has_status and not rules.brings_status:
         obj.pop("status", None)
     rules.prepare_create(obj)
     _dedupe_owners(call, obj)

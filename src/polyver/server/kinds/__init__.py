@@ -7,30 +7,36 @@ from dataclasses import replace
 
 from polyver.objects.builtin import builtin_kinds, shape_of
 from polyver.objects.kinds import Kind
-from polyver.objects.rules import path_segment_problems
 from polyver.objects.tables import builtin_printer
 from polyver.server.admission import Admission
 from polyver.server.call import Server
 from polyver.server.definitions import DefinitionRules
+from polyver.server.kinds._addresses import ServiceAddresses
+from polyver.server.kinds._builtin import BuiltinRules
 from polyver.server.kinds._data import ConfigMapRules, SecretRules
 from polyver.server.kinds._events import EventConversion, EventRules, LeaseRules, event_fields
 from polyver.server.kinds._namespaces import NamespaceLifecycle, NamespaceRules
+from polyver.server.kinds._scaling import AutoscalerConversion
+from polyver.server.kinds._table import RULES
 from polyver.server.parts import Finalize, Scale
-from polyver.server.resource import Resource
+from polyver.server.resource import Conversion, Resource
 from polyver.server.rules import Object, Part, Rules
 
-__all__ = ["builtin_resources", "lifecycle"]
+__all__ = ["addresses", "builtin_resources", "lifecycle"]
 
 _REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 _COUNTED = frozenset(
     """customresourcedefinitions.apiextensions.k8s.io cronjobs.batch daemonsets.apps
     deployments.apps endpointslices.discovery.k8s.io ingresses.networking.k8s.io
-    ingressclasses.networking.k8s.io jobs.batch
+    horizontalpodautoscalers.autoscaling ingressclasses.networking.k8s.io jobs.batch
     mutatingwebhookconfigurations.admissionregistration.k8s.io
     networkpolicies.networking.k8s.io poddisruptionbudgets.policy pods replicasets.apps
     statefulsets.apps validatingwebhookconfigurations.admissionregistration.k8s.io""".split()
 )
-_ANSWERS = frozenset({"pods", "services", "serviceaccounts"})
+_ANSWERS = frozenset(
+    """persistentvolumeclaims persistentvolumes pods resourcequotas serviceaccounts services
+    storageclasses.storage.k8s.io""".split()
+)
 _CREATES = frozenset(
     """clusterrolebindings.rbac.authorization.k8s.io clusterroles.rbac.authorization.k8s.io
     endpoints limitranges rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io
@@ -64,6 +70,13 @@ def lifecycle(server: Server) -> Admission:
     return NamespaceLifecycle(server, namespaces.kind)
 
 
+def addresses(server: Server) -> Admission:
+    """What gives services their addresses."""
+    services = server.catalogue.get("", "v1", "services")
+    assert services is not None
+    return ServiceAddresses(server, services.kind)
+
+
 def _resource(kind: Kind) -> Resource:
     rules = _RULES.get(kind.resource) or _plain_rules(kind)
     return Resource(
@@ -75,8 +88,16 @@ def _resource(kind: Kind) -> Resource:
         selectable=_selectable(kind),
         parts=_parts(kind, rules),
         review=kind.group in _REVIEWS,
-        conversion=EventConversion() if kind.group == "events.k8s.io" else None,
+        conversion=_conversion(kind),
     )
+
+
+def _conversion(kind: Kind) -> Conversion | None:
+    if kind.group == "events.k8s.io":
+        return EventConversion()
+    if kind.group == "autoscaling" and kind.version == "v1":
+        return AutoscalerConversion()
+    return None
 
 
 def _stored(kind: Kind) -> Kind:
@@ -89,13 +110,10 @@ def _stored(kind: Kind) -> Kind:
 
 
 def _plain_rules(kind: Kind) -> Rules:
-    rules = Rules()
+    rules = RULES.get(kind.resource, BuiltinRules)(kind)
     rules.counts = kind.resource in _COUNTED
-    rules.has_status = kind.subresource("status") is not None
     rules.answers_deletion = kind.resource in _ANSWERS
     rules.creates_on_update = kind.resource in _CREATES
-    if kind.group == "rbac.authorization.k8s.io":
-        rules.name_problems = path_segment_problems
     return rules
 
 

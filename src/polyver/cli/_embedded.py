@@ -1,0 +1,205 @@
+"""The embedded control plane, wired: store, pipeline, identities, TLS, and the kubeconfig.
+
+The command and the test kit both start it here, so that what is tested is what runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from polyver.core import PolyverError
+from polyver.server.credentials import Credentials, FolderFailed, server_names
+from polyver.server.kubeconfig import write_kubeconfig
+from polyver.server.logs import Log
+
+if TYPE_CHECKING:
+    import socket
+    import ssl
+
+    from polyver.server.asgi import App, Handler
+    from polyver.store import Store
+
+__all__ = ["Embedded", "Settings", "embedded"]
+
+LOOPBACK = "127.0.0.1"
+_RENEW_EVERY = 12 * 3600.0
+_ANY = ("0.0.0.0", "::", "")  # noqa: S104 - these are recognised, not listened on
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What someone who starts a control plane may choose."""
+
+    data: Path | None = None
+    """Where everything is kept; without it, in memory, and gone at the end."""
+    host: str = LOOPBACK
+    port: int = 0
+    kubeconfig: Path | None = None
+    verbose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A control plane that runs."""
+
+    url: str
+    folder: Path
+    credentials: Credentials
+    kubeconfig: Path
+    context: str
+    """What kubectl uses by default with that kubeconfig."""
+    api: Handler
+
+
+Opens = Callable[["Store", str], AbstractAsyncContextManager["Handler"]]
+"""Opens a pipeline on a store; it is told the address, which some answers name."""
+
+
+@asynccontextmanager
+async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIterator[Embedded]:
+    """A control plane for as long as the body runs; what cannot be had is a PolyverError."""
+    from polyver.server.serving import bind, serving, tls_context
+
+    async with AsyncExitStack() as undo:
+        # The port first: it is what most often cannot be had, and nothing is touched before.
+        listener = undo.enter_context(bind(settings.host, settings.port))
+        folder = undo.enter_context(_folder(settings.data))
+        store = await undo.enter_async_context(_store(folder, in_memory=settings.data is None))
+        names = server_names(settings.host)
+        credentials = Credentials.open(folder / "credentials", names, now=_now())
+        url = _url(settings.host, listener)
+        address = url.removeprefix("https://")
+        api = await undo.enter_async_context(
+            (opens or partial(_pipeline, ca=credentials.ca_file.read_text()))(store, address)
+        )
+        tls = tls_context(credentials)
+        kubeconfig = settings.kubeconfig or folder / "kubeconfig"
+        context = write_kubeconfig(kubeconfig, url, credentials)
+        log = Log(verbose=settings.verbose)
+        app = _app(api, credentials, store, log)
+        await undo.enter_async_context(serving(app, listener, tls))
+        renew = partial(_renew, credentials, names, tls, kubeconfig, url)
+        undo.push_async_callback(_stopped, asyncio.create_task(_renewing(renew, log)))
+        yield Embedded(url, folder, credentials, kubeconfig, context, api)
+
+
+@asynccontextmanager
+async def _pipeline(store: Store, address: str, *, ca: str) -> AsyncIterator[Handler]:
+    """The pipeline, with what goes on behind it: definitions, and the controllers."""
+    from polyver.engine import AccountController, Engine, GarbageCollector, NamespaceController
+    from polyver.server.api import Api
+    from polyver.server.bootstrap import prepare
+    from polyver.server.direct import DirectClient
+    from polyver.server.identity import CONTROLLERS
+
+    api = Api(store, address=address)
+    await prepare(api, port=int(address.rpartition(":")[2]))
+    running = asyncio.create_task(api.run())
+    client = DirectClient(api, CONTROLLERS)
+    api.catalogue.subscribe(client.kinds_changed)
+    controllers = [
+        GarbageCollector(client),
+        NamespaceController(client),
+        AccountController(client, ca=ca),
+    ]
+    try:
+        async with Engine(client, controllers):
+            yield api
+    finally:
+        await _stopped(running)
+
+
+def _app(api: Handler, credentials: Credentials, store: Store, log: Log) -> App:
+    from polyver.server.asgi import App
+    from polyver.server.identity import Identities
+    from polyver.server.metrics import Metrics
+
+    return App(
+        api,
+        Identities(credentials.tokens),
+        checks={"store": partial(_problem, store)},
+        metrics=Metrics(lambda: store.revision),
+        log=log,
+    )
+
+
+def _problem(store: Store) -> str:
+    try:
+        _ = store.revision
+    except Exception as error:
+        return str(error)
+    return ""
+
+
+@contextlib.contextmanager
+def _folder(data: Path | None) -> Iterator[Path]:
+    if data is None:
+        folder = Path(tempfile.mkdtemp(prefix="polyver-"))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        hint = "choose another folder with --data"
+        problem = f"{data} cannot be used: {error.strerror or error}"
+        raise FolderFailed(problem, hint=hint) from None
+    yield data.absolute()
+
+
+def _store(folder: Path, *, in_memory: bool) -> Store:
+    if in_memory:
+        from polyver.store.memory import MemoryStore
+
+        return MemoryStore()
+    from polyver.store.sqlite import SqliteStore
+
+    return SqliteStore(folder / "store")
+
+
+def _url(host: str, listener: socket.socket) -> str:
+    shown = LOOPBACK if host in _ANY else host
+    shown = f"[{shown}]" if ":" in shown else shown
+    return f"https://{shown}:{listener.getsockname()[1]}"
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+# A server that runs for a year must not end with its certificate.
+
+
+async def _renewing(renew: Callable[[], None], log: Log) -> None:
+    while True:
+        await asyncio.sleep(_RENEW_EVERY)
+        try:
+            renew()
+        except (PolyverError, OSError) as error:
+            log.warning("certificates are not renewed", reason=str(error))
+
+
+def _renew(
+    credentials: Credentials, names: list[str], tls: ssl.SSLContext, kubeconfig: Path, url: str
+) -> None:
+    Credentials.open(credentials.folder, names, now=_now())
+    tls.load_cert_chain(credentials.server_cert_file, credentials.server_key_file)
+    tls.load_verify_locations(credentials.ca_file)
+    write_kubeconfig(kubeconfig, url, credentials)
+
+
+async def _stopped(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait((task,))

@@ -1,0 +1,107 @@
+"""`polyver up`: a Kubernetes-compatible control plane in this process, until it is told to end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import shlex
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
+
+from polyver.cli._embedded import LOOPBACK, Embedded, Settings, embedded
+from polyver.cli._exit import Misused
+from polyver.cli._output import print_lines
+
+# Not 6443, which local clusters take (k3s, kubeadm, Docker Desktop, Colima), nor 8443 (minikube),
+# nor 6444 and 6445 next to them; and always the same, so that a kubeconfig stays good.
+PORT = 6450
+_IN_MEMORY = ":memory:"
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+app = App(name="up")
+
+
+@app.default
+def up(
+    *,
+    data: str | None = None,
+    host: str = LOOPBACK,
+    port: Annotated[int, Parameter(validator=Number(gte=0, lte=65535))] = PORT,
+    kubeconfig: Path | None = None,
+    verbose: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Run a control plane that kubectl can talk to, until interrupted.
+
+    Example: polyver up --port 0 --data :memory:
+
+    Parameters
+    ----------
+    data
+        Where everything is kept: by default `polyver` in the user's data folder. `:memory:` keeps
+        nothing.
+    host
+        The address to listen on.
+    port
+        The port to listen on; 0 takes any that is free.
+    kubeconfig
+        Where to write how to connect: by default `kubeconfig` in the data folder. A file that
+        is there keeps its other entries.
+    verbose
+        Log every request.
+    """
+    import uvloop
+
+    settings = Settings(_data(data), host, port, kubeconfig, verbose)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(settings))
+
+
+def _data(given: str | None) -> Path | None:
+    if given is None:
+        base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+        return Path(base) / "polyver"
+    if not given:
+        raise Misused("--data is empty", hint=f"name a folder, or {_IN_MEMORY}")
+    return None if given == _IN_MEMORY else Path(given)
+
+
+async def _serve(settings: Settings) -> None:
+    began = time.monotonic()
+    ended = _signalled()
+    async with embedded(settings) as running:
+        _announce(running, settings, time.monotonic() - began)
+        # What is here now stays; the collector need not look at it again and again.
+        gc.collect()
+        gc.freeze()
+        await ended.wait()
+
+
+def _signalled() -> asyncio.Event:
+    """Set by the first signal; a second one ends the process at once."""
+    ended = asyncio.Event()
+
+    def end(number: int) -> None:
+        if ended.is_set():
+            os._exit(128 + number)
+        ended.set()
+
+    for number in _SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, end, number)
+    return ended
+
+
+def _announce(running: Embedded, settings: Settings, seconds: float) -> None:
+    kept = f"data in {running.folder}" if settings.data else "nothing is kept"
+    ours = "" if running.context == "polyver" else "; kubectl config use-context polyver"
+    print_lines(
+        f"polyver is ready at {running.url} after {seconds:.1f} s; {kept}",
+        f"export KUBECONFIG={shlex.quote(str(running.kubeconfig.absolute()))}{ours}",
+    )
+    sys.stdout.flush()

@@ -1,0 +1,179 @@
+"""A collection kept up to date: listed once, watched from there, listed again when that fails."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+from polyver.client._clock import Backoff, Clock, SystemClock, sleep
+from polyver.client.port import Client, Event, Object, Resource
+from polyver.objects.status import ApiError
+
+__all__ = ["Change", "Informer", "Key"]
+
+T = TypeVar("T")
+
+_PAGE = 500
+_BACKOFF = Backoff(first=0.05, most=30.0)
+_GONE = 410
+
+
+class Key(NamedTuple):
+    """Which object of a collection."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[T]):
+    """What was known of an object, and what is known now; None is that there is none."""
+
+    key: Key
+    before: T | None
+    after: T | None
+
+
+class Informer(Generic[T]):
+    """Knows a collection, and tells of every change in it, once and in order.
+
+    It keeps what `keep` makes of an object and nothing more, so that memory is bounded by what its
+    user needs. A handler that takes its time holds up the watch, never grows a buffer: a server
+    lets a slow watcher go, and then the collection is listed again.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        *,
+        keep: Callable[[Object], T],
+        handler: Callable[[Change[T]], Awaitable[None]],
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        metadata: bool = False,
+        clock: Clock | None = None,
+        backoff: Backoff = _BACKOFF,
+        known: Mapping[Key, T] | None = None,
+    ) -> None:
+        self.resource = resource
+        self.known: dict[Key, T] = dict(known or {})
+        """What was told last; one that takes over from another begins with what that one knew."""
+        self.synced = asyncio.Event()
+        """Set when the collection is known as a whole for the first time."""
+        self.relists = 0
+        self.problem: Exception | None = None
+        """Why it does not get on at the moment."""
+        self._client = client
+        self._keep = keep
+        self._handler = handler
+        self._namespace = namespace
+        self._labels = labels
+        self._fields = fields
+        self._metadata = metadata
+        self._clock = clock or SystemClock()
+        self._backoff = backoff
+        self._version = ""
+        self._failures = 0
+
+    async def run(self) -> None:
+        """List and watch until cancelled; no failure of the server ends it."""
+        while True:
+            try:
+                await self._follow()
+            except Exception as error:
+                await self._failed(error)
+
+    async def _follow(self) -> None:
+        if not self._version:
+            await self._list()
+        await self._watch()
+
+    async def _failed(self, error: Exception) -> None:
+        self.problem = error
+        self._failures += 1
+        if isinstance(error, ApiError) and error.code in (_GONE, 404):
+            self._version = ""
+        spread = random.random()  # noqa: S311 - only to come apart from others
+        await sleep(self._clock, self._backoff.delay(self._failures, spread=spread))
+
+    async def _list(self) -> None:
+        found: dict[Key, T] = {}
+        version, more = "", ""
+        while True:
+            page = await self._client.list(
+                self.resource,
+                self._namespace,
+                labels=self._labels,
+                fields=self._fields,
+                limit=_PAGE,
+                more=more,
+                metadata=self._metadata,
+            )
+            for item in page.items:
+                found[key_of(item)] = self._keep(item)
+            version, more = page.resource_version, page.more
+            if not more:
+                break
+        self.relists += 1
+        await self._replace(found)
+        self._version, self.problem = version, None
+        self.synced.set()
+
+    async def _replace(self, found: dict[Key, T]) -> None:
+        """Tell what is different from before; what a list does not show is gone."""
+        for key in [key for key in self.known if key not in found]:
+            await self._tell(key, None)
+        for key, after in found.items():
+            if self.known.get(key) != after:
+                await self._tell(key, after)
+
+    async def _watch(self) -> None:
+        began = self._clock.time()
+        events = self._client.watch(
+            self.resource,
+            self._namespace,
+            resource_version=self._version,
+            labels=self._labels,
+            fields=self._fields,
+            metadata=self._metadata,
+        )
+        try:
+            async with aclosing(events):
+                async for event in events:
+                    self._failures, self.problem = 0, None
+                    await self._take(event)
+        finally:
+            lasted = self._clock.time() - began
+            if lasted > self._backoff.most:
+                self._failures = 0
+        if lasted < self._backoff.first:
+            # A server that ends every watch at once must not make this a busy loop.
+            await sleep(self._clock, self._backoff.first)
+
+    async def _take(self, event: Event) -> None:
+        if event.type != "BOOKMARK":
+            gone = event.type == "DELETED"
+            await self._tell(key_of(event.object), None if gone else self._keep(event.object))
+        self._version = event.object["metadata"]["resourceVersion"]
+
+    async def _tell(self, key: Key, after: T | None) -> None:
+        # Told first and known afterwards: what is interrupted here is told once more.
+        before = self.known.get(key)
+        if before is not None or after is not None:
+            await self._handler(Change(key, before, after))
+        if after is None:
+            self.known.pop(key, None)
+        else:
+            self.known[key] = after
+
+
+def key_of(item: Object) -> Key:
+    """Which object this is."""
+    metadata = item["metadata"]
+    return Key(metadata.get("namespace", ""), metadata["name"])

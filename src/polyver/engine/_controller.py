@@ -1,0 +1,83 @@
+"""What a controller states: what it watches, which keys a change touches, what to do about a key.
+
+Controllers are level-based: a key says where to look, never what happened, so one that was
+restarted comes to the same end. What is to be done is decided by a pure function; `reconcile`
+observes, asks it, and acts.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from polyver.client import Change, Discovery, Object, Resource, preferred
+from polyver.objects.kinds import Kind
+
+__all__ = ["Controller", "Result", "Watch", "every", "exactly"]
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What is left to do about a key: look at it again, although nothing may change until then."""
+
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Watch(Generic[T, K]):
+    """A source of changes; those that are alike are shared by all controllers."""
+
+    kinds: Callable[[Discovery], Iterable[Kind]]
+    """Which of the kinds that are served now. It is asked again when these change."""
+    observe: Callable[[Kind, Change[T]], Iterable[K]]
+    """Takes note of a change, and names the keys that it touches."""
+    keep: Callable[[Kind, Object], T]
+    """What of an object is worth keeping."""
+    metadata: bool = False
+    forget: Callable[[Kind, Iterable[T]], Iterable[K]] = lambda _kind, _known: ()
+    """Takes note that a kind is no longer served, or cannot be asked about: its objects may be
+    gone or not. What is known to be gone is told to `observe` before."""
+
+
+def exactly(resource: Resource) -> Callable[[Discovery], Iterable[Kind]]:
+    """One kind in a stated version, whenever it is served."""
+    return lambda found: [kind for kind in found.kinds if Resource.of(kind) == resource]
+
+
+def every(
+    *, verbs: Sequence[str] = ("delete", "list", "watch"), but: Iterable[tuple[str, str]] = ()
+) -> Callable[[Discovery], Iterable[Kind]]:
+    """Every kind with these verbs in its preferred version, but for some (group, plural)."""
+    left_out = frozenset(but)
+    return lambda found: [
+        kind
+        for kind in preferred(found.kinds, verbs=verbs)
+        if (kind.group, kind.plural) not in left_out
+    ]
+
+
+class Controller(ABC, Generic[K]):
+    """One controller; the loop around it is the same for all."""
+
+    name: str
+    synced: bool = False
+    """Whether all that it watches is known as a whole; the loop keeps this up to date."""
+
+    @property
+    @abstractmethod
+    def watches(self) -> Sequence[Watch[Any, K]]:
+        """What wakes it."""
+
+    @abstractmethod
+    async def reconcile(self, key: K) -> Result | None:
+        """Bring what is to what should be; an exception means to try again later."""
+
+    def discovered(self, discovery: Discovery) -> Iterable[K]:
+        """Take note of the kinds that are served now, and name the keys that this touches."""
+        del discovery
+        return ()

@@ -1,0 +1,142 @@
+"""What is to be worked on: each key once, never twice at a time, later again if it failed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from polyver.client import Backoff, Clock, Timer
+from polyver.core import PolyverError
+
+__all__ = ["QueueClosed", "WorkQueue"]
+
+K = TypeVar("K", bound=Hashable)
+
+
+class QueueClosed(PolyverError):
+    """Nothing is worked on any more."""
+
+    def __init__(self) -> None:
+        super().__init__("the queue is closed")
+
+
+class WorkQueue(Generic[K]):
+    """Keys that wait, that wait for their time, and that are worked on.
+
+    A key that is added while it waits is there already; one that is added while it is worked on
+    waits from the moment that work is done. So at any time a key is worked on at most once, and
+    after the last change it is worked on at least once.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        backoff: Backoff | None = None,
+        limit: int = 100_000,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._clock = clock
+        self._backoff = backoff or Backoff()
+        self._limit = limit
+        self._chance = chance
+        self._ready: OrderedDict[K, None] = OrderedDict()
+        self._later: dict[K, tuple[float, Timer]] = {}
+        self._active: set[K] = set()
+        self._again: set[K] = set()
+        self._failures: dict[K, int] = {}
+        self._work = asyncio.Event()
+        self._room = asyncio.Event()
+        self._closed = False
+
+    @property
+    def depth(self) -> int:
+        """How many keys wait, those that wait for their time included."""
+        return len(self._ready) + len(self._later) + len(self._again)
+
+    async def put(self, key: K) -> None:
+        """Add a key, and wait while there is no room for another one.
+
+        Whoever brings work is held up rather than the work forgotten. Never call it from inside
+        the work itself: that would wait for its own end.
+        """
+        while self.depth >= self._limit and not self._waits(key) and not self._closed:
+            self._room.clear()
+            await self._room.wait()
+        self.add(key)
+
+    def add(self, key: K) -> None:
+        """Add a key at once, room or not; an earlier wish to wait is void."""
+        if self._closed:
+            return
+        if key in self._later:
+            self._later.pop(key)[1].cancel()
+        if key in self._active:
+            self._again.add(key)
+        elif key not in self._ready:
+            self._ready[key] = None
+            self._work.set()
+
+    def add_later(self, key: K, seconds: float) -> None:
+        """Add a key after some time, unless it waits already or its time comes earlier."""
+        if self._closed or key in self._ready or key in self._again:
+            return
+        if seconds <= 0:
+            self.add(key)
+            return
+        due = self._clock.time() + seconds
+        earlier = self._later.get(key)
+        if earlier is not None:
+            if earlier[0] <= due:
+                return
+            earlier[1].cancel()
+        self._later[key] = due, self._clock.call_later(seconds, lambda: self._due(key))
+
+    def retry(self, key: K) -> None:
+        """Add a key whose work failed: after a while that grows with every failure in a row."""
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        self.add_later(key, self._backoff.delay(failures, spread=self._chance()))
+
+    def forget(self, key: K) -> None:
+        """The work on a key went well: a later failure is the first one."""
+        self._failures.pop(key, None)
+
+    async def take(self) -> K:
+        """The key that waits longest; it is worked on until `done`."""
+        while not self._ready:
+            if self._closed:
+                raise QueueClosed
+            self._work.clear()
+            await self._work.wait()
+        key, _ = self._ready.popitem(last=False)
+        self._active.add(key)
+        self._room.set()
+        return key
+
+    def done(self, key: K) -> None:
+        """Work on a key has ended; if it was added meanwhile it waits now."""
+        self._active.discard(key)
+        if key in self._again:
+            self._again.discard(key)
+            self.add(key)
+        self._room.set()
+
+    def close(self) -> None:
+        """Drop what waits; whoever takes or puts is let go."""
+        self._closed = True
+        for _, timer in self._later.values():
+            timer.cancel()
+        for waiting in (self._ready, self._later, self._again, self._failures):
+            waiting.clear()
+        self._work.set()
+        self._room.set()
+
+    def _waits(self, key: K) -> bool:
+        return key in self._ready or key in self._later or key in self._again
+
+    def _due(self, key: K) -> None:
+        self._later.pop(key, None)
+        self.add(key)

@@ -1,0 +1,376 @@
+"""JSON as the real server reads it: doubled keys seen, numbers as written, its words for errors.
+
+msgspec does the reading; what it cannot tell, such as which key is doubled, is looked for only
+in the few texts that are not written the way msgspec would write them.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+import msgspec
+
+from polyver.core import PolyverError
+
+__all__ = [
+    "DEEPEST",
+    "Number",
+    "Pairs",
+    "Undecodable",
+    "plain",
+    "plain_number",
+    "quoted",
+    "read",
+    "read_plain",
+    "written",
+]
+
+DEEPEST = 200
+"""How deep values may nest, so that nothing that walks through them later is in danger."""
+_MOST_EXPLAINED = 1 << 20  # the search for the place of an error is slow
+
+
+class Undecodable(PolyverError):
+    """Content that is not what it should be, in the real server's words."""
+
+    def __init__(self, problem: str, *, unrecognized: bool = False) -> None:
+        super().__init__(problem)
+        self.unrecognized = unrecognized
+        """Whether not even the kind of the object is known."""
+
+
+class Pairs(list[tuple[str, Any]]):
+    """An object with all its keys, doubled ones too."""
+
+
+class Number(float):
+    """A number that is not a plain integer of 64 bits, and how it was written."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Number:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+
+def read(body: bytes) -> Any:
+    """The value of a JSON text, with Pairs and Numbers where plain data would lose something."""
+    return _guarded(body, _read)
+
+
+def read_plain(body: bytes) -> tuple[Any, tuple[str, ...]]:
+    """The value of a JSON text as plain data, and problems with keys that are there twice."""
+    problems: dict[str, None] = {}
+    value = _guarded(body, lambda text: _read_plain(text, problems))
+    return value, tuple(problems)
+
+
+def _guarded(body: bytes, reader: Callable[[bytes], Any]) -> Any:
+    try:
+        value = reader(body)
+        deep = body.count(b"{") + body.count(b"[") > DEEPEST and _is_deep(value)
+    except RecursionError:
+        deep = True
+    if deep:
+        raise _refused(body, "exceeded max depth")
+    return value
+
+
+def _read(body: bytes) -> Any:
+    value = _faithful(body, _DECODER)
+    return value if value is not _UNFAITHFUL else _read_exactly(body)
+
+
+def _read_plain(body: bytes, problems: dict[str, None]) -> Any:
+    value = _faithful(body, _PLAIN_DECODER)
+    return value if value is not _UNFAITHFUL else plain(_read_exactly(body), "", problems)
+
+
+_UNFAITHFUL = object()
+_LONG = re.compile(rb"[0-9]{19}")
+
+
+def _faithful(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
+    """What msgspec reads, if that is all there is to read: then it would write the same text."""
+    if _LONG.search(body):
+        return _UNFAITHFUL  # integers have 64 bits in Go, and no bounds in Python
+    try:
+        value = decoder.decode(body)
+        same = msgspec.json.format(body, indent=-1) == msgspec.json.encode(value)
+    except (msgspec.MsgspecError, OverflowError):
+        return _UNFAITHFUL  # Go takes some of what msgspec refuses
+    return value if same else _UNFAITHFUL
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [inner for each in level for inner in _inside(each)]
+    return any(isinstance(each, dict | list) for each in level)
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    if isinstance(value, Pairs):
+        return [inner for _, inner in value]
+    return value if isinstance(value, list) else ()
+
+
+def _read_exactly(body: bytes) -> Any:
+    """The value with every object as Pairs."""
+    text = body.decode("utf-8", "polyver.replace-each-byte")
+    try:
+        return json.loads(
+            _ESCAPE.sub(_without_lone_surrogate, text),
+            object_pairs_hook=Pairs,
+            parse_int=_integer,
+            parse_float=Number,
+            parse_constant=_refuse,
+        )
+    except ValueError as error:
+        raise _refused(body, str(error)) from None
+
+
+def _refused(body: bytes, problem: str) -> Undecodable:
+    found = _Scan(body).problem() if len(body) <= _MOST_EXPLAINED else ""
+    return Undecodable(found or problem, unrecognized=True)
+
+
+def _replace_each_byte(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "\ufffd" * (error.end - error.start), error.end
+
+
+codecs.register_error("polyver.replace-each-byte", _replace_each_byte)
+
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)"
+)
+
+
+def _without_lone_surrogate(found: re.Match[str]) -> str:
+    alone = len(found[0]) == 6 and found[0][2] in "dD" and found[0][3] in "89abABcdefCDEF"
+    return "\\ufffd" if alone else found[0]
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def _integer(text: str) -> int | Number:
+    number = int(text) if len(text) <= 20 else 1 << 63
+    return number if -(1 << 63) <= number < 1 << 63 else Number(text)
+
+
+def written(number: float) -> str:
+    """A number as it was written."""
+    return number.text if isinstance(number, Number) else msgspec.json.encode(number).decode()
+
+
+def plain(value: Any, path: str, problems: dict[str, None]) -> Any:
+    """Plain data with numbers as Go prints them; keys that are there twice become problems."""
+    match value:
+        case Pairs() | dict():
+            return _plain_object(value, path, problems)
+        case list():
+            return [plain(item, f"{path}[{at}]", problems) for at, item in enumerate(value)]
+        case float():
+            return plain_number(value)
+    return value
+
+
+def _plain_object(value: Pairs | dict[str, Any], path: str, problems: dict[str, None]) -> Any:
+    found: dict[str, Any] = {}
+    for key, inner in value.items() if isinstance(value, dict) else value:
+        place = f"{path}.{key}" if path else key
+        if key in found:
+            problems[f"duplicate field {quoted(place)}"] = None
+        found[key] = plain(inner, place, problems)
+    return found
+
+
+def plain_number(number: float, target: str = "Go value of type float64") -> int | float:
+    """A number as Go prints it: without decimals where there are none to see."""
+    if not math.isfinite(number):
+        raise Undecodable(f"json: cannot unmarshal number {written(number)} into {target}")
+    return _trimmed(number)
+
+
+def _trimmed(number: str | float) -> int | float:
+    found = float(number)
+    return int(found) if found.is_integer() and abs(found) < 1 << 63 else found
+
+
+_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+_PLAIN_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(float_hook=_trimmed)
+
+
+def quoted(text: str) -> str:
+    """A text in quotes, as Go quotes it in errors."""
+    return '"' + "".join(f"\\{each}" if each in '"\\' else _shown(each) for each in text) + '"'
+
+
+class _Scan:
+    """Looks for the first character that is wrong, and says so as Go does."""
+
+    def __init__(self, body: bytes) -> None:
+        self._text = body.decode("latin-1")  # Go looks at bytes
+        self._at = 0
+        self._open: list[str] = []
+
+    def problem(self) -> str:
+        """What is wrong, or nothing."""
+        try:
+            self._scan()
+        except _Wrong as wrong:
+            return str(wrong)
+        return ""
+
+    def _scan(self) -> None:
+        while True:
+            if self._value() and not self._empty():
+                self._key()
+            elif self._ended():
+                return
+
+    def _next(self) -> str:
+        """The next character that is no space."""
+        text = self._text
+        while self._at < len(text) and text[self._at] in " \t\r\n":
+            self._at += 1
+        return self._take()
+
+    def _take(self) -> str:
+        if self._at >= len(self._text):
+            raise _Wrong("unexpected end of JSON input")
+        self._at += 1
+        return self._text[self._at - 1]
+
+    def _take_more(self) -> str:
+        """The next character of something unfinished, in which Go takes the end for a space."""
+        return self._take() if self._at < len(self._text) else " "
+
+    def _value(self) -> bool:
+        """Pass over a value; true if it is one that has begun only."""
+        match character := self._next():
+            case "{" | "[":
+                self._open.append(character)
+                if len(self._open) > DEEPEST:
+                    raise _Wrong.character(character, "exceeded max depth")
+                return True
+            case '"':
+                self._string()
+            case "t" | "f" | "n":
+                self._literal({"t": "true", "f": "false", "n": "null"}[character])
+            case _ if character == "-" or character in _DIGITS:
+                self._number(character)
+            case _:
+                raise _Wrong.character(character, "looking for beginning of value")
+        return False
+
+    def _empty(self) -> bool:
+        """Whether the object or list that has just begun ends at once."""
+        closing = "}" if self._open[-1] == "{" else "]"
+        before = self._at
+        if self._next() == closing:
+            self._open.pop()
+            return True
+        self._at = before
+        return False
+
+    def _key(self) -> None:
+        """Pass over a key, if values here have one."""
+        if self._open[-1] != "{":
+            return
+        if (character := self._next()) != '"':
+            raise _Wrong.character(character, "looking for beginning of object key string")
+        self._string()
+        if (character := self._next()) != ":":
+            raise _Wrong.character(character, "after object key")
+
+    def _ended(self) -> bool:
+        """Pass over what ends after a value; true if all of the text does."""
+        while self._open:
+            character = self._next()
+            if character == ",":
+                self._key()
+                return False
+            inside = self._open.pop()
+            if character != ("}" if inside == "{" else "]"):
+                what = "object key:value pair" if inside == "{" else "array element"
+                raise _Wrong.character(character, f"after {what}")
+        if rest := self._text[self._at :].strip(" \t\r\n"):
+            raise _Wrong.character(rest[0], "after top-level value")
+        return True
+
+    def _string(self) -> None:
+        while True:
+            self._at = _PLAIN.match(self._text, self._at).end()  # type: ignore[union-attr]
+            if (character := self._take()) == '"':
+                return
+            if character < " ":
+                raise _Wrong.character(character, "in string literal")
+            if character == "\\":
+                self._escape()
+
+    def _escape(self) -> None:
+        if (character := self._take_more()) not in '"\\/bfnrtu':
+            raise _Wrong.character(character, "in string escape code")
+        for _ in range(4 if character == "u" else 0):
+            if (digit := self._take_more()) not in "0123456789abcdefABCDEF":
+                raise _Wrong.character(digit, r"in \u hexadecimal character escape")
+
+    def _literal(self, literal: str) -> None:
+        for expected in literal[1:]:
+            if (character := self._take_more()) != expected:
+                place = f"in literal {literal} (expecting '{expected}')"
+                raise _Wrong.character(character, place)
+
+    def _number(self, first: str) -> None:
+        if first == "-" and (first := self._take_more()) not in _DIGITS:
+            raise _Wrong.character(first, "in numeric literal")
+        if first != "0":
+            self._digits()
+        if self._text[self._at : self._at + 1] == ".":
+            self._at += 1
+            self._digit("after decimal point in numeric literal")
+        if self._text[self._at : self._at + 1] in ("e", "E"):
+            self._at += 1
+            if self._text[self._at : self._at + 1] in ("+", "-"):
+                self._at += 1
+            self._digit("in exponent of numeric literal")
+
+    def _digit(self, place: str) -> None:
+        if (character := self._take_more()) not in _DIGITS:
+            raise _Wrong.character(character, place)
+        self._digits()
+
+    def _digits(self) -> None:
+        while self._text[self._at : self._at + 1] in tuple(_DIGITS):
+            self._at += 1
+
+
+_DIGITS = "0123456789"
+_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
+
+
+class _Wrong(Exception):
+    @classmethod
+    def character(cls, character: str, place: str) -> _Wrong:
+        shown = f"\\{character}" if character in "'\\" else _shown(character)
+        return cls(f"invalid character '{shown}' {place}")
+
+
+def _shown(character: str) -> str:
+    if character.isprintable():
+        return character
+    known = {"\a": "a", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t", "\v": "v"}
+    code = ord(character)
+    return "\\" + (known.get(character) or (f"x{code:02x}" if code < 0x80 else f"u{code:04x}"))

@@ -1,0 +1,1 @@
+"""How objects become the rows of tables; what is public of it is in `polyver.objects.tables`."""

@@ -1,0 +1,153 @@
+"""Protobuf's wire format: the fields of a message before anyone knows what they mean.
+
+Nothing is read that is not there, and the texts of errors are those of the code that Go generates.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_VARINT, _FIXED64, _BYTES, _GROUP, _GROUP_END, _FIXED32 = range(6)
+_END = "unexpected EOF"
+_EXPONENTS = 1e21
+"""Where Go begins to write whole numbers with an exponent."""
+
+
+class MalformedError(Exception):
+    """Bytes that are not what they should be."""
+
+
+class Field(NamedTuple):
+    """One field of a message: its number and what was written, a number or bytes."""
+
+    number: int
+    wire: int
+    payload: int | bytes
+
+    def bytes(self, name: str) -> bytes:
+        """The payload of what has a length: a text, a message, or bytes."""
+        if self.wire != _BYTES or not isinstance(self.payload, bytes):
+            raise self._wrong(name)
+        return self.payload
+
+    def text(self, name: str) -> str:
+        return self.bytes(name).decode(errors="replace")
+
+    def integer(self, name: str, bits: int = 64) -> int:
+        if not isinstance(self.payload, int):
+            raise self._wrong(name)
+        return signed(self.payload, bits)
+
+    def double(self, name: str) -> float:
+        """A number as JSON has it: whole ones without a point."""
+        if self.wire != _FIXED64 or not isinstance(self.payload, bytes):
+            raise self._wrong(name)
+        value: float = struct.unpack("<d", self.payload)[0]
+        if not math.isfinite(value):
+            raise MalformedError(f"{value} has no form in JSON")
+        return int(value) if value.is_integer() and abs(value) < _EXPONENTS else value
+
+    def unpacked(self) -> Iterator[Field]:
+        """Itself, or the numbers that lie together in its bytes."""
+        if not isinstance(self.payload, bytes):
+            yield self
+            return
+        place = 0
+        while place < len(self.payload):
+            value, place = _varint(self.payload, place)
+            yield Field(self.number, _VARINT, value)
+
+    def _wrong(self, name: str) -> MalformedError:
+        name = name[:1].upper() + name[1:]
+        return MalformedError(f"proto: wrong wireType = {self.wire} for field {name}")
+
+
+def empty_field(*, holds_number: bool) -> Field:
+    """What a field that is not there counts as."""
+    return Field(0, _VARINT, 0) if holds_number else Field(0, _BYTES, b"")
+
+
+def fields(data: bytes, message: str) -> Iterator[Field]:
+    """The fields of a message; groups, which nobody writes any more, are skipped.
+
+    The items of mappings are messages without a name, in which the numbers do not matter.
+    """
+    place = 0
+    while place < len(data):
+        tag, place = _varint(data, place)
+        number, wire = signed(tag >> 3, 32), tag & 7
+        if wire == _GROUP_END:
+            problem = f"{message}: wiretype end group for non-group"
+            raise MalformedError(f"proto: {problem if message else 'unexpected end of group'}")
+        if number <= 0 and message:
+            raise MalformedError(f"proto: {message}: illegal tag {number} (wire type {tag})")
+        if wire == _GROUP:
+            place = _after_group(data, place)
+            continue
+        payload, place = _payload(data, place, wire)
+        yield Field(number, wire, payload)
+
+
+def signed(value: int, bits: int) -> int:
+    """The number that so many bits stand for: negative ones are written as huge ones."""
+    if value < 0x4000_0000:
+        return value
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def _payload(data: bytes, place: int, wire: int) -> tuple[int | bytes, int]:
+    if wire == _VARINT:
+        return _varint(data, place)
+    length, place = _length(data, place, wire)
+    end = place + length
+    if end > len(data):
+        raise MalformedError(_END)
+    return data[place:end], end
+
+
+def _length(data: bytes, place: int, wire: int) -> tuple[int, int]:
+    match wire:
+        case 1:
+            return 8, place
+        case 2:
+            length, place = _varint(data, place)
+            if signed(length, 64) < 0:
+                raise MalformedError("proto: negative length found during unmarshaling")
+            return length, place
+        case 5:
+            return 4, place
+        case _:
+            raise MalformedError(f"proto: illegal wireType {wire}")
+
+
+def _after_group(data: bytes, place: int) -> int:
+    depth = 1
+    while depth:
+        tag, place = _varint(data, place)
+        match tag & 7:
+            case 3:
+                depth += 1
+            case 4:
+                depth -= 1
+            case wire:
+                _, place = _payload(data, place, wire)
+    return place
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    if place < len(data) and data[place] < 0x80:  # Most numbers are small.
+        return data[place], place + 1
+    value = 0
+    for shift in range(0, 64, 7):
+        if place >= len(data):
+            raise MalformedError(_END)
+        byte = data[place]
+        place += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & 0xFFFF_FFFF_FFFF_FFFF, place
+    raise MalformedError("proto: integer overflow")

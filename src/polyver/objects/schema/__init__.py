@@ -1,0 +1,20 @@
+"""Structural schemas of custom kinds: what they prune, fill in and refuse, as the real server does.
+
+A schema is compiled once for each version of a CRD; then each object is walked over a few times.
+"""
+
+from polyver.objects.schema._definition import check_schema
+from polyver.objects.schema._embedded import MalformedMetadata
+from polyver.objects.schema._patterns import python_pattern
+from polyver.objects.schema._schema import Schema, compile_schema, is_valid
+from polyver.objects.schema._syntax import InvalidPattern
+
+__all__ = [
+    "InvalidPattern",
+    "MalformedMetadata",
+    "Schema",
+    "check_schema",
+    "compile_schema",
+    "is_valid",
+    "python_pattern",
+]

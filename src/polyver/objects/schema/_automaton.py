@@ -1,0 +1,121 @@
+"""Matching by a set of states that walks over the text once, so that no text takes long."""
+
+from __future__ import annotations
+
+from polyver.objects.schema._charsets import Charset
+from polyver.objects.schema._tree import Assertion, Branch, Node, Repeat, Sequence, Single
+
+__all__ = ["Automaton"]
+
+_MOST_KNOWN = 2000
+_WORD = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
+_ACCEPTED = -1
+_PLAIN = ("", "begin", "end")
+
+
+class Automaton:
+    """A pattern as numbered states; moves between sets of them are remembered."""
+
+    def __init__(self, tree: Node) -> None:
+        self._moves: list[tuple[Charset, int] | None] = []
+        """What a state takes, and the state after it."""
+        self._free: list[list[tuple[str, int]]] = []
+        """Where one gets without a character, and what must hold for that."""
+        self._start = self._build(tree, _ACCEPTED)
+        self._looks_back = any(what not in _PLAIN for each in self._free for what, _ in each)
+        self._known: dict[tuple[frozenset[int], str | bool, str], frozenset[int]] = {}
+
+    def _state(self) -> int:
+        self._moves.append(None)
+        self._free.append([])
+        return len(self._moves) - 1
+
+    def _build(self, node: Node, then: int) -> int:
+        """The state at which a part begins that goes on to another."""
+        match node:
+            case Single(chars):
+                state = self._state()
+                self._moves[state] = (chars, then)
+                return state
+            case Assertion(name):
+                state = self._state()
+                self._free[state].append((name, then))
+                return state
+            case Sequence(parts):
+                for part in reversed(parts):
+                    then = self._build(part, then)
+                return then
+            case Branch(options):
+                state = self._state()
+                self._free[state] += [("", self._build(each, then)) for each in options]
+                return state
+            case Repeat(part, least, most):
+                return self._build_repeat(part, least, most, then)
+        raise AssertionError(node)
+
+    def _build_repeat(self, part: Node, least: int, most: int | None, then: int) -> int:
+        if most is None:
+            loop = self._state()
+            self._free[loop] += [("", self._build(part, loop)), ("", then)]
+            then = loop
+        else:
+            end = then
+            for _ in range(most - least):
+                state = self._state()
+                self._free[state] += [("", self._build(part, then)), ("", end)]
+                then = state
+        for _ in range(least):
+            then = self._build(part, then)
+        return then
+
+    def matches(self, text: str) -> bool:
+        """Whether the pattern is somewhere in the text."""
+        states: frozenset[int] = frozenset()
+        before = ""
+        for char in text:
+            states = self._next(states, before, char)
+            if _ACCEPTED in states:
+                return True
+            before = char
+        return _ACCEPTED in self._reached(states, before, "")
+
+    def _next(self, states: frozenset[int], before: str, char: str) -> frozenset[int]:
+        key = (states, before if self._looks_back else bool(before), char)
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        reached = self._reached(states, before, char)
+        if _ACCEPTED in reached:
+            return reached
+        moves = (self._moves[state] for state in reached)
+        after = frozenset(move[1] for move in moves if move is not None and char in move[0])
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[key] = after
+        return after
+
+    def _reached(self, states: frozenset[int], before: str, after: str) -> frozenset[int]:
+        """All states that one gets to from some, or from the start, at a place in the text."""
+        found = {self._start, *states}
+        waiting = list(found)
+        while waiting:
+            state = waiting.pop()
+            for what, target in self._free[state] if state != _ACCEPTED else ():
+                if target not in found and (not what or _holds(what, before, after)):
+                    found.add(target)
+                    waiting.append(target)
+        return frozenset(found)
+
+
+def _holds(what: str, before: str, after: str) -> bool:
+    match what:
+        case "begin":
+            return not before
+        case "end":
+            return not after
+        case "line-begin":
+            return before in ("", "\n")
+        case "line-end":
+            return after in ("", "\n")
+    border = (before in _WORD) is not (after in _WORD)
+    return border if what == "word" else not border

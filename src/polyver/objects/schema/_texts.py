@@ -1,0 +1,141 @@
+"""Values as the real server writes them into its refusals, which differ from Python's and JSON's.
+
+Clients show these texts to people and compare them in tests, so they are the same to the letter.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import Decimal
+from typing import Any
+
+__all__ = ["as_number", "fits_int64", "is_whole", "number_text", "quoted", "same", "shown"]
+
+_ESCAPES = {
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+    '"': '\\"',
+    "\\": "\\\\",
+}
+_HTML = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"})
+_LARGEST = 2**53 - 1
+
+
+def quoted(text: str) -> str:
+    r"""A text in quotation marks.
+
+    >>> print(quoted('a "b"\n'), quoted("ä\x00\u200b"))
+    "a \"b\"\n" "ä\x00\u200b"
+    """
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+def _escaped(char: str) -> str:
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    if char.isprintable():
+        return char
+    code = ord(char)
+    if code < 0x20 or code == 0x7F:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def shown(value: Any) -> str:
+    """A value as refusals show it.
+
+    >>> shown("a"), shown(1e-7), shown(5.0), shown([1.0, "<"]), shown(None)
+    ('"a"', '1e-07', '5', '[1,"\\\\u003c"]', 'null')
+    """
+    match value:
+        case str():
+            return quoted(value)
+        case bool() | int() | float():
+            return number_text(value)
+        case _:
+            return _json(value)
+
+
+def number_text(value: int | float) -> str:
+    """A number, true or false in the middle of a sentence.
+
+    >>> number_text(100000.0), number_text(1e6), number_text(0.5), number_text(True)
+    ('100000', '1e+06', '0.5', 'true')
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int) and fits_int64(value):
+        return str(value)
+    return _float(float(value), smallest=1e-4, largest=1e6)
+
+
+def _float(value: float, *, smallest: float, largest: float) -> str:
+    """The shortest text that is this number, with an exponent outside of some bounds."""
+    number = Decimal(repr(value))
+    if value == 0 or smallest <= abs(value) < largest:
+        text = f"{number:f}"
+        return text.rstrip("0").removesuffix(".") if "." in text else text
+    digits = "".join(map(str, number.as_tuple().digits)).rstrip("0")
+    sign, exponent = "-" if value < 0 else "", number.adjusted()
+    point = f".{digits[1:]}" if digits[1:] else ""
+    return f"{sign}{digits[0]}{point}e{exponent:+03d}"
+
+
+def _json(value: Any) -> str:
+    match value:
+        case dict():
+            pairs = (f"{_json(str(key))}:{_json(value[key])}" for key in sorted(value))
+            return f"{{{','.join(pairs)}}}"
+        case list() | tuple():
+            return f"[{','.join(map(_json, value))}]"
+        case str():
+            return json.dumps(value, ensure_ascii=False).translate(_HTML)
+        case None:
+            return "null"
+        case float():
+            return _float(value, smallest=1e-6, largest=1e21).replace("e-0", "e-")
+        case _:
+            return number_text(value)
+
+
+def fits_int64(value: int) -> bool:
+    """Whether an integer is one for the real server, too, and not a large number."""
+    return -(2**63) <= value < 2**63
+
+
+def as_number(value: int | float) -> int | float:
+    """A number as the real server holds it: larger integers lose digits."""
+    return value if isinstance(value, float) or fits_int64(value) else float(value)
+
+
+def is_whole(value: float) -> bool:
+    """Whether a float counts as an integer; tiny differences do not matter."""
+    if not math.isfinite(value) or abs(value) > _LARGEST:
+        return False
+    rounded = float(round(value))
+    if value == rounded:
+        return True
+    return rounded != 0 and abs(value - rounded) < 1e-9 * abs(rounded)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal with equal types: 1, 1.0 and true are three values.
+
+    >>> same({"a": [1]}, {"a": [1]}), same(1, 1.0), same(True, 1)
+    (True, False, False)
+    """
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other)

@@ -1,0 +1,111 @@
+"""Regular expressions as trees, and what Python's own engine would make of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from polyver.objects.schema._charsets import Charset
+
+__all__ = ["Assertion", "Branch", "Node", "Repeat", "Sequence", "Single"]
+
+
+class Node:
+    """A part of a pattern."""
+
+    def source(self) -> str | None:
+        """The same for Python's engine, if it has words for it."""
+        raise NotImplementedError
+
+    def ways(self, length: int) -> float:  # noqa: ARG002 - what has no choice has no use for it
+        """In how many ways Python's engine may at worst try it on a text."""
+        return 1
+
+    def is_anchored(self) -> bool:
+        """Whether it can only begin where the text begins."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Single(Node):
+    """One character."""
+
+    chars: Charset
+
+    def source(self) -> str | None:
+        return self.chars.source()
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion(Node):
+    """A place in the text rather than a character: its begin, a line's end, a word's border."""
+
+    name: str
+
+    def source(self) -> str | None:
+        return {
+            "begin": r"\A",
+            "end": r"\Z",
+            "line-begin": "(?m:^)",
+            "line-end": "(?m:$)",
+            "word": r"(?a:\b)",
+            "inside": r"(?!(?a:\b))",
+        }[self.name]
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence(Node):
+    """One after the other."""
+
+    parts: tuple[Node, ...]
+
+    def source(self) -> str | None:
+        return _joined("", self.parts)
+
+    def ways(self, length: int) -> float:
+        return math.prod(part.ways(length) for part in self.parts)
+
+    def is_anchored(self) -> bool:
+        return any(part == Assertion("begin") for part in self.parts[:1])
+
+
+@dataclass(frozen=True, slots=True)
+class Branch(Node):
+    """One or the other."""
+
+    options: tuple[Node, ...]
+
+    def source(self) -> str | None:
+        return _joined("|", self.options)
+
+    def ways(self, length: int) -> float:
+        return sum(option.ways(length) for option in self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat(Node):
+    """The same several times; `most` is None where there is no end."""
+
+    part: Node
+    least: int
+    most: int | None
+
+    def source(self) -> str | None:
+        inside = self.part.source()
+        if inside is None:
+            return None
+        most = "" if self.most is None else self.most
+        return f"(?:{inside}){{{self.least},{most}}}"
+
+    def ways(self, length: int) -> float:
+        inside = self.part.ways(length)
+        if self.most is not None and self.most <= 1:
+            return 1 + inside
+        # A repeat of what can be tried in several ways may try all combinations of these.
+        return length + 1 if inside == 1 else math.inf
+
+
+def _joined(between: str, parts: tuple[Node, ...]) -> str | None:
+    found = [part.source() for part in parts]
+    known = [each for each in found if each is not None]
+    return f"(?:{between.join(known)})" if len(known) == len(found) else None

@@ -1,0 +1,60 @@
+"""Which rules each built-in kind has that is more than data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from polyver.server.kinds._autoscalers import AutoscalerRules
+from polyver.server.kinds._builtin import BuiltinRules
+from polyver.server.kinds._jobs import CronJobRules, JobRules
+from polyver.server.kinds._limits import BudgetRules, LimitRangeRules, NodeRules, QuotaRules
+from polyver.server.kinds._networking import (
+    EndpointSliceRules,
+    EndpointsRules,
+    IngressClassRules,
+    IngressRules,
+    NetworkPolicyRules,
+)
+from polyver.server.kinds._pods import PodRules
+from polyver.server.kinds._rbac import BindingRules, RoleRules
+from polyver.server.kinds._services import ServiceRules
+from polyver.server.kinds._storage import ClaimRules, StorageClassRules, VolumeRules
+from polyver.server.kinds._workloads import (
+    DaemonSetRules,
+    DeploymentRules,
+    ReplicaSetRules,
+    RevisionRules,
+    StatefulSetRules,
+)
+
+__all__ = ["RULES"]
+
+RULES: Mapping[str, type[BuiltinRules]] = {
+    "clusterrolebindings.rbac.authorization.k8s.io": BindingRules,
+    "clusterroles.rbac.authorization.k8s.io": RoleRules,
+    "controllerrevisions.apps": RevisionRules,
+    "cronjobs.batch": CronJobRules,
+    "daemonsets.apps": DaemonSetRules,
+    "deployments.apps": DeploymentRules,
+    "endpoints": EndpointsRules,
+    "endpointslices.discovery.k8s.io": EndpointSliceRules,
+    "horizontalpodautoscalers.autoscaling": AutoscalerRules,
+    "ingressclasses.networking.k8s.io": IngressClassRules,
+    "ingresses.networking.k8s.io": IngressRules,
+    "jobs.batch": JobRules,
+    "limitranges": LimitRangeRules,
+    "networkpolicies.networking.k8s.io": NetworkPolicyRules,
+    "nodes": NodeRules,
+    "persistentvolumeclaims": ClaimRules,
+    "persistentvolumes": VolumeRules,
+    "poddisruptionbudgets.policy": BudgetRules,
+    "pods": PodRules,
+    "replicasets.apps": ReplicaSetRules,
+    "resourcequotas": QuotaRules,
+    "rolebindings.rbac.authorization.k8s.io": BindingRules,
+    "roles.rbac.authorization.k8s.io": RoleRules,
+    "services": ServiceRules,
+    "statefulsets.apps": StatefulSetRules,
+    "storageclasses.storage.k8s.io": StorageClassRules,
+}
+"""The others have their defaults, and nothing that is checked."""

@@ -1,0 +1,111 @@
+"""polyver's own API server inside the test process, for tests that need one quickly.
+
+with EmbeddedServer() as server:
+    subprocess.run(["kubectl", "--kubeconfig", server.kubeconfig, "get", "namespaces"])
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import ssl
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from polyver.cli._embedded import Embedded, Opens, Settings, embedded
+from polyver.objects.status import ApiError
+
+__all__ = ["EmbeddedServer"]
+
+
+class EmbeddedServer:
+    """Started on entry, ready for requests in its body, ended on exit.
+
+    It runs in a thread with an event loop of its own, on a free port of 127.0.0.1. Objects are in
+    memory, unless `data` names a folder to keep them in. The attributes are those of
+    `LocalCluster`, so that a test can be given either.
+    """
+
+    url: str
+    folder: Path
+    ca_file: Path
+    client_cert_file: Path
+    client_key_file: Path
+    token: str
+    viewer_token: str
+    kubeconfig: Path
+
+    def __init__(self, *, data: Path | None = None, opens: Opens | None = None) -> None:
+        self._settings = Settings(data=data)
+        self._opens = opens
+        self._ready = threading.Event()
+        self._failed: BaseException | None = None
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._run, name="polyver-server", daemon=True)
+        self._thread.start()
+        self._ready.wait()
+        if self._failed:
+            self._thread.join()
+            raise self._failed
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._ended.set)
+        self._thread.join()
+        if self._failed:
+            raise self._failed
+
+    def request(self, method: str, path: str, body: object = None) -> Any:
+        """Ask the server as its administrator; the decoded answer, or an ApiError.
+
+        For setting things up; tests of clients use their clients.
+        """
+        context = ssl.create_default_context(cafile=self.ca_file)
+        host = self.url.removeprefix("https://")
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        connection = http.client.HTTPSConnection(host, context=context, timeout=30)
+        try:
+            sent = None if body is None else json.dumps(body)
+            connection.request(method, path, sent, headers)
+            response = connection.getresponse()
+            answer = json.loads(response.read())
+        finally:
+            connection.close()
+        if response.status >= http.HTTPStatus.BAD_REQUEST:
+            raise ApiError.from_status(answer)
+        return answer
+
+    def _run(self) -> None:
+        import uvloop
+
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(self._serve())
+        except BaseException as error:
+            self._failed = error  # and raised again in the thread of the test
+        finally:
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._ended = asyncio.Event()
+        async with embedded(self._settings, opens=self._opens) as running:
+            self._describe(running)
+            self._ready.set()
+            await self._ended.wait()
+
+    def _describe(self, running: Embedded) -> None:
+        kept = running.credentials
+        self.url, self.folder, self.kubeconfig = running.url, running.folder, running.kubeconfig
+        self.ca_file = kept.ca_file
+        self.client_cert_file, self.client_key_file = kept.client_cert_file, kept.client_key_file
+        self.token, self.viewer_token = kept.token, kept.viewer_token

@@ -1,0 +1,235 @@
+"""`polyver up`, as someone runs it: what it says, what it serves, and how it ends."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import ssl
+import stat
+import subprocess
+import sys
+import time
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polyver.cli import main
+
+POLYVER = str(Path(sys.executable).parent / "polyver")
+PATIENCE = 60
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kept"}}
+
+
+class Running:
+    """A `polyver up` that has said that it is ready."""
+
+    def __init__(self, *arguments: str, **environment: str) -> None:
+        self.process = subprocess.Popen(
+            [POLYVER, "up", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **environment},
+        )
+        assert self.process.stdout
+        self.ready = self.process.stdout.readline().strip()
+        self.export = self.process.stdout.readline().strip()
+        assert self.export, self.process.communicate()
+
+    @property
+    def kubeconfig(self) -> Path:
+        return Path(self.export.removeprefix("export KUBECONFIG=").partition(";")[0])
+
+    def connect(self) -> http.client.HTTPSConnection:
+        config = json.loads(self.kubeconfig.read_text())
+        cluster = next(c["cluster"] for c in config["clusters"] if c["name"] == "polyver")
+        user = next(u["user"] for u in config["users"] if u["name"] == "polyver-token")
+        authority = b64decode(cluster["certificate-authority-data"]).decode()
+        self.token = user["token"]
+        return http.client.HTTPSConnection(
+            cluster["server"].removeprefix("https://"),
+            context=ssl.create_default_context(cadata=authority),
+            timeout=PATIENCE,
+        )
+
+    def ask(self, method: str, path: str, body: object = None) -> Any:
+        connection = self.connect()
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        try:
+            sent = None if body is None else json.dumps(body)
+            connection.request(method, path, sent, headers)
+            return json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+
+    def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        """The exit code and what was said on stderr."""
+        self.process.send_signal(number)
+        _, err = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, err
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Callable[..., Running]]:
+    started: list[Running] = []
+
+    def start(*arguments: str) -> Running:
+        # A process that is ended at once leaves its temporary folder, which is then in here.
+        started.append(Running(*arguments, TMPDIR=str(tmp_path)))
+        return started[-1]
+
+    yield start
+    for running in started:
+        if running.process.poll() is None:
+            running.process.kill()
+        running.process.communicate()
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    code = main(["up", *arguments])
+    out, err = capsys.readouterr()
+    assert out == ""
+    return code, err
+
+
+Up = Callable[..., Running]
+
+
+def test_what_is_written_is_there_after_a_restart(up: Up, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    first = up("--port", "0", "--data", str(data))
+    assert first.ready.startswith("polyver is ready at https://127.0.0.1:")
+    assert first.ready.endswith(f"data in {data}")
+    assert first.kubeconfig == data / "kubeconfig"
+    assert stat.S_IMODE(data.stat().st_mode) == 0o700
+    uid = first.ask("POST", "/api/v1/namespaces", NAMESPACE)["metadata"]["uid"]
+    token = first.token
+    assert first.end() == (0, "")
+    second = up("--port", "0", "--data", str(data))
+    assert second.ask("GET", "/api/v1/namespaces/kept")["metadata"]["uid"] == uid
+    assert second.token == token
+    assert second.end(signal.SIGINT) == (0, "")
+
+
+def test_nothing_is_left_of_what_was_in_memory(up: Up, tmp_path: Path) -> None:
+    running = up("--port", "0", "--data", ":memory:", "--verbose")
+    assert running.ready.endswith("nothing is kept")
+    assert running.kubeconfig.is_relative_to(tmp_path)
+    assert running.ask("GET", "/version")["major"] == "1"
+    code, err = running.end()
+    assert code == 0
+    assert "path=/version status=200" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_watch_ends_in_good_order(up: Up) -> None:
+    running = up("--port", "0", "--data", ":memory:")
+    running.ask("POST", "/api/v1/namespaces", NAMESPACE)
+    connection = running.connect()
+    headers = {"Authorization": f"Bearer {running.token}"}
+    connection.request("GET", "/api/v1/namespaces?watch=1", headers=headers)
+    response = connection.getresponse()
+    events = [json.loads(response.readline())]
+    assert running.end() == (0, "")
+    # A body that was broken off could not be read to its end.
+    events += [json.loads(line) for line in response.read().splitlines()]
+    connection.close()
+    assert "kept" in [event["object"]["metadata"]["name"] for event in events]
+
+
+def test_a_second_signal_ends_it_at_once(up: Up) -> None:
+    running = up("--port", "0", "--data", ":memory:")
+    with half_asked(running) as address:
+        running.process.send_signal(signal.SIGTERM)
+        while listens(address):
+            time.sleep(0.01)
+        assert running.process.poll() is None
+        assert running.end(signal.SIGINT) == (130, "")
+
+
+@contextmanager
+def half_asked(running: Running) -> Iterator[tuple[str, int]]:
+    """A request that is never finished."""
+    connection = running.connect()
+    connection.putrequest("POST", "/api/v1/namespaces")
+    connection.putheader("Content-Length", "10")
+    connection.endheaders(b"{")
+    # Another one's answer tells that this one has arrived.
+    running.ask("GET", "/version")
+    try:
+        yield connection.host, connection.port
+    finally:
+        connection.close()
+
+
+def listens(address: tuple[str, int]) -> bool:
+    try:
+        socket.create_connection(address, timeout=PATIENCE).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def test_another_kubeconfig_keeps_its_context(up: Up, tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.write_text('{"current-context": "prod", "contexts": [{"name": "prod"}]}')
+    running = up("--port", "0", "--data", ":memory:", "--kubeconfig", str(config))
+    assert running.export == (f"export KUBECONFIG={config}; kubectl config use-context polyver")
+    assert json.loads(config.read_text())["current-context"] == "prod"
+    assert running.end() == (0, "")
+
+
+def test_a_folder_is_for_one_at_a_time(
+    up: Up, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    up("--port", "0", "--data", str(tmp_path))
+    code, err = complaint(capsys, "--port", "0", "--data", str(tmp_path))
+    assert code == 3
+    assert err.startswith("error: ")
+    assert "in use by another process" in err
+    assert err.count("\n") == 1
+
+
+def test_a_port_in_use_is_an_error_of_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, err = complaint(capsys, "--port", port, "--data", str(tmp_path / "data"))
+    assert code == 3
+    assert f"cannot listen on 127.0.0.1:{port}: the port is in use" in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_host_that_is_not_known(capsys: pytest.CaptureFixture[str]) -> None:
+    code, err = complaint(capsys, "--host", "nowhere.invalid", "--data", ":memory:")
+    assert (code, err.count("\n")) == (3, 1)
+    assert "nowhere.invalid" in err
+
+
+def test_a_data_folder_that_is_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    code, err = complaint(capsys, "--port", "0", "--data", str(tmp_path / "file"))
+    assert (code, err.count("\n")) == (3, 1)
+    assert f"{tmp_path / 'file'} cannot be used" in err
+
+
+@pytest.mark.parametrize("arguments", [["--port", "65536"], ["--port", "-1"], ["--data", ""]])
+def test_what_makes_no_sense_is_a_wrong_command_line(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, err = complaint(capsys, *arguments)
+    assert (code, err.count("\n")) == (2, 1)
+
+
+def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["up", "--help"]) == 0
+    assert "Example: polyver up" in capsys.readouterr().out

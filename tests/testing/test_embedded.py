@@ -1,0 +1,96 @@
+"""The server of the test kit, in the test process."""
+
+from __future__ import annotations
+
+import datetime
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from polyver.cli import _embedded
+from polyver.objects.status import ApiError
+from polyver.store import StoreLocked
+from polyver.testing import EmbeddedServer
+from polyver.testing.plugin import Kube, kube, kube_server
+
+__all__ = ["kube", "kube_server"]
+
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kept"}}
+
+
+def config_map(name: str) -> dict[str, object]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+
+
+def test_a_server_leaves_nothing_behind() -> None:
+    before = set(threading.enumerate())
+    with EmbeddedServer() as server:
+        assert server.request("GET", "/version")["major"] == "1"
+        assert server.kubeconfig.exists()
+    assert set(threading.enumerate()) <= before
+    assert not server.folder.exists()
+    host, _, port = server.url.removeprefix("https://").partition(":")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((host, int(port)))
+
+
+def test_servers_do_not_know_each_other() -> None:
+    with EmbeddedServer() as one, EmbeddedServer() as two:
+        one.request("POST", "/api/v1/namespaces", NAMESPACE)
+        with pytest.raises(ApiError) as missing:
+            two.request("GET", "/api/v1/namespaces/kept")
+        assert missing.value.reason == "NotFound"
+
+
+def test_a_folder_keeps_objects_and_is_for_one_server(tmp_path: Path) -> None:
+    with EmbeddedServer(data=tmp_path) as server:
+        server.request("POST", "/api/v1/namespaces", NAMESPACE)
+        with pytest.raises(StoreLocked), EmbeddedServer(data=tmp_path):
+            pass
+    with EmbeddedServer(data=tmp_path) as server:
+        assert server.request("GET", "/api/v1/namespaces/kept")["metadata"]["name"] == "kept"
+
+
+def test_certificates_are_renewed_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_embedded, "_RENEW_EVERY", 0.02)
+    with EmbeddedServer() as server:
+        kubeconfig, certificate = server.kubeconfig.read_bytes(), served(server)
+        in_a_year = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=340)
+        monkeypatch.setattr(_embedded, "_now", lambda: in_a_year)
+        while served(server) == certificate or server.kubeconfig.read_bytes() == kubeconfig:
+            time.sleep(0.01)
+
+
+def served(server: EmbeddedServer) -> str:
+    host, _, port = server.url.removeprefix("https://").partition(":")
+    return ssl.get_server_certificate((host, int(port)), timeout=20)
+
+
+@pytest.mark.parametrize("_", range(2))
+def test_every_test_has_a_namespace_of_its_own(kube: Kube, _: int) -> None:
+    path = f"/api/v1/namespaces/{kube.namespace}/configmaps"
+    assert kube.server.request("GET", path)["items"] == []
+    kube.server.request("POST", path, config_map("a"))
+    names = [each["metadata"]["name"] for each in kube.server.request("GET", path)["items"]]
+    assert names == ["a"]
+
+
+@pytest.mark.parametrize("_", range(2))
+def test_and_all_share_the_server(kube: Kube, kube_server: EmbeddedServer, _: int) -> None:
+    assert kube.url == kube_server.url
+    assert kube.kubeconfig == kube_server.kubeconfig
+
+
+def test_the_plugin_costs_other_test_runs_nothing() -> None:
+    script = "import sys, polyver.testing.plugin; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "pytest" in loaded
+    assert not {"asyncio", "cryptography", "cyclopts", "msgspec", "uvicorn"} & set(loaded)
