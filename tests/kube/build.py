@@ -3,6 +3,7 @@
 Tests need them as an oracle; the binaries go to a cache folder laid out like envtest's.
 
 `make kube` runs this: progress goes to stderr, the folder is the last line on stdout.
+`make kube-old` runs it with `old`, and builds the oldest kubectl that is served, for the walks.
 """
 
 from __future__ import annotations
@@ -51,11 +52,17 @@ BINARIES = (
     Binary("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl"),
 )
 
+OLD_KUBECTL = Binary("kubectl", "kubectl", "polyver.dev/tests/kube/kubectl")
+
 # The module proxy does not tell the commit; the date is the release's own.
 VERSION_FACTS = {
     "gitCommit": "unknown",
     "gitTreeState": "clean",
     "buildDate": "2026-09-23T17:06:22Z",
+}
+RELEASES = {
+    "kubernetes": r"k8s\.io/kubernetes v(\d+\.\d+\.\d+)\b",
+    "kubectl": r"k8s\.io/kubectl v(\d+\.\d+\.\d+)\b",
 }
 
 
@@ -75,18 +82,32 @@ def _built() -> Path:
         return folder
     with _locked(folder):
         if not _is_complete(folder, stamp):
-            _build(folder, stamp)
+            _build(folder, stamp, *BINARIES)
     return folder
 
 
-def _build(folder: Path, stamp: str) -> None:
+def old_kubectl() -> Path:
+    """Where the oldest kubectl is, if it was built; it is named by its release."""
+    version = release(OLD_KUBECTL.module)
+    return cache_folder() / f"kubectl-{version}-{platform_name()}" / OLD_KUBECTL.name
+
+
+def _built_old() -> Path:
+    path = old_kubectl()
+    with _locked(path.parent):
+        if not path.is_file():
+            _build(path.parent, "", OLD_KUBECTL)
+    return path
+
+
+def _build(folder: Path, stamp: str, *binaries: Binary) -> None:
     go = _go()
     # Gone first: a half-renewed folder must not match an older go.mod's stamp.
     (folder / COMPLETE).unlink(missing_ok=True)
     with TemporaryDirectory(prefix=".building-", dir=folder) as temporary:
-        for binary in BINARIES:
+        for binary in binaries:
             _compile(go, binary, Path(temporary) / binary.name)
-        for binary in BINARIES:
+        for binary in binaries:
             (Path(temporary) / binary.name).replace(folder / binary.name)
         (Path(temporary) / COMPLETE).write_text(stamp)
         (Path(temporary) / COMPLETE).replace(folder / COMPLETE)
@@ -107,13 +128,12 @@ def _compile(go: Path, binary: Binary, target: Path) -> None:
 
 def _flags(binary: Binary) -> list[str]:
     ldflags = "-s -w"
-    if binary.module == "kubernetes":
-        ldflags = " ".join([ldflags, *_version_ldflags()])
+    if binary.module in RELEASES:
+        ldflags = " ".join([ldflags, *_version_ldflags(release(binary.module))])
     return ["-trimpath", "-buildvcs=false", "-ldflags", ldflags]
 
 
-def _version_ldflags() -> Iterator[str]:
-    version = kubernetes_version()
+def _version_ldflags(version: str) -> Iterator[str]:
     major, minor, _ = version.split(".")
     facts = {"gitVersion": f"v{version}", "gitMajor": major, "gitMinor": minor, **VERSION_FACTS}
     # The first is what /version and `kubectl version` say, the second is in the User-Agent.
@@ -132,7 +152,13 @@ def _environment() -> dict[str, str]:
 
 def kubernetes_version() -> str:
     """The release that modules/kubernetes/go.mod requires, such as 1.37.1."""
-    return _in_go_mod("kubernetes", r"k8s\.io/kubernetes v(\d+\.\d+\.\d+)\b")
+    return release("kubernetes")
+
+
+def release(module: str) -> str:
+    """The release of Kubernetes that a module's go.mod requires."""
+    # What is published apart from Kubernetes counts 0.37.1 for its 1.37.1.
+    return re.sub("^0", "1", _in_go_mod(module, RELEASES[module]))
 
 
 def _in_go_mod(module: str, pattern: str) -> str:
@@ -145,8 +171,9 @@ def _in_go_mod(module: str, pattern: str) -> str:
 
 def _stamp() -> str:
     digest = hashlib.sha256()
-    for path in sorted(MODULES.glob("*/go.*")):
-        digest.update(path.read_bytes())
+    for module in sorted({binary.module for binary in BINARIES}):
+        for path in sorted((MODULES / module).glob("go.*")):
+            digest.update(path.read_bytes())
     for binary in BINARIES:
         digest.update(repr((binary, _flags(binary))).encode())
     return digest.hexdigest()
@@ -240,7 +267,7 @@ def _say(text: str) -> None:
 
 def main() -> int:
     try:
-        print(assets())
+        print(_built_old() if sys.argv[1:] == ["old"] else assets())
     except PolyverError as error:
         _say(f"error: {error}")
         return 1

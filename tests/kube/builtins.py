@@ -82,6 +82,8 @@ def _then(about: str, way: str, body: Any, own: str, given: str) -> Asked:
         case "get":
             other = re.sub("autoscaling/v[12]", body, own)
             return Asked(about, "GET", other, None, JSON, given)
+        case "delete":
+            return Asked(about, "DELETE", own, None, JSON, given)
         case "replace":
             return Asked(about, "PUT", own, json.dumps(body).encode(), JSON, given)
         case "status":
@@ -157,7 +159,7 @@ def ask(cluster: LocalCluster) -> Iterator[dict[str, Any]]:
         headers = own | {"Accept": JSON, "Content-Type": asked.media}
         connection.request(asked.method, asked.path, asked.body, headers)
         answer = connection.getresponse()
-        warnings = [text for text in answer.headers.get_all("Warning") or ()]
+        warnings = list(answer.headers.get_all("Warning") or ())
         yield kept(asked, answer.status, warnings, answer.read())
 
 

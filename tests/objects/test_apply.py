@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kube.applies import GROUP, SCHEMAS
 
@@ -104,6 +104,7 @@ specs = st.fixed_dictionaries(
         "extra": st.dictionaries(texts, anything, max_size=2),
     },
 )
+few = settings(max_examples=40)  # besides them hundreds of recorded writes
 LEAVES = ("color", "note", "size", "frozen", "args")
 managers = st.sampled_from(["ann", "bob", "cyd"])
 writes = st.lists(st.tuples(st.sampled_from(["apply", "update"]), managers, specs), max_size=5)
@@ -132,6 +133,7 @@ def _dense(value: Any) -> Any:
     return [_dense(each) for each in value] if isinstance(value, list) else value
 
 
+@few
 @given(writes, managers, specs.map(_dense))
 def test_applying_the_same_again_changes_nothing(
     history: list[tuple[str, str, Object]], manager: str, spec: Object
@@ -143,6 +145,7 @@ def test_applying_the_same_again_changes_nothing(
     assert again == once
 
 
+@few
 @given(writes, managers, specs)
 def test_what_is_forced_is_there_afterwards(
     history: list[tuple[str, str, Object]], manager: str, spec: Object
@@ -156,6 +159,7 @@ def test_what_is_forced_is_there_afterwards(
     assert {port["port"] for port in spec.get("ports", ())} <= set(names)
 
 
+@few
 @given(writes)
 def test_nobody_owns_what_is_not_there(history: list[tuple[str, str, Object]]) -> None:
     live = _after(history)
@@ -164,6 +168,7 @@ def test_nobody_owns_what_is_not_there(history: list[tuple[str, str, Object]]) -
         assert not difference(entry["fieldsV1"], _all_fields(live or {}))
 
 
+@few
 @given(writes, managers, specs)
 def test_an_apply_adds_nothing_that_nobody_wrote(
     history: list[tuple[str, str, Object]], manager: str, spec: Object
@@ -174,6 +179,7 @@ def test_an_apply_adds_nothing_that_nobody_wrote(
     assert not difference(_all_fields(found), union(known, {"f:metadata": {"f:managedFields": {}}}))
 
 
+@few
 @given(writes, managers, specs)
 def test_what_is_given_stays_as_it_is(
     history: list[tuple[str, str, Object]], manager: str, spec: Object
@@ -184,6 +190,7 @@ def test_what_is_given_stays_as_it_is(
     assert (live, config) == before
 
 
+@few
 @given(writes, specs)
 def test_without_others_nothing_conflicts(
     history: list[tuple[str, str, Object]], spec: Object
@@ -349,6 +356,44 @@ def test_items_of_one_name_have_one_owner() -> None:
         apply(live, config, scope=scope, manager="bob", now=NOW)
     found, _ = apply(live, config, scope=scope, manager="bob", force=True, now=NOW)
     assert found["spec"]["containers"][0]["env"] == [{"name": "A", "value": "3"}]
+
+
+def test_an_item_does_not_take_over_what_several_of_its_name_held() -> None:
+    scope = Scope("v1", "Pod", {"v1": shape_of("", "v1", "Pod")})
+    pod: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
+    twins = [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]
+    pod["spec"] = {"containers": [{"name": "c", "env": twins}]}
+    config = {**pod, "spec": {"containers": [{"name": "c", "env": [{"name": "A"}]}]}}
+    found, _ = apply(pod, config, scope=scope, manager="ann", force=True, now=NOW)
+    assert found["spec"]["containers"][0]["env"] == [{"name": "A"}]
+
+
+def test_a_built_in_item_without_its_key_has_the_empty_one() -> None:
+    scope = Scope("v1", "Pod", {"v1": shape_of("", "v1", "Pod")})
+    pod: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
+    pod["spec"] = {"containers": [{"image": "i"}, {"name": ""}]}
+    with pytest.raises(ApiError, match=r'duplicate entries for key \[name=""\]$'):
+        apply(None, pod, scope=scope, manager="ann", now=NOW)
+
+
+def test_below_what_keeps_unknown_fields_no_field_is_unknown() -> None:
+    spec = {"type": "object", "properties": {"a": {"type": "string"}}}
+    embedded = {"type": "object", "x-kubernetes-embedded-resource": True}
+    embedded["x-kubernetes-preserve-unknown-fields"] = True
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    shape = compile_schema({**schema, "properties": {"spec": spec, "pod": embedded}}).shape
+    config = _thing({"a": "x", "zz": {"q": 1}})
+    config["pod"] = {"kind": "Pod", "metadata": {"name": "x", "finalizers": ["f"]}, "x": {"y": 1}}
+    scope = Scope(VERSION, "Thing", {VERSION: shape})
+    _, [entry] = apply(None, config, scope=scope, manager="ann", now=NOW)
+    assert entry["fieldsV1"] == {
+        "f:pod": {
+            "f:kind": {},
+            "f:metadata": {"f:finalizers": {'v:"f"': {}}, "f:name": {}},
+            "f:x": {".": {}, "f:y": {}},
+        },
+        "f:spec": {"f:a": {}, "f:zz": {".": {}, "f:q": {}}},
+    }
 
 
 def _client_side_applied() -> Object:

@@ -74,9 +74,9 @@ def served(server: EmbeddedServer) -> str:
 
 @pytest.mark.parametrize("_", range(2))
 def test_every_test_has_a_namespace_of_its_own(kube: Kube, _: int) -> None:
-    path = f"/api/v1/namespaces/{kube.namespace}/configmaps"
+    path = f"/api/v1/namespaces/{kube.namespace}/secrets"
     assert kube.server.request("GET", path)["items"] == []
-    kube.server.request("POST", path, config_map("a"))
+    kube.server.request("POST", path, {"metadata": {"name": "a"}})
     names = [each["metadata"]["name"] for each in kube.server.request("GET", path)["items"]]
     assert names == ["a"]
 

@@ -105,7 +105,7 @@ async def _pipeline(store: Store, address: str, *, ca: str) -> AsyncIterator[Han
     api = Api(store, address=address)
     await prepare(api, port=int(address.rpartition(":")[2]))
     running = asyncio.create_task(api.run())
-    client = DirectClient(api, CONTROLLERS)
+    client = DirectClient(api, CONTROLLERS, agent="kube-controller-manager")
     api.catalogue.subscribe(client.kinds_changed)
     controllers = [
         GarbageCollector(client),

@@ -70,7 +70,8 @@ class Engine:
         for task in tasks[:1]:
             task.cancel()
         await asyncio.gather(*stops)
-        for task in tasks:
+        # Not the first one again: a second cancellation would interrupt its cleaning up.
+        for task in tasks[1:]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 

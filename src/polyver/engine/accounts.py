@@ -19,11 +19,7 @@ _MAPS = Resource("", "v1", "configmaps")
 _ACCOUNT = "default"
 _CA = "kube-root-ca.crt"
 _DESCRIPTION = "kubernetes.io/description"
-_ABOUT = (
-    "Contains a CA bundle that can be used to verify the kube-apiserver when using internal "
-    "endpoints such as the internal service IP or kubernetes.default.svc. No other usage is "
-    "guaranteed across distributions of Kubernetes clusters."
-)
+_ABOUT = "The certificates by which clients in the cluster know its API server."
 
 
 class AccountController(Controller[str]):

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from polyver.objects._texts import shown
 from polyver.objects.selection import label_key_problems, label_value_problems
-from polyver.objects.status import Cause, forbidden_field, invalid_field, required, shown
+from polyver.objects.status import Cause, forbidden_field, invalid_field, required
 
 __all__ = [
     "check_metadata",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.core import PolyverError
+from polyver.objects._texts import quoted, shown
 from polyver.objects.kinds import Kind
 
 __all__ = [
@@ -130,34 +131,14 @@ def unsupported(field: str, value: object, known: Sequence[object]) -> Cause:
 
 def too_long(field: str, most: int) -> Cause:
     """A text with too many bytes."""
-    return Cause(field, f"Too long: may not be more than {most} bytes", "FieldValueTooLong")
+    unit = "byte" if most == 1 else "bytes"
+    return Cause(field, f"Too long: may not be more than {most} {unit}", "FieldValueTooLong")
 
 
 def too_many(field: str, found: int, most: int) -> Cause:
     """A list with too many items."""
     items = "item" if most == 1 else "items"
     return Cause(field, f"Too many: {found}: must have at most {most} {items}", "FieldValueTooMany")
-
-
-def shown(value: object) -> str:
-    """A value as errors show it."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return _quoted(value)
-        case _:
-            from polyver.objects.codec import encode_json
-
-            return str(value) if isinstance(value, int | float) else encode_json(value).decode()
-
-
-def _quoted(text: str) -> str:
-    from polyver.objects.codec import encode_json
-
-    return encode_json(text).decode()
 
 
 def _about(kind: Kind, name: str = "") -> dict[str, Any]:
@@ -169,25 +150,26 @@ def _about(kind: Kind, name: str = "") -> dict[str, Any]:
 def not_found(kind: Kind, name: str) -> ApiError:
     """There is no such object.
 
-    >>> from polyver.objects.kinds import Kind
-    >>> widgets = Kind("ex.io", "v1", "Widget", "widgets", "widget", namespaced=True)
-    >>> print(not_found(widgets, "a"))
-    widgets.ex.io "a" not found
+        >>> from polyver.objects._texts import quoted, shown
+    from polyver.objects.kinds import Kind
+        >>> widgets = Kind("ex.io", "v1", "Widget", "widgets", "widget", namespaced=True)
+        >>> print(not_found(widgets, "a"))
+        widgets.ex.io "a" not found
     """
-    message = f"{kind.resource} {_quoted(name)} not found"
+    message = f"{kind.resource} {quoted(name)} not found"
     return ApiError(404, "NotFound", message, details=_about(kind, name))
 
 
 def already_exists(kind: Kind, name: str, *, deleting: bool = False) -> ApiError:
     """There is such an object."""
-    message = f"{kind.resource} {_quoted(name)} already exists"
+    message = f"{kind.resource} {quoted(name)} already exists"
     message = f"object is being deleted: {message}" if deleting else message
     return ApiError(409, "AlreadyExists", message, details=_about(kind, name))
 
 
 def conflict(kind: Kind, name: str, problem: str) -> ApiError:
     """The object is not as the request expects it."""
-    message = f"Operation cannot be fulfilled on {kind.resource} {_quoted(name)}: {problem}"
+    message = f"Operation cannot be fulfilled on {kind.resource} {quoted(name)}: {problem}"
     return ApiError(409, "Conflict", message, details=_about(kind, name))
 
 
@@ -198,7 +180,7 @@ MODIFIED = (
 
 def forbidden(kind: Kind, name: str, problem: str, causes: Iterable[Cause] = ()) -> ApiError:
     """The request is understood and refused."""
-    named = f" {_quoted(name)}" if name else ""
+    named = f" {quoted(name)}" if name else ""
     details = _about(kind, name)
     found = [cause.as_detail for cause in causes]
     return ApiError(
@@ -216,7 +198,7 @@ def invalid(kind: Kind, name: str, causes: Sequence[Cause]) -> ApiError:
     details: dict[str, Any] = {"name": name} if name else {}
     details |= {"group": kind.group} if kind.group else {}
     details |= {"kind": kind.kind, "causes": [cause.as_detail for cause in causes]}
-    message = f"{kind.qualified} {_quoted(name)} is invalid: {problem}"
+    message = f"{kind.qualified} {quoted(name)} is invalid: {problem}"
     return ApiError(422, "Invalid", message, details=details)
 
 

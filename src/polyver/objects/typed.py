@@ -79,9 +79,17 @@ def read_yaml(body: bytes) -> Any:
         documents = YamlReader(body.decode(), "body").documents()
         value, _ = next(documents, (None, None))
     except (InvalidManifest, UnicodeDecodeError) as error:
-        problem = f"error converting YAML to JSON: {error}"
-        raise Undecodable(problem, unrecognized=True) from None
+        raise Undecodable(_yaml_problem(error), unrecognized=True) from None
     return msgspec.json.decode(msgspec.json.encode(value, order="sorted"))
+
+
+def _yaml_problem(error: InvalidManifest | UnicodeDecodeError) -> str:
+    """In the words of the real server's library, which counts lines from zero in most errors."""
+    if isinstance(error, UnicodeDecodeError):
+        return "yaml: invalid leading UTF-8 octet"
+    line = int(error.at.rpartition(":")[2] or 1) - 1
+    where = f" line {line}:" if line else ""
+    return f"yaml:{where} {error.fact.removeprefix('not YAML: ')}"
 
 
 def undecodable(kind: Kind, body: bytes, error: Undecodable) -> ApiError:

@@ -5,23 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+import msgspec
+
 from polyver.objects import dump_yaml, encode_json
 from polyver.objects.status import ApiError, bad_request
-from polyver.objects.tables import Include, partial_metadata, to_table
+from polyver.objects.tables import (
+    CUSTOM_SCALE,
+    Include,
+    Printer,
+    builtin_printer,
+    partial_metadata,
+    to_table,
+)
 from polyver.server._http import Response
 from polyver.server.call import Call
 from polyver.server.media import JSON, YAML, Form
-from polyver.server.resource import Resource
+from polyver.server.resource import Resource, encode_sorted
 from polyver.server.rules import Object
+from polyver.store import Entry
 
 __all__ = ["in_form", "list_answer", "object_answer", "status_answer"]
 
 
-def object_answer(call: Call, value: bytes, status: int = 200) -> Response:
+def object_answer(call: Call, entry: Entry, status: int = 200) -> Response:
     """An object that is stored."""
     if not call.form.kind and call.form.media == JSON:
-        return call.answer(status, call.resource.shown(value))
-    return data_answer(call, call.resource.decode(value), status)
+        return call.answer(status, call.resource.shown(entry))
+    return data_answer(call, call.resource.decode(entry), status)
 
 
 def data_answer(call: Call, obj: Object, status: int = 200) -> Response:
@@ -33,9 +43,7 @@ def status_answer(error: ApiError, form: Form) -> Response:
     """A refusal."""
     headers = [(name.lower(), value) for name, value in error.headers.items()]
     if form.media == YAML:
-        return Response(
-            error.code, [("content-type", YAML), *headers], dump_yaml(error.status).encode()
-        )
+        return Response(error.code, [("content-type", YAML), *headers], _yaml(error.status))
     return Response(error.code, [("content-type", JSON), *headers], encode_json(error.status))
 
 
@@ -44,7 +52,7 @@ def in_form(call: Call, obj: Object) -> Object:
     form = call.form
     match form.kind:
         case "Table":
-            return table_of(call, [obj], _own_list_metadata(obj))
+            return table_of(call, [obj])
         case "PartialObjectMetadata":
             return partial_metadata(obj, form.api_version)
         case "PartialObjectMetadataList":
@@ -52,23 +60,28 @@ def in_form(call: Call, obj: Object) -> Object:
     return obj
 
 
-def _own_list_metadata(obj: Object) -> Object:
-    return {"resourceVersion": obj["metadata"].get("resourceVersion", "")}
-
-
 def table_of(
-    call: Call, objects: Sequence[Object], metadata: Object, *, columns: bool = True
+    call: Call, objects: Sequence[Object], metadata: Object | None = None, *, columns: bool = True
 ) -> Object:
-    """A Table of objects; what each row says of its object is in the query."""
+    """A Table of a list, whose metadata is given, or of one object.
+
+    What each row says of its object is in the query.
+    """
     return to_table(
         objects,
-        call.resource.printer,
+        _printer(call),
         api_version=call.form.api_version,
         include=_include(call.query.text("includeObject")),
         list_metadata=metadata,
         now=call.server.now(),
         columns=columns,
     )
+
+
+def _printer(call: Call) -> Printer:
+    if call.place.subresource != "scale":
+        return call.resource.printer
+    return CUSTOM_SCALE if call.resource.kind.custom else builtin_printer("autoscaling", "Scale")
 
 
 def _include(text: str) -> Include:
@@ -83,16 +96,16 @@ def _include(text: str) -> Include:
     raise bad_request(f"Unable to convert to Table as requested: {problem}")
 
 
-def list_answer(call: Call, values: Sequence[bytes], metadata: Object) -> Response:
+def list_answer(call: Call, entries: Sequence[Entry], metadata: Object) -> Response:
     """A list of stored objects."""
     resource, form = call.resource, call.form
     if not form.kind and form.media == JSON:
-        return call.answer(200, _joined(resource, values, metadata))
+        return call.answer(200, _joined(resource, entries, metadata))
     if form.kind == "PartialObjectMetadata":
         what = "*unstructured.UnstructuredList" if resource.kind.custom else _go_name(resource)
         text = f"you requested PartialObjectMetadata, but the requested object is a list ({what})"
         raise ApiError(406, "NotAcceptable", text)
-    objects = [resource.decode(value) for value in values]
+    objects = [resource.decode(entry) for entry in entries]
     if form.kind == "Table":
         return _written(call, table_of(call, objects, metadata), 200)
     if form.kind:
@@ -118,10 +131,9 @@ def _go_name(resource: Resource) -> str:
     return f"*{resource.kind.group.partition('.')[0] or 'core'}.{resource.kind.list_kind}"
 
 
-def _joined(resource: Resource, values: Sequence[bytes], metadata: Object) -> bytes:
+def _joined(resource: Resource, entries: Sequence[Entry], metadata: Object) -> bytes:
     """A list, put together from its objects as they are stored."""
-    if resource.conversion:
-        values = [resource.shown(value) for value in values]
+    values = [resource.shown(entry) for entry in entries]
     if not resource.kind.custom:
         start = len(resource.head)
         values = [b"{" + value[start:] for value in values]
@@ -139,5 +151,10 @@ def _list_head(kind: str, api_version: str) -> bytes:
 
 def _written(call: Call, data: Object, status: int) -> Response:
     if call.form.media == YAML:
-        return call.answer(status, dump_yaml(data).encode(), YAML)
+        return call.answer(status, _yaml(data), YAML)
     return call.answer(status, encode_json(data))
+
+
+def _yaml(data: Object) -> bytes:
+    """As YAML, its keys in order, as the real server writes it."""
+    return dump_yaml(msgspec.json.decode(encode_sorted(data))).encode()

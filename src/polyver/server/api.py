@@ -186,7 +186,7 @@ async def _get(call: Call) -> Response:
     part = _part(call.resource, call.place)
     if part.name in ("", "status"):
         return get_object(call)
-    return data_answer(call, part.show(call.resource.decode(find(call).value)))
+    return data_answer(call, part.show(call.resource.decode(find(call))))
 
 
 def _part(resource: Resource, place: Place) -> Part:

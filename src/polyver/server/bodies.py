@@ -11,6 +11,7 @@ from polyver.objects import encode_json
 from polyver.objects.builtin import builtin_kinds, shape_of
 from polyver.objects.kinds import Kind
 from polyver.objects.protobuf import decode_protobuf
+from polyver.objects.schema import MalformedMetadata
 from polyver.objects.shape import Shape
 from polyver.objects.status import ApiError, bad_request, invalid, invalid_field
 from polyver.objects.typed import (
@@ -80,6 +81,8 @@ def _read_typed(call: Call, kind: Kind) -> tuple[Object, Sequence[str]]:
     body = _typed_body(call, kind)
     _check_typed(kind, _identity_of(body))
     decoded = decode_typed(body, _shape(call, kind))
+    if kind is not SCALE:
+        call.resource.rules.default(decoded.value)
     return decoded.value, decoded.problems
 
 
@@ -178,16 +181,23 @@ def _kind_missing(kind: Kind, body: bytes) -> str:
     return f"{what}: Object 'Kind' is missing in '{text}' ({shown})"
 
 
-def conform(call: Call, data: Object) -> tuple[Object, Sequence[str]]:
+def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Object, Sequence[str]]:
     """Data in the shape of the kind that the path takes, and the fields that it does not know."""
     kind = _expected(call)
     if not kind.custom:
         decoded = decode_typed(data, _shape(call, kind))
+        if kind is not SCALE:
+            call.resource.rules.default(decoded.value)
         return decoded.value, decoded.problems
     _check_custom(kind, data)
     metadata = decode_typed(_metadata(data), _METADATA)
     unknown = [told.replace(' field "', ' field "metadata.', 1) for told in metadata.problems]
-    return {**data, "metadata": metadata.value}, sorted(unknown)
+    obj = {**data, "metadata": metadata.value}
+    try:
+        dropped = call.resource.conform(obj, drop_nulls=drop_nulls) if call.resource.conform else ()
+    except MalformedMetadata as error:
+        raise Undecodable(str(error)) from None
+    return obj, sorted([*unknown, *(f'unknown field "{path}"' for path in dropped)])
 
 
 def _metadata(data: Object) -> Object:

@@ -2,38 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from polyver.objects.builtin import shape_of
 from polyver.objects.jsonpath import InvalidPath, parse_path
 from polyver.objects.kinds import CUSTOM_VERBS, Kind, Subresource
-from polyver.objects.status import forbidden
+from polyver.objects.schema import Schema, compile_schema
+from polyver.objects.shape import Shape
+from polyver.objects.status import Cause, forbidden, invalid_field
 from polyver.objects.tables import custom_printer
 from polyver.server.discovery import storage_version_hash
-from polyver.server.parts import Scale
-from polyver.server.resource import Resource
+from polyver.server.parts import Names, Scale, dig, dotted
+from polyver.server.resource import Conform, Resource
 from polyver.server.rules import Object, Part, Rules
+from polyver.store import Entry
 
 __all__ = ["CustomRules", "custom_resources"]
 
+_METADATA = shape_of("", "v1", "ConfigMap").fields["metadata"]
 _SCALE = Subresource("scale", group="autoscaling", version="v1", kind="Scale")
 
 
 class CustomRules(Rules):
-    """What holds for every custom kind."""
+    """What holds for every custom kind, and what its schema says."""
 
     unconditional = False
     counts = True
 
-    def __init__(self, kind: Kind, *, has_status: bool, terminating: bool) -> None:
+    def __init__(
+        self, kind: Kind, schema: Schema, parts: Mapping[str, Any], *, terminating: bool
+    ) -> None:
+        scale = parts.get("scale") or {}
         self._kind = kind
+        self._schema = schema
+        self._replicas = names_of(scale.get("specReplicasPath", ""))
+        self._status_replicas = names_of(scale.get("statusReplicasPath", ""))
         self.terminating = terminating
-        self.has_status = has_status
+        self.has_status = "status" in parts
 
     def prepare_create(self, obj: Object) -> None:
         if self.terminating:
             text = "create not allowed while custom resource definition is terminating"
             raise forbidden(self._kind, obj["metadata"].get("name", ""), text)
+
+    def check_create(self, obj: Object) -> list[Cause]:
+        return [*self._schema.validate(obj), *self._scale_problems(obj)]
+
+    def check_update(self, obj: Object, old: Object) -> list[Cause]:
+        return [*self._schema.validate_update(obj, old), *self._scale_problems(obj)]
+
+    def check_status(self, obj: Object, old: Object) -> list[Cause]:
+        problems = self._count_problems(obj, self._status_replicas)
+        return [*self._schema.validate_status(obj, old), *problems]
+
+    def _scale_problems(self, obj: Object) -> Iterable[Cause]:
+        return self._count_problems(obj, self._replicas)
+
+    def _count_problems(self, obj: Object, path: Names) -> Iterable[Cause]:
+        """What the replicas of an object cannot be, whatever its schema allows."""
+        if not path:
+            return
+        found, field = dig(obj, path), dotted(path)
+        if found is None:
+            return
+        if isinstance(found, bool) or not isinstance(found, int):
+            name = {str: "string", bool: "bool", float: "float64"}.get(type(found), "map")
+            text = f"{field} accessor error: {found} is of the type {name}, expected int64"
+            yield invalid_field(field, 0, text)
+        elif found < 0:
+            yield invalid_field(field, found, "should be a non-negative integer")
+        elif found > _MOST_REPLICAS:
+            text = f"should be less than or equal to {_MOST_REPLICAS}"
+            yield invalid_field(field, found, text)
 
     def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
         before = (old or {"metadata": {}})["metadata"].get("finalizers") or ()
@@ -46,41 +90,106 @@ class CustomRules(Rules):
 
 
 _KNOWN_FINALIZERS = ("orphan", "foregroundDeletion")
+_MOST_REPLICAS = 2**31 - 1
 
 
-def custom_resources(definition: Mapping[str, Any], since: int) -> list[Resource]:
+def custom_resources(definition: Mapping[str, Any], entry: Entry) -> list[Resource]:
     """What a definition has served, a resource for each version."""
     spec = definition["spec"]
+    schemas = {
+        f"{spec['group']}/{version['name']}": compile_schema(schema_of(version))
+        for version in spec["versions"]
+    }
+    shapes = {version: _whole(schema.shape) for version, schema in schemas.items()}
     stored = next(each for each in spec["versions"] if each["storage"])
     hashed = storage_version_hash(spec["group"], stored["name"], spec["names"]["kind"])
-    return [
-        _resource(definition, version, stored["name"], hashed, since)
-        for version in spec["versions"]
-        if version["served"]
-    ]
+    family = _Family(definition, entry, schemas, shapes, _kind(definition, stored, hashed))
+    return [_resource(family, version) for version in spec["versions"] if version["served"]]
 
 
-def _resource(
-    definition: Mapping[str, Any], version: Mapping[str, Any], stored: str, hashed: str, since: int
-) -> Resource:
-    kind = _kind(definition, version, hashed)
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """What all versions of a kind share."""
+
+    definition: Mapping[str, Any]
+    entry: Entry
+    schemas: Mapping[str, Schema]
+    shapes: Mapping[str, Shape]
+    stored: Kind
+
+
+def schema_of(version: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of a version; without one, everything is kept."""
+    found = (version.get("schema") or {}).get("openAPIV3Schema")
+    return found or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def _whole(shape: Shape) -> Shape:
+    """The shape of whole objects, which also have what all objects have."""
+    text = Shape(type="string")
+    fields = {**shape.fields, "apiVersion": text, "kind": text, "metadata": _METADATA}
+    return replace(shape, fields=fields)
+
+
+def _resource(family: _Family, version: Mapping[str, Any]) -> Resource:
+    definition = family.definition
+    kind = _kind(definition, version, family.stored.storage_hash)
+    schema = family.schemas[kind.api_version]
     parts = version.get("subresources") or {}
     rules = CustomRules(
         kind,
-        has_status="status" in parts,
+        schema,
+        parts,
         terminating="deletionTimestamp" in definition["metadata"],
     )
-    del stored
+    conform = partial(_conform, schema)
     return Resource(
         kind=kind,
         rules=rules,
         printer=custom_printer(version.get("additionalPrinterColumns")),
+        shape=family.shapes[kind.api_version],
+        stored=family.stored,
         selectable=_selectable(version.get("selectableFields") or ()),
-        since=since,
+        since=family.entry.created,
+        settled=family.entry.revision,
+        shapes=family.shapes,
+        conform=conform,
         schema=(version.get("schema") or {}).get("openAPIV3Schema") or {},
-        parts=_parts(parts, rules),
         definition=(kind, version, rules.terminating, definition["metadata"]["uid"]),
+        parts=_parts(parts, rules),
+        conversion=_Renaming(
+            kind, family.stored, conform, family.schemas[family.stored.api_version].prune
+        ),
     )
+
+
+def _conform(schema: Schema, obj: Object, *, drop_nulls: bool = True) -> Sequence[str]:
+    dropped = schema.prune(obj)
+    schema.default(obj, drop_nulls=drop_nulls)
+    return dropped
+
+
+@dataclass(frozen=True, slots=True)
+class _Renaming:
+    """The conversion of kinds whose versions differ in nothing but their schemas."""
+
+    kind: Kind
+    storage: Kind
+    conform: Conform
+    prune: Callable[[Object], object]
+    """What the version that is stored does not know is not stored."""
+
+    def shown(self, obj: Object) -> Object:
+        obj["apiVersion"] = self.kind.api_version
+        self.conform(obj)
+        return obj
+
+    def stored(self, obj: Object) -> Object:
+        if self.storage.version == self.kind.version:
+            return obj
+        stored = copy.deepcopy(obj) | {"apiVersion": self.storage.api_version}
+        self.prune(stored)
+        return stored
 
 
 def _kind(definition: Mapping[str, Any], version: Mapping[str, Any], hashed: str) -> Kind:
@@ -113,14 +222,15 @@ def _parts(parts: Mapping[str, Any], rules: Rules) -> Mapping[str, Part]:
     return {
         "scale": Scale(
             rules,
-            replicas=_names(scale["specReplicasPath"]),
-            status_replicas=_names(scale["statusReplicasPath"]),
-            selector=_names(scale.get("labelSelectorPath") or ""),
+            replicas=names_of(scale["specReplicasPath"]),
+            status_replicas=names_of(scale["statusReplicasPath"]),
+            selector=names_of(scale.get("labelSelectorPath") or ""),
         )
     }
 
 
-def _names(path: str) -> tuple[str, ...]:
+def names_of(path: str) -> Names:
+    """The fields on the way of a simple path."""
     return tuple(path.lstrip(".").split(".")) if path else ()
 
 

@@ -177,7 +177,7 @@ class Definitions:
 
     def _serve(self, entry: Entry) -> None:
         definition = decode(entry)
-        new = custom_resources(definition, entry.created) if is_established(definition) else []
+        new = custom_resources(definition, entry) if is_established(definition) else []
         before = self._served.get(entry.key, [])
         if [_facts(one) for one in before] != [_facts(one) for one in new]:
             self._server.catalogue.replace(before, new)

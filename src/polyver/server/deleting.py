@@ -33,12 +33,13 @@ async def delete_object(call: Call) -> Response:
         raise not_found(call.resource.kind, call.place.name)
     left = await _delete(call, entry, options)
     if left is not None or call.resource.rules.answers_deletion:
-        return data_answer(call, left or call.resource.decode(entry.value))
+        gone = call.resource.decode(entry)
+        return data_answer(call, left or call.resource.rules.ended(gone, call.server.timestamp()))
     return call.answer(200, encode_json(_success(call.resource.kind, entry, call)))
 
 
 def _success(kind: Kind, entry: Entry, call: Call) -> Object:
-    metadata = call.resource.decode(entry.value)["metadata"]
+    metadata = call.resource.decode(entry)["metadata"]
     details = {"name": metadata["name"], "kind": kind.plural, "uid": metadata["uid"]}
     details |= {"group": kind.group} if kind.group else {}
     named = {"kind": "Status", "apiVersion": "v1", "metadata": {}}
@@ -51,12 +52,12 @@ async def delete_collection(call: Call) -> Response:
     options = read_delete_options(call)
     selection = read_selection(call.resource, selected)
     prefix, after = call.resource.range(call.place.namespace), ""
-    found: list[bytes] = []
+    found: list[Entry] = []
     while True:
         page = call.store.page(prefix, after=after, limit=_PAGE)
         for entry in page.entries:
-            if selection.matches(entry.value):
-                found.append(entry.value)
+            if selection.matches(entry):
+                found.append(entry)
                 await _delete_if_there(call, entry, options)
         if not page.remaining:
             break
@@ -85,7 +86,7 @@ async def _delete_if_there(call: Call, entry: Entry, options: DeleteOptions) -> 
 async def _delete(call: Call, entry: Entry, options: DeleteOptions) -> Object | None:
     """Delete what is there; what is left of it, if something holds it."""
     for _ in range(_MOST_TRIES):
-        obj = call.resource.decode(entry.value)
+        obj = call.resource.decode(entry)
         await _admit(call, obj, options)
         _check_preconditions(call, obj, options)
         try:
@@ -115,7 +116,7 @@ async def _delete_once(
     if call.resource.kind.resource == "namespaces":
         call.server.terminating.add(obj["metadata"]["name"])
     written = await call.store.write(Change(entry.key, head, tail, entry.revision))
-    return call.resource.decode(written.value)
+    return call.resource.decode(written)
 
 
 def _set_finalizers(obj: Object, options: DeleteOptions) -> None:

@@ -15,6 +15,7 @@ from polyver.objects.status import (
     forbidden_field,
     invalid,
     invalid_field,
+    required,
     unsupported,
 )
 
@@ -142,6 +143,8 @@ class ListOptions:
             if self.match != "NotOlderThan":
                 text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
                 causes.append(forbidden_field(field, text))
+                if self.match:
+                    causes.append(unsupported(field, self.match, ["NotOlderThan"]))
         elif self.match:
             text = (
                 "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
@@ -163,8 +166,13 @@ class WriteOptions:
     force: bool
 
     @classmethod
-    def read(cls, query: Query, name: str, *, agent: str = "") -> WriteOptions:
-        """Of a request; `name` is CreateOptions, UpdateOptions or PatchOptions."""
+    def read(
+        cls, query: Query, name: str, *, agent: str = "", applied: bool | None = None
+    ) -> WriteOptions:
+        """Of a request; `name` is CreateOptions, UpdateOptions or PatchOptions.
+
+        Whether a patch is an apply makes a difference: one must name its manager and may force.
+        """
         manager = query.text("fieldManager")
         validation = query.text("fieldValidation")
         causes = [
@@ -172,6 +180,11 @@ class WriteOptions:
             *_manager_problems(manager),
             *_validation_problems(validation),
         ]
+        if applied and not manager:
+            causes.append(required("fieldManager", "is required for apply patch"))
+        if applied is False and "force" in query.all:
+            text = "may not be specified for non-apply patch"
+            causes.append(forbidden_field("force", text))
         if causes:
             raise invalid(_options_kind(name), "", causes)
         return cls(
@@ -201,8 +214,8 @@ def _manager_problems(manager: str) -> list[Cause]:
         return [Cause("fieldManager", f"Too long: {text}", "FieldValueTooLong")]
     if not manager.isprintable():
         at = next(number for number, each in enumerate(manager) if not each.isprintable())
-        text = f"invalid character {manager[at]!r} (at position {at})"
-        return [invalid_field("fieldManager", manager, f"should not contain {text}")]
+        text = f"invalid character U+{ord(manager[at]):04X} (at position {at})"
+        return [invalid_field("fieldManager", manager, text)]
     return []
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.objects.kinds import Kind
-from polyver.objects.status import Cause, internal, invalid_field
+from polyver.objects.status import Cause, internal, invalid, invalid_field
 from polyver.server.rules import Object, Rules
 
-__all__ = ["Finalize", "Scale", "Status", "Whole"]
+__all__ = ["Finalize", "Names", "Scale", "Status", "Whole", "dig", "dotted"]
 
 Names = tuple[str, ...]
 SCALE = Kind("autoscaling", "v1", "Scale", "scales", "scale", namespaced=True)
@@ -107,16 +107,16 @@ class Scale:
     """Whether an object that does not say its replicas has no scale."""
 
     def show(self, obj: Object) -> Object:
-        if self.strict and _dig(obj, self.replicas) is None:
-            raise internal(f'the spec replicas field "{_dotted(self.replicas)}" does not exist')
+        if self.strict and dig(obj, self.replicas) is None:
+            raise internal(f'the spec replicas field "{dotted(self.replicas)}" does not exist')
         return self.base(obj)
 
     def base(self, obj: Object) -> Object:
-        found = _dig(obj, self.replicas)
+        found = dig(obj, self.replicas)
         names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
         metadata = {key: obj["metadata"][key] for key in names if key in obj["metadata"]}
-        status: Object = {"replicas": _dig(obj, self.status_replicas) or 0}
-        selector = _selector(_dig(obj, self.selector)) if self.selector else ""
+        status: Object = {"replicas": dig(obj, self.status_replicas) or 0}
+        selector = _selector(dig(obj, self.selector)) if self.selector else ""
         if selector:
             status["selector"] = selector
         spec = {"replicas": found} if found else {}
@@ -135,19 +135,27 @@ class Scale:
         self.rules.prepare_update(obj, old)
 
     def check(self, obj: Object, old: Object) -> list[Cause]:
+        replicas = dig(obj, self.replicas)
+        negative = isinstance(replicas, int) and replicas < 0
+        if negative and not self.strict:
+            # Built-in kinds check the scale, and not what it would make of the object.
+            text = "must be greater than or equal to 0"
+            wrong = invalid_field(dotted(self.replicas)[1:], replicas, text)
+            raise invalid(SCALE, obj["metadata"].get("name", ""), [wrong])
         causes = self.rules.check_update(obj, old)
-        replicas = _dig(obj, self.replicas)
-        if isinstance(replicas, int) and replicas < 0:
+        if negative:
             text = "should be a non-negative integer"
-            causes.append(invalid_field(_dotted(self.replicas), replicas, text))
+            causes.append(invalid_field(dotted(self.replicas), replicas, text))
         return causes
 
 
-def _dotted(names: Names) -> str:
+def dotted(names: Names) -> str:
+    """A path as errors write it."""
     return "".join(f".{name}" for name in names)
 
 
-def _dig(obj: object, names: Names) -> Any:
+def dig(obj: object, names: Names) -> Any:
+    """What is at a path, or None."""
     for name in names:
         if not isinstance(obj, dict) or name not in obj:
             return None

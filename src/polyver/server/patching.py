@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
 from polyver.objects import InvalidPatch, PatchFailed, apply_json_patch, apply_merge_patch
 from polyver.objects._json import Undecodable, plain, read
+from polyver.objects.apply import Entry, apply
 from polyver.objects.status import ApiError, Cause, bad_request
 from polyver.objects.strategic import apply_strategic_merge
+from polyver.objects.typed import read_yaml
 from polyver.server.bodies import conform, judge
 from polyver.server.call import Call
 from polyver.server.options import WriteOptions
+from polyver.server.owning import scope_of
 from polyver.server.resource import encode_sorted
-from polyver.server.rules import Object
+from polyver.server.rules import Object, Part
 
 __all__ = ["APPLY", "patch_type", "patched"]
 
@@ -24,6 +28,7 @@ APPLY = "application/apply-patch+yaml"
 _CUSTOM = (JSON_PATCH, MERGE, APPLY)
 _BUILTIN = (*_CUSTOM, STRATEGIC)
 _MOST_OPERATIONS = 10_000
+_GO_MAP = "Go value of type map[string]interface {}"
 
 
 def patch_type(call: Call) -> str:
@@ -63,10 +68,49 @@ def _merged(call: Call, obj: Object) -> tuple[Any, Sequence[str]]:
         case "application/merge-patch+json":
             patch, doubled = _patch_object(call)
             return apply_merge_patch(obj, patch), doubled
-        case "application/strategic-merge-patch+json":
-            patch, doubled = _patch_object(call)
-            return apply_strategic_merge(obj, patch, call.resource.shape), doubled
-    raise ApiError(415, "UnsupportedMediaType", "server-side apply is not served yet", details={})
+    patch, doubled = _patch_object(call)
+    return apply_strategic_merge(obj, patch, call.resource.shape), doubled
+
+
+def read_config(call: Call) -> Object:
+    """The body of an apply, which is YAML, or JSON, which is YAML too."""
+    try:
+        config = read_yaml(call.request.body)
+    except Undecodable as error:
+        raise bad_request(f"error encoding patch: {error}") from None
+    if isinstance(config, dict):
+        return config
+    told = "error decoding patch: error unmarshaling JSON: while decoding JSON"
+    raise bad_request(f"{told}: json: cannot unmarshal {_go_type(config)} into {_GO_MAP}")
+
+
+def applied_to(
+    call: Call, part: Part, live: Object | None, config: Object, options: WriteOptions
+) -> tuple[Object, Sequence[Entry]]:
+    """What an apply makes of an object, in the shape of its kind, and who owns what of it."""
+    if part.name == "scale":
+        raise _no_scale(config)
+    found, owners = apply(
+        live,
+        config,
+        scope=scope_of(call, part),
+        manager=options.manager,
+        now=call.server.timestamp(),
+        force=options.force,
+    )
+    try:
+        obj, _ = conform(call, copy.deepcopy(found), drop_nulls=False)
+    except Undecodable as error:
+        raise _invalid(encode_sorted(found).decode(), str(error)) from None
+    return obj, owners
+
+
+def _no_scale(config: Object) -> ApiError:
+    metadata = config.get("metadata")
+    name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+    text = "request to convert CR to an invalid group/version: autoscaling/v1"
+    what = f"(/{name}; autoscaling/v1, Kind=Scale)"
+    return ApiError(500, "", f"failed to convert new object {what} to proper version: {text}")
 
 
 def _patch_object(call: Call) -> tuple[Object, Sequence[str]]:
@@ -78,10 +122,8 @@ def _patch_object(call: Call) -> tuple[Object, Sequence[str]]:
         return patch, doubled
     if patch is None:
         raise bad_request("invalid JSON patch")
-    text = (
-        f"json: cannot unmarshal {_go_type(patch)} into Go value of type map[string]interface {{}}"
-    )
-    raise bad_request(f"error decoding patch: {text}")
+    told = "error decoding patch: json: cannot unmarshal"
+    raise bad_request(f"{told} {_go_type(patch)} into {_GO_MAP}")
 
 
 def _data(call: Call) -> tuple[Any, Sequence[str]]:

@@ -24,7 +24,7 @@ _TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - no secret
 def get_object(call: Call) -> Response:
     """One object."""
     refuse_future(call, read_revision(call.query.text("resourceVersion")))
-    return object_answer(call, find(call).value)
+    return object_answer(call, find(call))
 
 
 def find(call: Call) -> Entry:
@@ -48,7 +48,7 @@ def list_objects(call: Call, options: ListOptions) -> Response:
             metadata["remainingItemCount"] = page.remaining
     elif call.resource.kind.custom and not call.form.kind:
         metadata["continue"] = ""
-    return list_answer(call, [entry.value for entry in found], metadata)
+    return list_answer(call, found, metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def _collect(call: Call, selection: Selection, cut: _Cut, limit: int) -> tuple[l
         if selection.everything:
             return page.entries, page
         for number, entry in enumerate(page.entries):
-            if selection.matches(entry.value):
+            if selection.matches(entry):
                 found.append(entry)
                 if limit and len(found) == limit:
                     left = page.remaining + len(page.entries) - number - 1
@@ -89,7 +89,7 @@ def _only(call: Call, selection: Selection, cut: _Cut, prefix: str) -> tuple[lis
     key = f"{prefix}{selection.name}"
     page = call.store.page(key, limit=1, revision=cut.revision)
     found = [entry for entry in page.entries if entry.key == key and entry.key > cut.after]
-    return [entry for entry in found if selection.matches(entry.value)], page._replace(remaining=0)
+    return [entry for entry in found if selection.matches(entry)], page._replace(remaining=0)
 
 
 def _start(call: Call, options: ListOptions) -> _Cut:

@@ -12,11 +12,18 @@ from polyver.objects.kinds import Kind
 from polyver.objects.shape import ANYTHING, Shape
 from polyver.objects.tables import Printer
 from polyver.server.rules import Object, Part, Rules
+from polyver.store import Entry
 
 __all__ = ["Catalogue", "Resource", "encode_sorted"]
 
 _sorted = msgspec.json.Encoder(order="sorted")
 _decode = msgspec.json.Decoder()
+
+
+class Conform(Protocol):
+    """Changes data in place; the paths of the fields that it dropped are returned."""
+
+    def __call__(self, obj: Object, *, drop_nulls: bool = True) -> Sequence[str]: ...
 
 
 class Conversion(Protocol):
@@ -41,6 +48,12 @@ class Resource:
     """The fields that a field selector may name, besides the name and the namespace."""
     since: int = 0
     """The revision from which on there is something to watch."""
+    settled: int = 0
+    """The revision from which on what is stored is as the kind is described now."""
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    """The shapes of all versions of the kind, by API version."""
+    conform: Conform | None = None
+    """Of custom kinds: brings data into the shape that the definition describes."""
     schema: Mapping[str, Any] | None = None
     """Of custom kinds: the OpenAPI schema as the definition states it."""
     definition: object = None
@@ -74,18 +87,21 @@ class Resource:
             return _written(self.head, obj)
         return _written(_head(self.stored or self.kind), self.conversion.stored(obj))
 
-    def decode(self, value: bytes) -> Object:
-        """A stored object as data, in this version."""
-        obj: Object = _decode.decode(value)
-        return self.conversion.shown(obj) if self.conversion else obj
+    def is_shown(self, entry: Entry) -> bool:
+        """Whether what is stored is what is sent, as it is most of the time."""
+        return entry.revision >= self.settled and entry.value.startswith(self.head)
 
-    def shown(self, value: bytes) -> bytes:
+    def decode(self, entry: Entry) -> Object:
+        """A stored object as data, in this version."""
+        obj: Object = _decode.decode(entry.value)
+        return obj if self.is_shown(entry) or not self.conversion else self.conversion.shown(obj)
+
+    def shown(self, entry: Entry) -> bytes:
         """A stored object as it is sent, in this version."""
-        if self.conversion is None:
-            return value
-        obj = self.decode(value)
-        head, tail = _written(self.head, obj)
-        return b"%b%b%b" % (head, obj["metadata"][_REVISION].encode(), tail)
+        if self.is_shown(entry) or not self.conversion:
+            return entry.value
+        head, tail = _written(self.head, self.decode(entry))
+        return b"%b%d%b" % (head, entry.revision, tail)
 
 
 def _head(kind: Kind) -> bytes:

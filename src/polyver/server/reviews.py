@@ -8,6 +8,8 @@ from polyver.server.bodies import read_object
 from polyver.server.call import Call
 from polyver.server.identity import access_review, rules_review, self_review
 from polyver.server.options import WriteOptions
+from polyver.server.owning import own
+from polyver.server.parts import Whole
 from polyver.server.rules import Object
 
 __all__ = ["review"]
@@ -18,6 +20,8 @@ async def review(call: Call) -> Response:
     agent = call.request.headers.get("user-agent", "")
     options = WriteOptions.read(call.query, "CreateOptions", agent=agent)
     asked = read_object(call, options.validation)
+    if call.resource.kind.kind == "SelfSubjectAccessReview":
+        own(call, Whole(call.resource.rules), asked, None, options.manager)
     answered = {"kind": asked["kind"], "apiVersion": asked["apiVersion"], "metadata": {}}
     return data_answer(call, answered | _answered(call, asked), 201)
 
@@ -26,7 +30,8 @@ def _answered(call: Call, asked: Object) -> Object:
     user, spec = call.request.user, asked.get("spec") or {}
     match call.resource.kind.kind:
         case "SelfSubjectAccessReview":
-            return {"spec": spec, "status": access_review(user, spec)}
+            owned = {"metadata": asked["metadata"]}
+            return owned | {"spec": spec, "status": access_review(user, spec)}
         case "SelfSubjectRulesReview":
             return {"spec": {}, "status": rules_review(user, spec.get("namespace", ""))}
         case "SelfSubjectReview":

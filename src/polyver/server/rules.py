@@ -29,6 +29,9 @@ class Rules:
     brings_status = False
     """Whether a new object may bring its status along all the same."""
 
+    def default(self, obj: Object) -> None:
+        """Fill in what a request left out; it counts as written by whoever sent the request."""
+
     def prepare_create(self, obj: Object) -> None:
         """Set what the server sets, and clear what only it may set."""
 
@@ -72,6 +75,11 @@ class Rules:
         metadata |= {"deletionTimestamp": now, "deletionGracePeriodSeconds": 0}
         if metadata.get("generation"):
             metadata["generation"] += 1
+
+    def ended(self, obj: Object, now: str) -> Object:
+        """How an object that is gone is answered."""
+        del now
+        return obj
 
 
 class Part(Protocol):

@@ -18,6 +18,7 @@ from polyver.objects import (
 from polyver.objects.status import bad_request
 from polyver.server.options import ListOptions
 from polyver.server.resource import Resource
+from polyver.store import Entry
 
 __all__ = ["Selection", "read_selection"]
 
@@ -54,11 +55,11 @@ class Selection:
         names = [each.value for each in self.fields if each.equal and each.field == _NAMES[0]]
         return names[0] if names else ""
 
-    def matches(self, value: bytes) -> bool:
+    def matches(self, entry: Entry) -> bool:
         """Whether a stored object is one of those."""
         if self.everything:
             return True
-        metadata = _header.decode(value).metadata
+        metadata = _header.decode(entry.value).metadata
         if not all(each.matches(metadata.labels) for each in self.labels):
             return False
         if not self.fields:
@@ -66,7 +67,7 @@ class Selection:
         known = {_NAMES[0]: metadata.name, _NAMES[1]: metadata.namespace}
         if all(each.field in known for each in self.fields):
             return all(each.matches(known.__getitem__) for each in self.fields)
-        obj = self.resource.decode(value)
+        obj = self.resource.decode(entry)
         selectable = self.resource.selectable
 
         def value_of(field: str) -> str:

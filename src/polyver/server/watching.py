@@ -98,48 +98,41 @@ class _Watching:
                 yield b"".join(lines)
 
     def _initial(self, entries: list[Entry]) -> list[bytes]:
-        return [
-            self._line("ADDED", entry.value)
-            for entry in entries
-            if self._selection.matches(entry.value)
-        ]
+        return [self._line("ADDED", entry) for entry in entries if self._selection.matches(entry)]
 
     def _told(self, event: Event) -> bytes:
         """The line for an event; empty for what is not, and was not, selected."""
-        value, before = event.entry.value, event.previous
-        was = before is not None and self._selection.matches(before.value)
+        entry, before = event.entry, event.previous
+        was = before is not None and self._selection.matches(before)
         if event.deleted:
-            return self._line("DELETED", value) if was else b""
-        if self._selection.matches(value):
-            return self._line("MODIFIED" if was else "ADDED", value)
+            return self._line("DELETED", entry) if was else b""
+        if self._selection.matches(entry):
+            return self._line("MODIFIED" if was else "ADDED", entry)
         if before is not None and was:
-            return self._line("DELETED", self._as_of(before.value, event.entry.revision))
+            return self._line("DELETED", self._as_of(before, entry.revision))
         return b""
 
-    def _as_of(self, value: bytes, revision: int) -> bytes:
+    def _as_of(self, before: Entry, revision: int) -> Entry:
         """An object that left the selection, with the revision that made it leave."""
-        head, tail = self._call.resource.encode(self._call.resource.decode(value))
-        return b"%b%d%b" % (head, revision, tail)
+        head, tail = self._call.resource.encode(self._call.resource.decode(before))
+        return before._replace(value=b"%b%d%b" % (head, revision, tail), revision=revision)
 
-    def _writer(self) -> Callable[[str, bytes], bytes]:
+    def _writer(self) -> Callable[[str, Entry], bytes]:
         resource = self._call.resource
         match self._call.form.kind:
-            case "" if resource.conversion is None:
-                return _plain_line
             case "":
-                return lambda kind, value: _plain_line(kind, resource.shown(value))
+                return lambda kind, entry: _plain_line(kind, resource.shown(entry))
             case "Table":
-                return lambda kind, value: _data_line(kind, self._table(resource.decode(value)))
+                return lambda kind, entry: _data_line(kind, self._table(resource.decode(entry)))
         version = self._call.form.api_version
-        return lambda kind, value: _data_line(
-            kind, partial_metadata(resource.decode(value), version)
+        return lambda kind, entry: _data_line(
+            kind, partial_metadata(resource.decode(entry), version)
         )
 
     def _table(self, obj: Object) -> Object:
         """A Table of one row; only the first has the columns."""
-        metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}
         columns, self._columns_told = not self._columns_told, True
-        return table_of(self._call, [obj], metadata, columns=columns)
+        return table_of(self._call, [obj], columns=columns)
 
     def _bookmark(self, revision: int, annotations: dict[str, str] | None = None) -> bytes:
         metadata: Object = {"resourceVersion": str(revision)}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from polyver.objects.apply import Entry as Managed
 from polyver.objects.rules import check_metadata, check_metadata_update
 from polyver.objects.status import (
     MODIFIED,
@@ -22,7 +24,9 @@ from polyver.server.answers import data_answer, object_answer
 from polyver.server.bodies import read_object
 from polyver.server.call import Call
 from polyver.server.options import WriteOptions, parse_revision
-from polyver.server.patching import patched
+from polyver.server.owning import own, set_entries, times_kept
+from polyver.server.parts import Whole
+from polyver.server.patching import APPLY, applied_to, patch_type, patched, read_config
 from polyver.server.resource import encode_sorted
 from polyver.server.rules import Object, Part
 from polyver.store import Change, Conflict, Entry
@@ -42,35 +46,45 @@ _SET_BY_SERVER = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An object on its way to the store, and its owners if an apply has already found them."""
+
+    obj: Object
+    owners: Sequence[Managed] | None = None
+
+
 async def create_object(call: Call) -> Response:
     """A new object."""
     options = _options(call, "CreateOptions")
     obj = read_object(call, options.validation)
-    _match_namespace(call, obj)
-    return await _create(call, obj, options)
+    match_namespace(call, obj)
+    return await _create(call, Draft(obj), options)
 
 
-async def _create(call: Call, obj: Object, options: WriteOptions) -> Response:
+async def _create(call: Call, draft: Draft, options: WriteOptions) -> Response:
+    obj = draft.obj
     for last in (False,) * 7 + (True,):
         fresh = obj | {"metadata": dict(obj["metadata"])}
         generated = not fresh["metadata"].get("name")
         try:
-            return await _create_once(call, fresh, options)
+            return await _create_once(call, Draft(fresh, draft.owners), options)
         except ApiError as error:
             if not generated or last or error.reason != "AlreadyExists":
                 raise
     raise AssertionError("the last try returns or raises")
 
 
-async def _create_once(call: Call, obj: Object, options: WriteOptions) -> Response:
-    resource, rules = call.resource, call.resource.rules
+async def _create_once(call: Call, draft: Draft, options: WriteOptions) -> Response:
+    resource, rules, obj = call.resource, call.resource.rules, draft.obj
+    _dedupe_owners(call, obj)
     _stamp(call, obj)
+    _own(call, Whole(rules), draft, None, options)
     review = _review(call, obj, None, options)
     await call.server.admission.mutate(review)
     if rules.has_status and not rules.brings_status:
         obj.pop("status", None)
     rules.prepare_create(obj)
-    _dedupe_owners(call, obj)
     metadata = obj["metadata"]
     causes = check_metadata(
         metadata,
@@ -93,7 +107,15 @@ async def _create_once(call: Call, obj: Object, options: WriteOptions) -> Respon
         entry = await call.store.write(Change(key, head, tail, 0))
     except Conflict as error:
         raise _exists(call, name, error.current) from None
-    return object_answer(call, entry.value, 201)
+    return object_answer(call, entry, 201)
+
+
+def _own(call: Call, part: Part, draft: Draft, old: Object | None, options: WriteOptions) -> None:
+    """Note who owns what: before anyone in the chain of admission changes the object."""
+    if draft.owners is not None:
+        set_entries(draft.obj, draft.owners)
+    else:
+        own(call, part, draft.obj, old, options.manager)
 
 
 def _check_finalizers(call: Call, metadata: Object) -> list[Cause]:
@@ -109,7 +131,7 @@ def _check_finalizers(call: Call, metadata: Object) -> list[Cause]:
 
 
 def _exists(call: Call, name: str, found: Entry | None) -> ApiError:
-    obj = call.resource.decode(found.value) if found else {"metadata": {}}
+    obj = call.resource.decode(found) if found else {"metadata": {}}
     deleting = bool(obj["metadata"].get("deletionTimestamp"))
     return already_exists(call.resource.kind, name, deleting=deleting)
 
@@ -136,29 +158,58 @@ async def update_object(call: Call, part: Part) -> Response:
     options = _options(call, "UpdateOptions")
     obj = read_object(call, options.validation)
     match_name(call, obj)
-    _match_namespace(call, obj)
+    match_namespace(call, obj)
     given = obj["metadata"].get("resourceVersion", "")
 
-    def change(old: Object) -> Object:
+    def change(entry: Entry, old: Object) -> Draft:
+        del entry
         _check_uid(call, obj, old)
-        return part.merge(obj, old)
+        return Draft(part.merge(obj, old))
 
     if call.resource.rules.creates_on_update and call.store.get(call.key) is None:
         obj["metadata"].pop("resourceVersion", None)
-        return await _create(call, obj, options)
+        return await _create(call, Draft(obj), options)
     return await _change(call, part, options, change, retry=not given)
 
 
 async def patch_object(call: Call, part: Part) -> Response:
     """A change to what is there; without a revision in it, it is tried again if need be."""
-    options = _options(call, "PatchOptions")
+    applied = patch_type(call) == APPLY
+    options = _options(call, "PatchOptions", applied=applied)
+    if applied:
+        return await _apply(call, part, options)
 
-    def change(old: Object) -> Object:
-        shown = patched(call, part.base(old), options)
+    def change(entry: Entry, old: Object) -> Draft:
+        # A patch shares what it does not touch with what it was made of, so that is its own.
+        shown = patched(call, part.base(call.resource.decode(entry)), options)
         match_name(call, shown)
-        _match_namespace(call, shown)
-        return part.merge(shown, old)
+        match_namespace(call, shown)
+        return Draft(part.merge(shown, old))
 
+    return await _change(call, part, options, change, retry=True)
+
+
+async def _apply(call: Call, part: Part, options: WriteOptions) -> Response:
+    """What someone wants an object to be, merged into what it is; or the object itself."""
+    config = read_config(call)
+
+    def change(entry: Entry, old: Object) -> Draft:
+        shown, owners = applied_to(call, part, call.resource.decode(entry), config, options)
+        match_name(call, shown)
+        match_namespace(call, shown)
+        return Draft(part.merge(shown, old), owners)
+
+    if part.name or call.store.get(call.key) is not None:
+        return await _change(call, part, options, change, retry=True)
+    obj, owners = applied_to(call, part, None, config, options)
+    obj["metadata"].pop("resourceVersion", None)
+    match_name(call, obj)
+    match_namespace(call, obj)
+    try:
+        return await _create(call, Draft(obj, owners), options)
+    except ApiError as error:
+        if error.reason != "AlreadyExists":
+            raise
     return await _change(call, part, options, change, retry=True)
 
 
@@ -166,7 +217,7 @@ async def _change(
     call: Call,
     part: Part,
     options: WriteOptions,
-    change: Callable[[Object], Object],
+    change: Callable[[Entry, Object], Draft],
     *,
     retry: bool,
 ) -> Response:
@@ -174,11 +225,10 @@ async def _change(
         entry = call.store.get(call.key)
         if entry is None:
             raise not_found(call.resource.kind, call.place.name)
-        old = call.resource.decode(entry.value)
-        # What a change is made of may not be changed by it.
-        obj = change(old)
-        _check_revision(call, obj, entry)
-        update = await _updated(call, part, obj, old, options)
+        old = call.resource.decode(entry)
+        draft = change(entry, old)
+        _check_revision(call, draft.obj, entry)
+        update = await _updated(call, part, draft, old, options)
         try:
             return await _store(call, part, entry, update, options)
         except Conflict:
@@ -188,15 +238,16 @@ async def _change(
 
 
 async def _updated(
-    call: Call, part: Part, obj: Object, old: Object, options: WriteOptions
+    call: Call, part: Part, draft: Draft, old: Object, options: WriteOptions
 ) -> Object:
-    """The object as it will be stored: prepared, admitted, validated."""
-    obj = obj | {"metadata": dict(obj["metadata"])}
+    """The object as it will be stored: owned, admitted, prepared, validated."""
+    obj = draft.obj | {"metadata": dict(draft.obj["metadata"])}
+    _dedupe_owners(call, obj)
+    _own(call, part, Draft(obj, draft.owners), old, options)
     review = _review(call, obj, old, options, part.name)
     await call.server.admission.mutate(review)
     _keep_metadata(obj, old)
     part.prepare(obj, old)
-    _dedupe_owners(call, obj)
     if call.resource.rules.counts and part.name != "status":
         _count(call, obj, old)
     metadata = check_metadata_update(obj["metadata"], old["metadata"])
@@ -204,7 +255,7 @@ async def _updated(
     _refuse(call, call.place.name, [*metadata, *metadata, *part.check(obj, old)])
     await call.server.admission.validate(review)
     _warn(call, obj, old, review)
-    return obj
+    return times_kept(old, obj)
 
 
 def _keep_metadata(obj: Object, old: Object) -> None:
@@ -236,23 +287,23 @@ async def _store(
     head, tail = call.resource.encode(obj)
     # A write that changes nothing is none: the revision stays, nobody hears of it.
     if b"%b%d%b" % (head, entry.revision, tail) == entry.value:
-        return _answer(call, part, entry.value)
+        return _answer(call, part, entry)
     if options.dry_run:
         return data_answer(call, part.show(obj))
     if obj["metadata"].get("deletionTimestamp") and not call.resource.rules.held(obj):
         # The last finalizer is gone, and with it the object. Watchers see it as it was before,
         # and the answer has the revision of before.
-        last = call.resource.encode(call.resource.decode(entry.value))
+        last = call.resource.encode(call.resource.decode(entry))
         await call.store.write(Change(entry.key, *last, entry.revision, delete=True))
         return data_answer(call, part.show(obj))
     written = await call.store.write(Change(entry.key, head, tail, entry.revision))
-    return _answer(call, part, written.value)
+    return _answer(call, part, written)
 
 
-def _answer(call: Call, part: Part, value: bytes) -> Response:
+def _answer(call: Call, part: Part, entry: Entry) -> Response:
     if part.name == "scale":
-        return data_answer(call, part.show(call.resource.decode(value)))
-    return object_answer(call, value)
+        return data_answer(call, part.show(call.resource.decode(entry)))
+    return object_answer(call, entry)
 
 
 def _check_revision(call: Call, obj: Object, entry: Entry) -> None:
@@ -311,7 +362,7 @@ def match_name(call: Call, obj: Object) -> None:
         raise bad_request(text)
 
 
-def _match_namespace(call: Call, obj: Object) -> None:
+def match_namespace(call: Call, obj: Object) -> None:
     metadata = obj["metadata"]
     given = metadata.get("namespace") or ""
     if given and given != call.place.namespace:
@@ -370,9 +421,9 @@ def _warn(call: Call, obj: Object, old: Object | None, review: Review) -> None:
         call.warn(text)
 
 
-def _options(call: Call, name: str) -> WriteOptions:
+def _options(call: Call, name: str, *, applied: bool | None = None) -> WriteOptions:
     agent = call.request.headers.get("user-agent", "")
-    return WriteOptions.read(call.query, name, agent=agent)
+    return WriteOptions.read(call.query, name, agent=agent, applied=applied)
 
 
 def same(one: object, other: object) -> bool:

@@ -47,6 +47,7 @@ class MemoryStore:
         return self._compacted
 
     def get(self, key: str) -> Entry | None:
+        self._check_open()
         return self._at(key, self._revision)
 
     def _at(self, key: str, revision: int) -> Entry | None:
@@ -57,6 +58,7 @@ class MemoryStore:
         return events[found - 1].entry
 
     def page(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
+        self._check_open()
         at = revision or self._revision
         check_revision(at, newest=self._revision, compacted=self._compacted)
         start = bisect_left(self._keys, prefix)
@@ -68,8 +70,7 @@ class MemoryStore:
         return Page(page, at, len(found) - len(page))
 
     async def write(self, change: Change) -> Entry:
-        if not self._open:
-            raise StoreClosed("the store was closed")
+        self._check_open()
         event = change.made(self.get(change.key), self._revision + 1)
         self._revision += 1
         if change.key not in self._history:
@@ -80,6 +81,7 @@ class MemoryStore:
         return event.entry
 
     def watch(self, prefix: str, revision: int) -> Watcher:
+        self._check_open()
         check_revision(revision, newest=self._revision, compacted=self._compacted)
         start = bisect_right(self._log, revision, key=_revision)
         past = (event for event in self._log[start:] if event.entry.key.startswith(prefix))
@@ -98,6 +100,10 @@ class MemoryStore:
                 del self._keys[bisect_left(self._keys, key)]
             else:
                 self._history[key] = kept
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise StoreClosed("the store was closed")
 
     async def close(self) -> None:
         self._open = False

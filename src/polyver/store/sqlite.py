@@ -130,6 +130,7 @@ class SqliteStore:
 
     @property
     def revision(self) -> int:
+        self._check_open()
         return _fact(self._reader, "newest")
 
     @property
@@ -137,6 +138,7 @@ class SqliteStore:
         return _fact(self._reader, "compacted")
 
     def get(self, key: str) -> Entry | None:
+        self._check_open()
         return _get(self._reader, key)
 
     def page(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
@@ -167,6 +169,7 @@ class SqliteStore:
     @contextmanager
     def _snapshot(self, revision: int | None) -> Iterator[int]:
         """One state for several queries; a revision must be within what there is."""
+        self._check_open()
         self._reader.execute("begin")
         try:
             newest, compacted = self.revision, self.compacted
@@ -195,8 +198,7 @@ class SqliteStore:
                 await self._ask(partial(_compact, statement, revision))
 
     def _ask(self, do: _Do) -> asyncio.Future[Event | None]:
-        if not self._open:
-            raise StoreClosed("the store was closed")
+        self._check_open()
         done: asyncio.Future[Event | None] = self._loop.create_future()
         self._asked.put(_Work(do, done))
         return done
@@ -251,6 +253,10 @@ class SqliteStore:
                 done.set_exception(outcome)
             else:
                 done.set_result(outcome)
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise StoreClosed("the store was closed")
 
     async def close(self) -> None:
         if not self._open:

@@ -135,7 +135,7 @@ def _multiples(step: float, low: int, high: int) -> st.SearchStrategy[Any]:
         return st.integers(-(-low // whole), high // whole).map(lambda times: times * whole)
     # An integer is refused here by the real server, whatever it is.
     first, last = math.ceil(max(low, -(10**6)) / step), math.floor(min(high, 10**6) / step)
-    return st.integers(first, last).map(lambda times: float(times * step))
+    return st.integers(first, max(first, last)).map(lambda times: float(times * step))
 
 
 def _floats(schema: Schema) -> st.SearchStrategy[float]:

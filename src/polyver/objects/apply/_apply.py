@@ -7,8 +7,14 @@ from typing import Any
 import msgspec
 
 from polyver.objects.apply._check import misfits
-from polyver.objects.apply._entries import Entry, Identity, Owned, Owners, stored_entries
-from polyver.objects.apply._entries import write_entries as _write
+from polyver.objects.apply._entries import (
+    Entry,
+    Identity,
+    Owned,
+    Owners,
+    stored_entries,
+    write_entries,
+)
 from polyver.objects.apply._fields import (
     Fields,
     common,
@@ -58,24 +64,30 @@ def apply(
     """
     _check(config, scope)
     there = scope.empty if live is None else bare(live)
-    applying = _Applying(there, config, scope, _owners_of(live, there, scope, now))
     try:
-        found, owners = applying.outcome(manager, force=force)
-    except Taken as taken:
-        conflicts = taken.conflicts
-        if manager == KUBECTL:
-            conflicts = _not_last_applied(conflicts, there, scope)
-        if conflicts:
-            raise _refusal(conflicts) from None
-        found, owners = applying.outcome(manager, force=True)
+        applying = _Applying(there, config, scope, _owners_of(live, there, scope, now))
+        found, owners = _outcome(applying, there, scope, manager=manager, force=force)
     except Mistyped as error:
         raise ApiError(500, "", str(error)) from None
-    owner = scope.owner(manager, "Apply")
-    if not same(there, found):
-        owners = _timed(owners, owner, now)
-    else:
+    if same(there, found):
         found = there
-    return _with_last_applied(found, config, manager), _write(owners)
+    else:
+        owners = _timed(owners, scope.owner(manager, "Apply"), now)
+    return _with_last_applied(found, config, manager), write_entries(owners)
+
+
+def _outcome(
+    applying: _Applying, live: Object, scope: Scope, *, manager: str, force: bool
+) -> tuple[Object, Owners]:
+    try:
+        return applying.outcome(manager, force=force)
+    except Taken as taken:
+        conflicts = taken.conflicts
+    if manager == KUBECTL:
+        conflicts = _not_last_applied(conflicts, live, scope)
+    if conflicts:
+        raise _refusal(conflicts)
+    return applying.outcome(manager, force=True)
 
 
 def _check(config: Object, scope: Scope) -> None:
@@ -132,8 +144,12 @@ class _Applying:
         return merged, _without_identity(owners, owner)
 
     def _drops(self, last: Owned, mine: Fields) -> bool:
-        """Whether anything was applied last time that is not applied now, as far as is clear."""
-        if last.api_version != self._scope.api_version:
+        """Whether anything may be gone: it was applied last time, and is not now.
+
+        Where several versions are in play, conversions have to tell.
+        """
+        version = self._scope.api_version
+        if any(each.api_version != version for each in self._owners.values()):
             return bool(last.fields)
         return bool(difference(last.fields, mine))
 

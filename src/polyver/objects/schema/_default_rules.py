@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from polyver.objects._texts import same
 from polyver.objects.schema._checks import Checks
 from polyver.objects.schema._embedded import (
     MalformedMetadata,
@@ -18,7 +19,6 @@ from polyver.objects.schema._pruning import prune
 from polyver.objects.schema._report import Report
 from polyver.objects.schema._structural import invalid
 from polyver.objects.schema._structure import META_FIELDS, read_structure
-from polyver.objects.schema._texts import same
 from polyver.objects.status import Cause
 
 __all__ = ["check_defaults"]

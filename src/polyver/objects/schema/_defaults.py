@@ -9,46 +9,47 @@ from polyver.objects.schema._structure import Structure
 
 __all__ = ["fill_in"]
 
+_FILLED = frozenset([dict, list, type(None)])
 
-def fill_in(value: Any, place: Structure) -> None:
+
+def fill_in(value: Any, place: Structure, *, drop: bool = True) -> None:
     """Replace nulls that may not be by their default, or drop them; add what is missing."""
     if type(value) is dict:
-        _fill_in_fields(value, place)
+        _fill_in_fields(value, place, drop=drop)
     elif type(value) is list and place.items is not None:
-        _fill_in_items(value, place.items)
+        _fill_in_items(value, place.items, drop=drop)
 
 
-def _fill_in_fields(value: dict[str, Any], place: Structure) -> None:
+def _fill_in_fields(value: dict[str, Any], place: Structure, *, drop: bool) -> None:
     for name, child in place.defaults:
         if name not in value:
             value[name] = _copied(child.default)
     gone: list[str] = []
     fields, values = place.fields, place.values
     for key, inside in value.items():
+        if type(inside) not in _FILLED:
+            continue
         inner = fields.get(key, values)
         if inner is None:
             continue
-        if inside is None:
-            if inner.nullable:
-                continue
-            if inner.default is None:
-                gone.append(key)
-                continue
+        if inside is not None:
+            fill_in(inside, inner, drop=drop)
+        elif inner.default is not None and not inner.nullable:
             value[key] = filled = _copied(inner.default)
-            fill_in(filled, inner)
-        elif type(inside) is dict or type(inside) is list:
-            fill_in(inside, inner)
+            fill_in(filled, inner, drop=drop)
+        elif drop and not inner.nullable:
+            gone.append(key)
     for key in gone:
         del value[key]
 
 
-def _fill_in_items(value: list[Any], items: Structure) -> None:
+def _fill_in_items(value: list[Any], items: Structure, *, drop: bool) -> None:
     for number, item in enumerate(value):
         inside = item
         if inside is None and not items.nullable and items.default is not None:
             value[number] = inside = _copied(items.default)
-        if type(inside) is dict or type(inside) is list:
-            fill_in(inside, items)
+        if type(inside) in _FILLED:
+            fill_in(inside, items, drop=drop)
 
 
 def _copied(default: Any) -> Any:

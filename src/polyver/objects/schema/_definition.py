@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from polyver.objects._texts import quoted, shown
+from polyver.objects.schema._declared import KEYWORDS, declared
 from polyver.objects.schema._default_rules import check_defaults
 from polyver.objects.schema._structural import check_structural, invalid
 from polyver.objects.schema._structure import META_FIELDS
-from polyver.objects.schema._texts import quoted, shown
 from polyver.objects.status import Cause, forbidden_field, required
 
 __all__ = ["check_schema"]
@@ -48,8 +49,9 @@ def check_schema(schema: Mapping[str, Any], path: str, *, status: bool = False) 
 
 
 def _check_root(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
-    for name, value in schema.items():
-        if value in (None, "", False, [], {}):
+    for name in KEYWORDS:
+        value = schema.get(name)
+        if value is None or value is False or value in ("", [], {}):
             continue
         if name == "type" and value != "object":
             text = 'only "object" is allowed as the type at the root of the schema if the status '
@@ -57,7 +59,8 @@ def _check_root(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
             return
         if name not in _ROOT_KEYWORDS:
             text = f"only [{_AT_ROOT}] fields are allowed at the root of the schema if the status "
-            yield invalid(path, schema, f"{text}subresource is enabled")
+            text = f"{text}subresource is enabled"
+            yield Cause(path, f"Invalid value: {declared(schema)}: {text}")
             return
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from polyver.core import PolyverError
+from polyver.objects._texts import shown
 from polyver.objects.rules import check_metadata, dns_1035_label_problems, path_segment_problems
 from polyver.objects.schema._structure import Structure
-from polyver.objects.schema._texts import shown
 from polyver.objects.status import Cause, required
 
 __all__ = ["MalformedMetadata", "check_embedded", "coerce_embedded"]

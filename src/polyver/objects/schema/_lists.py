@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from polyver.objects._texts import as_number, shown
 from polyver.objects.schema._structure import Structure
-from polyver.objects.schema._texts import as_number, shown
 from polyver.objects.status import Cause
 
 __all__ = ["check_lists"]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from polyver.objects._texts import fits_int64, is_whole, number_text
 from polyver.objects.schema._report import Report
-from polyver.objects.schema._texts import fits_int64, is_whole, number_text
 
 __all__ = ["Numbers", "read_numbers"]
 

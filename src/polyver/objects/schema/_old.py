@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from polyver.objects._texts import same
 from polyver.objects.schema._structure import Structure
-from polyver.objects.schema._texts import same
 
 __all__ = ["NEW", "OldItems", "is_unchanged"]
 

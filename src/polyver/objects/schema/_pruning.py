@@ -8,6 +8,8 @@ from polyver.objects.schema._structure import META_FIELDS, Structure
 
 __all__ = ["prune"]
 
+_CONTAINERS = frozenset([dict, list])
+
 
 def prune(value: Any, place: Structure | None, path: str, dropped: list[str]) -> None:
     """Drop what the schema does not know from a value, in place."""
@@ -28,7 +30,7 @@ def _prune_list(value: list[Any], place: Structure | None, path: str, dropped: l
         _spare_items(value, items, path, dropped)
         return
     for number, item in enumerate(value):
-        if type(item) is dict or type(item) is list:
+        if type(item) in _CONTAINERS:
             prune(item, items, f"{path}[{number}]", dropped)
 
 
@@ -46,22 +48,29 @@ def _spare_items(value: list[Any], items: Structure | None, path: str, dropped: 
 def _prune_fields(
     value: dict[str, Any], place: Structure, path: str, dropped: list[str], *, spare: bool = False
 ) -> None:
-    fields, embedded = place.fields, place.embedded
+    fields = place.fields
     unknown: list[str] = []
     for key, inside in value.items():
-        if embedded and key in META_FIELDS:
-            continue
         if key in fields:
-            if type(inside) is dict or type(inside) is list:
-                prune(inside, fields[key], f"{path}.{key}" if path else key, dropped)
+            inner: Structure | None = fields[key]
         elif place.takes_any_key:
-            if type(inside) is dict or type(inside) is list:
-                prune(inside, place.values, f"{path}.{key}" if path else key, dropped)
-        elif not place.preserves and not spare:
+            inner = place.values
+        else:
             unknown.append(key)
+            continue
+        if type(inside) in _CONTAINERS and not (place.embedded and key in META_FIELDS):
+            prune(inside, inner, f"{path}.{key}" if path else key, dropped)
+    if unknown and not (place.preserves or spare):
+        _drop(value, unknown, place, path, dropped)
+
+
+def _drop(
+    value: dict[str, Any], unknown: list[str], place: Structure, path: str, dropped: list[str]
+) -> None:
     for key in unknown:
-        dropped.append(_inside(path, key))
-        del value[key]
+        if not place.embedded or key not in META_FIELDS:
+            dropped.append(_inside(path, key))
+            del value[key]
 
 
 def _inside(path: str, key: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from polyver.objects.schema._texts import quoted, shown
+from polyver.objects._texts import quoted, shown
 from polyver.objects.status import Cause
 
 __all__ = ["Report"]

@@ -74,9 +74,12 @@ class Schema:
             dropped += sorted(more)
         return dropped
 
-    def default(self, obj: dict[str, Any]) -> None:
-        """Fill in defaults, in place; before that, drop nulls that may not be."""
-        fill_in(obj, self._structure)
+    def default(self, obj: dict[str, Any], *, drop_nulls: bool = True) -> None:
+        """Fill in defaults, in place, and drop nulls that may not be.
+
+        The real server keeps such nulls in what server-side apply yields, and then refuses them.
+        """
+        fill_in(obj, self._structure, drop=drop_nulls)
 
     def validate(self, obj: dict[str, Any]) -> list[Cause]:
         """All that is wrong with an object that is to be created, its own metadata apart."""

@@ -72,7 +72,7 @@ class ServiceAddresses:
             return
         spec = dict(obj["spec"])
         if spec.get("type") != "ExternalName":
-            _set_families(spec)
+            _set_families(spec, review)
             if not is_headless(spec):
                 self._set_address(spec, review)
         if needs_node_ports(spec):
@@ -138,8 +138,16 @@ class ServiceAddresses:
                 yield service.get("spec") or {}
 
 
-def _set_families(spec: Object) -> None:
+def _set_families(spec: Object, review: Review) -> None:
     """One network: but a service that only others fill may have addresses of both kinds."""
+    if not is_headless(spec):
+        for number, family in enumerate(spec.get("ipFamilies") or ()):
+            if family != "IPv4":
+                text = "not configured on this cluster"
+                raise _refused(review, f"spec.ipFamilies[{number}]", family, text)
+        if spec.get("ipFamilyPolicy") == "RequireDualStack":
+            text = "this cluster is not configured for dual-stack services"
+            raise _refused(review, "spec.ipFamilyPolicy", "RequireDualStack", text)
     alone = is_headless(spec) and not spec.get("selector")
     spec.setdefault("ipFamilyPolicy", "RequireDualStack" if alone else "SingleStack")
     both = spec["ipFamilyPolicy"] == "RequireDualStack" and is_headless(spec)

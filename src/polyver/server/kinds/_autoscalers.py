@@ -20,14 +20,21 @@ from polyver.server.rules import Object
 
 __all__ = ["AutoscalerRules"]
 
+_CONVERSION = AutoscalerConversion()
 _NEEDED = "must populate information for the given metric source"
 
 
 class AutoscalerRules(BuiltinRules):
     """An autoscaler; the older version is checked as what it is stored as."""
 
+    def default(self, obj: Object) -> None:
+        super().default(obj)
+        if self.kind.version == "v1":
+            # What the newer version fills in, as the older one shows it.
+            obj |= _CONVERSION.shown(_CONVERSION.stored(obj))
+
     def check_create(self, obj: Object) -> list[Cause]:
-        newest = AutoscalerConversion().stored(obj) if self.kind.version == "v1" else obj
+        newest = _CONVERSION.stored(obj) if self.kind.version == "v1" else obj
         return [*_check_autoscaler("spec", newest["spec"])]
 
     def check_status(self, obj: Object, old: Object) -> list[Cause]:
@@ -40,7 +47,9 @@ def _check_autoscaler(path: str, spec: Object) -> Iterator[Cause]:
     if least is not None and most < least:
         text = "must be greater than or equal to `minReplicas`"
         yield invalid_field(f"{path}.maxReplicas", most, text)
-    yield from _check_reference(f"{path}.scaleTargetRef", spec.get("scaleTargetRef") or {})
+    yield from _check_reference(
+        f"{path}.scaleTargetRef", spec.get("scaleTargetRef") or {}, grouped=True
+    )
     metrics = spec.get("metrics") or []
     for number, metric in enumerate(metrics):
         yield from _check_metric(f"{path}.metrics[{number}]", metric)
@@ -58,7 +67,7 @@ def _check_autoscaler(path: str, spec: Object) -> Iterator[Cause]:
         yield invalid_field(f"{path}.maxReplicas", most, "must be greater than or equal to 1")
 
 
-def _check_reference(path: str, reference: Object) -> Iterator[Cause]:
+def _check_reference(path: str, reference: Object, *, grouped: bool) -> Iterator[Cause]:
     for name in ("kind", "name"):
         value = reference.get(name) or ""
         if value:
@@ -66,6 +75,8 @@ def _check_reference(path: str, reference: Object) -> Iterator[Cause]:
         else:
             yield required(f"{path}.{name}")
     version = reference.get("apiVersion") or ""
+    if not grouped:
+        return
     if version.count("/") > 1:
         text = f"unexpected GroupVersion string: {version}"
         yield invalid_field(f"{path}.apiVersion", version, text)
@@ -105,7 +116,8 @@ def _check_metric(path: str, metric: Object) -> Iterator[Cause]:
 
 def _check_source(path: str, kind: str, source: Object) -> Iterator[Cause]:
     if kind == "object":
-        yield from _check_reference(f"{path}.describedObject", source.get("describedObject") or {})
+        described = source.get("describedObject") or {}
+        yield from _check_reference(f"{path}.describedObject", described, grouped=False)
     if kind in ("object", "external", "pods"):
         name = (source.get("metric") or {}).get("name") or ""
         if name:

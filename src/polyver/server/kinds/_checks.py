@@ -5,15 +5,16 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+from polyver.objects._texts import json_text, shown
 from polyver.objects.selection import label_key_problems, label_value_problems
 from polyver.objects.status import (
     Cause,
     forbidden_field,
     invalid_field,
     required,
-    shown,
     unsupported,
 )
 from polyver.server.rules import Object
@@ -21,6 +22,7 @@ from polyver.server.rules import Object
 __all__ = [
     "IMMUTABLE",
     "check_address",
+    "check_endpoint_address",
     "check_labels",
     "check_name",
     "check_network",
@@ -32,6 +34,7 @@ __all__ = [
     "check_share",
     "frozen",
     "in_order",
+    "in_structure",
     "missing_field",
     "not_negative",
     "selects",
@@ -40,6 +43,22 @@ __all__ = [
 IMMUTABLE = "field is immutable"
 _PORT = "must be between 1 and 65535, inclusive"
 PROTOCOLS = ("SCTP", "TCP", "UDP")
+
+
+def in_structure(cause: Cause, value: object) -> Cause:
+    """A refusal whose value is a structure of the real server: its fields keep their order."""
+    return replace(cause, message=cause.message.replace(shown(value), _ordered(value), 1))
+
+
+def _ordered(value: object) -> str:
+    match value:
+        case dict():
+            pairs = (f"{json_text(name)}:{_ordered(inner)}" for name, inner in value.items())
+            return f"{{{','.join(pairs)}}}"
+        case list():
+            return f"[{','.join(map(_ordered, value))}]"
+        case _:
+            return json_text(value)
 
 
 def missing_field(field: str, value: object) -> Cause:
@@ -173,7 +192,8 @@ def check_share(field: str, value: object, *, most: bool = True) -> Iterator[Cau
 def frozen(field: str, new: object, old: object, *, value: object = ...) -> Iterator[Cause]:
     """A value that may not change; errors show the new one, or what they show instead."""
     if (new or None) != (old or None):
-        yield invalid_field(field, new if value is ... else value, IMMUTABLE)
+        told = new if value is ... else value
+        yield in_structure(invalid_field(field, told, IMMUTABLE), told)
 
 
 def check_address(field: str, text: str) -> Iterator[Cause]:
@@ -200,6 +220,21 @@ def network_of(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | Non
         return ipaddress.ip_network(text, strict=False) if "/" in text else None
     except ValueError:
         return None
+
+
+_NOWHERE = (
+    ("is_unspecified", "may not be unspecified (0.0.0.0 or ::)"),
+    ("is_loopback", "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
+    ("is_link_local", "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
+)
+
+
+def check_endpoint_address(field: str, text: str) -> Iterator[Cause]:
+    """An address where somebody else can be."""
+    address = address_of(text)
+    for name, problem in _NOWHERE:
+        if getattr(address, name, False):
+            yield invalid_field(field, text, problem)
 
 
 def in_order(value: Object, *names: str) -> Object:

@@ -12,7 +12,6 @@ from polyver.objects.status import (
     forbidden_field,
     invalid_field,
     required,
-    unsupported,
 )
 from polyver.server.kinds._amounts import check_resources
 from polyver.server.kinds._checks import (
@@ -25,6 +24,7 @@ from polyver.server.kinds._checks import (
     missing_field,
     not_negative,
 )
+from polyver.server.kinds._fields import IN_VARIABLES, check_field, check_resource_field
 from polyver.server.kinds._volumes import check_no_step_back
 from polyver.server.rules import Object
 
@@ -43,6 +43,20 @@ def check_containers(path: str, containers: list[Object], volumes: set[str]) -> 
         yield from _check_container(place, container, volumes)
         yield from _check_unique(place, container, names)
         yield from _check_handlers(place, container)
+    yield from _check_host_ports(path, containers)
+
+
+def _check_host_ports(path: str, containers: list[Object]) -> Iterator[Cause]:
+    """A port of the host is one container's."""
+    seen: set[str] = set()
+    for number, container in enumerate(containers):
+        for place, port in enumerate(container.get("ports") or ()):
+            if not port.get("hostPort"):
+                continue
+            key = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
+            if key in seen:
+                yield duplicate(f"{path}[{number}].ports[{place}].hostPort", key)
+            seen.add(key)
 
 
 def check_init_containers(
@@ -89,6 +103,18 @@ def _check_container(path: str, container: Object, volumes: set[str]) -> Iterato
     pull = container.get("imagePullPolicy")
     yield from check_one_of(f"{path}.imagePullPolicy", pull, policies)
     yield from check_resources(f"{path}.resources", container.get("resources"))
+    yield from _check_security(f"{path}.securityContext", container.get("securityContext") or {})
+
+
+def _check_security(path: str, context: Object) -> Iterator[Cause]:
+    for name in ("runAsUser", "runAsGroup"):
+        number = context.get(name)
+        if number is not None and not 0 <= number < 2**31:
+            text = f"must be between 0 and {2**31 - 1}, inclusive"
+            yield invalid_field(f"{path}.{name}", number, text)
+    if context.get("privileged") and context.get("allowPrivilegeEscalation") is False:
+        text = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
+        yield invalid_field(path, context, text)
 
 
 def check_images(path: str, containers: list[Object]) -> Iterator[Cause]:
@@ -127,9 +153,8 @@ def _check_variable(path: str, variable: Object) -> Iterator[Cause]:
     name, source = variable.get("name") or "", variable.get("valueFrom")
     if not name:
         yield required(f"{path}.name")
-    elif not _VARIABLE.fullmatch(name):
-        text = "a valid environment variable name must consist only of printable ASCII characters "
-        yield invalid_field(f"{path}.name", name, f"{text}other than '='")
+    else:
+        yield from check_name(f"{path}.name", name, _variable_problems)
     if source is None:
         return
     given = [each for each in _SOURCES if source.get(each) is not None]
@@ -137,6 +162,13 @@ def _check_variable(path: str, variable: Object) -> Iterator[Cause]:
         yield from _check_variable_source(f"{path}.valueFrom.{each}", each, source[each])
     if problem := _source_problem(variable, len(given)):
         yield invalid_field(f"{path}.valueFrom", "", problem)
+
+
+def _variable_problems(name: str) -> list[str]:
+    if _VARIABLE.fullmatch(name):
+        return []
+    text = "a valid environment variable name must consist only of printable ASCII characters "
+    return [f"{text}other than '='"]
 
 
 def _source_problem(variable: Object, sources: int) -> str:
@@ -148,24 +180,12 @@ def _source_problem(variable: Object, sources: int) -> str:
     return "may not have more than one field specified at a time" if sources > 1 else ""
 
 
-_FIELDS = frozenset(
-    """metadata.name metadata.namespace metadata.uid spec.nodeName spec.serviceAccountName
-    status.hostIP status.hostIPs status.podIP status.podIPs""".split()
-)
-_MAPS = ("metadata.annotations", "metadata.labels")
-_RESOURCES = [
-    f"{side}.{name}"
-    for side in ("limits", "requests")
-    for name in ("cpu", "ephemeral-storage", "memory")
-]
-
-
 def _check_variable_source(path: str, kind: str, source: Object) -> Iterator[Cause]:
     match kind:
         case "fieldRef":
-            yield from _check_field(path, source.get("fieldPath") or "")
+            yield from check_field(path, source.get("fieldPath") or "", IN_VARIABLES)
         case "resourceFieldRef":
-            yield from _check_resource_field(path, source.get("resource") or "")
+            yield from check_resource_field(path, source.get("resource") or "")
         case "configMapKeyRef" | "secretKeyRef":
             name = source.get("name") or ""
             yield from check_name(f"{path}.name", name, dns_subdomain_problems)
@@ -173,33 +193,19 @@ def _check_variable_source(path: str, kind: str, source: Object) -> Iterator[Cau
                 yield required(f"{path}.key")
 
 
-def _check_field(path: str, field: str) -> Iterator[Cause]:
-    place = f"{path}.fieldPath"
-    if not field:
-        yield required(place)
-    elif field in _MAPS:
-        yield unsupported(place, field, sorted(_FIELDS))
-    elif field not in _FIELDS and not re.fullmatch(
-        r"metadata\.(annotations|labels)\['.*'\]", field
-    ):
-        text = f"error converting fieldPath: field label not supported: {field}"
-        yield invalid_field(place, field, text)
-
-
-def _check_resource_field(path: str, resource: str) -> Iterator[Cause]:
-    if not resource:
-        yield required(f"{path}.resource")
-    elif resource not in _RESOURCES and ".hugepages-" not in resource:
-        yield unsupported(f"{path}.resource", resource, _RESOURCES)
-
-
 def _check_all_from(path: str, sources: list[Object]) -> Iterator[Cause]:
     for number, source in enumerate(sources):
         given = [each for each in ("configMapRef", "secretRef") if source.get(each) is not None]
+        if source.get("prefix"):
+            prefix = source["prefix"]
+            yield from check_name(f"{path}[{number}].prefix", prefix, _variable_problems)
         for each in given:
             name = source[each].get("name") or ""
             place = f"{path}[{number}].{each}.name"
-            yield from check_name(place, name, dns_subdomain_problems)
+            if name:
+                yield from check_name(place, name, dns_subdomain_problems)
+            else:
+                yield required(place)
         if len(given) != 1:
             text = "may not have more than one field specified at a time"
             text = text if given else "must specify one of: `configMapRef` or `secretRef`"

@@ -49,16 +49,8 @@ class SecretRules(Rules):
         "kubernetes.io/tls": ("tls.crt", "tls.key"),
     }
 
-    def prepare_create(self, obj: Object) -> None:
+    def default(self, obj: Object) -> None:
         obj.setdefault("type", "Opaque")
-        self._take_texts(obj)
-
-    def prepare_update(self, obj: Object, old: Object) -> None:
-        # A secret that is replaced without its type keeps it.
-        obj["type"] = obj.get("type") or old.get("type", "Opaque")
-        self._take_texts(obj)
-
-    def _take_texts(self, obj: Object) -> None:
         texts = obj.pop("stringData", None)
         if texts:
             encoded = {key: _encoded(text) for key, text in texts.items()}

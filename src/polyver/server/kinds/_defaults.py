@@ -362,7 +362,8 @@ class _Plan:
             return [self.items.apply(each) for each in value] if self.items else value
         if not isinstance(value, dict):
             return value
-        filled = {**self.fixed, **value}
+        missing = {key: new for key, new in self.fixed.items() if value.get(key) is None}
+        filled = {**value, **missing}
         if self.computed:
             filled |= self.computed(filled)
         for name, plan in self.fields.items():

@@ -107,9 +107,10 @@ def _source(source: str, reporter: str) -> Callable[[Object], str]:
 
 
 class LeaseRules(Rules):
-    """A lease may be taken by a PUT before it exists."""
+    """A lease may be taken by a PUT before it exists, and then only by who knows how it is."""
 
     creates_on_update = True
+    unconditional = False
 
     def check_create(self, obj: Object) -> list[Cause]:
         spec = obj.get("spec") or {}

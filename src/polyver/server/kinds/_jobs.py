@@ -13,6 +13,7 @@ from polyver.server.kinds._checks import (
     check_one_of,
     check_selector,
     frozen,
+    in_structure,
     not_negative,
     selector_shown,
 )
@@ -76,7 +77,8 @@ def _check_selector(obj: Object) -> Iterator[Cause]:
         return
     if selector != {"matchLabels": {_UID: uid}}:
         text = "`selector` not auto-generated"
-        yield invalid_field("spec.selector", selector_shown(selector), text)
+        told = selector_shown(selector)
+        yield in_structure(invalid_field("spec.selector", told, text), told)
 
 
 def check_job_spec(path: str, spec: Object, *, template_only: bool = False) -> Iterator[Cause]:
@@ -110,10 +112,28 @@ def _check_change(new: Object, old: Object) -> Iterator[Cause]:
     selector = new.get("selector")
     shown = selector_shown(selector)
     yield from frozen("spec.selector", selector, old.get("selector"), value=shown)
-    if not old.get("suspend") and new["template"] != old["template"]:
-        yield invalid_field("spec.template", new["template"], IMMUTABLE)
-    for name in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex"):
+    yield from _check_template_change(new["template"], old["template"], bool(old.get("suspend")))
+    for name in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "successPolicy"):
         yield from frozen(f"spec.{name}", new.get(name), old.get(name))
+
+
+def _check_template_change(new: Object, old: Object, suspended: bool) -> Iterator[Cause]:
+    """Where pods run and what they get may change until the job goes on."""
+    if not suspended and new != old:
+        yield invalid_field("spec.template", new, IMMUTABLE)
+    if suspended and _fixed_part(new["spec"]) != _fixed_part(old["spec"]):
+        yield invalid_field("spec.template.spec", new["spec"], IMMUTABLE)
+
+
+def _fixed_part(pod: Object) -> Object:
+    free = ("affinity", "nodeSelector", "tolerations", "schedulingGates")
+    fixed = {key: value for key, value in pod.items() if key not in free}
+    for name in ("containers", "initContainers"):
+        fixed[name] = [
+            {key: value for key, value in each.items() if key != "resources"}
+            for each in pod.get(name) or ()
+        ]
+    return fixed
 
 
 class CronJobRules(BuiltinRules):

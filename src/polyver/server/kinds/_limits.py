@@ -21,6 +21,7 @@ from polyver.server.kinds._checks import (
     check_one_of,
     check_selector,
     check_share,
+    in_structure,
     not_negative,
     selector_shown,
 )
@@ -31,6 +32,8 @@ __all__ = ["BudgetRules", "LimitRangeRules", "NodeRules", "QuotaRules"]
 
 class BudgetRules(BuiltinRules):
     """A PodDisruptionBudget."""
+
+    unconditional = False
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*_check_budget(obj["spec"])]
@@ -48,7 +51,7 @@ def _check_budget(spec: Object) -> Iterator[Cause]:
         policy = spec.get("unhealthyPodEvictionPolicy")
         shown |= {"MaxUnavailable": most, "UnhealthyPodEvictionPolicy": policy}
         text = "minAvailable and maxUnavailable cannot be both set"
-        yield invalid_field("spec", shown, text)
+        yield in_structure(invalid_field("spec", shown, text), shown)
     yield from check_share("spec.minAvailable", least)
     yield from check_share("spec.maxUnavailable", most)
     yield from check_selector("spec.selector", spec.get("selector"))
@@ -59,8 +62,6 @@ def _check_budget(spec: Object) -> Iterator[Cause]:
 
 class LimitRangeRules(BuiltinRules):
     """Limits, which nothing applies to pods here."""
-
-    creates_on_update = True
 
     def check_create(self, obj: Object) -> list[Cause]:
         kinds: set[str] = set()
@@ -190,8 +191,8 @@ class NodeRules(BuiltinRules):
             causes.append(forbidden_field("spec.podCIDRs", text))
         before_id, new_id = old["spec"].get("providerID"), obj["spec"].get("providerID")
         if before_id and new_id != before_id:
-            text = 'node updates may not change providerID except from "" to valid'
-            causes.append(forbidden_field("spec.providerID", text))
+            text = "field cannot be modified once set"
+            causes.append(invalid_field("spec.providerID", None, text))
         return causes
 
 
@@ -206,11 +207,14 @@ def _check_taints(taints: list[Object]) -> Iterator[Cause]:
         yield from check_name(f"{path}.key", taint.get("key", ""), label_key_problems)
         yield from check_name(f"{path}.value", taint.get("value", ""), label_value_problems)
         effects = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-        yield from check_one_of(f"{path}.effect", taint.get("effect") or "", effects)
+        if not taint.get("effect"):
+            yield required(f"{path}.effect")
+        else:
+            yield from check_one_of(f"{path}.effect", taint["effect"], effects)
         if _key(taint) in seen:
             shown = {"Key": taint.get("key"), "Value": taint.get("value", "")}
             shown |= {"Effect": taint.get("effect"), "TimeAdded": taint.get("timeAdded")}
-            told = duplicate(path, shown)
+            told = in_structure(duplicate(path, shown), shown)
             text = f"{told.message}: taints must be unique by key and effect pair"
             yield Cause(path, text, told.reason)
         seen.add(_key(taint))

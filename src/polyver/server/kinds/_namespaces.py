@@ -31,14 +31,12 @@ class NamespaceRules(Rules):
             finalizers = [*finalizers, _FINALIZER]
         spec["finalizers"] = finalizers
         obj["status"] = {"phase": "Active"}
-        self._label(obj)
 
     def prepare_update(self, obj: Object, old: Object) -> None:
         # Only its own path changes what keeps a namespace.
         obj["spec"] = dict(old.get("spec", {}))
-        self._label(obj)
 
-    def _label(self, obj: Object) -> None:
+    def default(self, obj: Object) -> None:
         metadata = obj["metadata"]
         labels = metadata.get("labels") or {}
         metadata["labels"] = labels | {_NAME_LABEL: metadata.get("name", "")}

@@ -19,6 +19,7 @@ from polyver.server.kinds._checks import (
     PROTOCOLS,
     address_of,
     check_address,
+    check_endpoint_address,
     check_labels,
     check_name,
     check_network,
@@ -170,7 +171,7 @@ class NetworkPolicyRules(BuiltinRules):
     """Who may talk to whom."""
 
     def check_create(self, obj: Object) -> list[Cause]:
-        return [*_check_policy(obj["spec"])]
+        return [*_check_policy(obj["spec"]), *_check_networks(obj["spec"])]
 
 
 def _check_policy(spec: Object) -> Iterator[Cause]:
@@ -191,6 +192,16 @@ def _check_policy(spec: Object) -> Iterator[Cause]:
         yield from check_one_of(f"spec.policyTypes[{number}]", kind, ("Ingress", "Egress"))
 
 
+def _check_networks(spec: Object) -> Iterator[Cause]:
+    """Told last: which network a block is."""
+    for side, peers in (("ingress", "from"), ("egress", "to")):
+        for number, rule in enumerate(spec.get(side) or ()):
+            for place, peer in enumerate(rule.get(peers) or ()):
+                block = peer.get("ipBlock")
+                if block is not None and not block.get("cidr"):
+                    yield required(f"spec.{side}[{number}].{peers}[{place}].ipBlock.cidr")
+
+
 def _check_policy_port(path: str, port: Object) -> Iterator[Cause]:
     yield from check_one_of(f"{path}.protocol", port.get("protocol"), ("TCP", "UDP", "SCTP"))
     number, end = port.get("port"), port.get("endPort")
@@ -199,8 +210,8 @@ def _check_policy_port(path: str, port: Object) -> Iterator[Cause]:
     if end is None:
         return
     if number is None:
-        text = "must be specified when `endPort` is specified"
-        yield required(f"{path}.port", text)
+        text = "may not be specified when `port` is not specified"
+        yield invalid_field(f"{path}.endPort", end, text)
     elif isinstance(number, str):
         text = "may not be specified when `port` is non-numeric"
         yield invalid_field(f"{path}.endPort", end, text)
@@ -224,7 +235,6 @@ def _check_peer(path: str, peer: Object) -> Iterator[Cause]:
 def _check_block(path: str, block: Object) -> Iterator[Cause]:
     network = block.get("cidr") or ""
     if not network:
-        yield required(f"{path}.cidr")
         return
     yield from check_network(f"{path}.cidr", network)
     outer = network_of(network)
@@ -233,7 +243,7 @@ def _check_block(path: str, block: Object) -> Iterator[Cause]:
         yield from check_network(field, one)
         inner = network_of(one)
         if outer and inner and not _strictly_inside(inner, outer):
-            yield invalid_field(field, one, f"must be a strict subset of `cidr`: {network!r}")
+            yield invalid_field(field, one, "must be a strict subset of `cidr`")
 
 
 _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -304,26 +314,41 @@ def _check_endpoint(path: str, endpoint: Object, kind: str) -> Iterator[Cause]:
     yield from check_labels(f"{path}.deprecatedTopology", endpoint.get("deprecatedTopology"))
 
 
-_NOWHERE = (
-    ("is_unspecified", "may not be unspecified (0.0.0.0 or ::)"),
-    ("is_loopback", "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
-    ("is_link_local", "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
-)
-
-
-def check_endpoint_address(field: str, text: str) -> Iterator[Cause]:
-    """An address where somebody else can be."""
-    address = address_of(text)
-    for name, problem in _NOWHERE:
-        if getattr(address, name, False):
-            yield invalid_field(field, text, problem)
-
-
 class EndpointsRules(BuiltinRules):
     """The older form of the same, which few still write."""
 
-    creates_on_update = True
+    def check_create(self, obj: Object) -> list[Cause]:
+        causes: list[Cause] = []
+        for number, subset in enumerate(obj.get("subsets") or ()):
+            causes += _check_subset(f"subsets[{number}]", subset)
+        return causes
 
     def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
         del obj, old
         return ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"]
+
+
+def _check_subset(path: str, subset: Object) -> Iterator[Cause]:
+    addresses = [subset.get(name) or [] for name in ("addresses", "notReadyAddresses")]
+    if not any(addresses):
+        yield required(path, "must specify `addresses` or `notReadyAddresses`")
+    for name, found in zip(("addresses", "notReadyAddresses"), addresses, strict=True):
+        for number, address in enumerate(found):
+            field, text = f"{path}.{name}[{number}].ip", address.get("ip") or ""
+            yield from check_address(field, text)
+            if address_of(text) is None:
+                yield invalid_field(field, text, "must be a valid IP address")
+            yield from check_endpoint_address(field, text)
+    ports = subset.get("ports") or []
+    for number, port in enumerate(ports):
+        yield from _check_endpoint_port(f"{path}.ports[{number}]", port, named=len(ports) > 1)
+
+
+def _check_endpoint_port(path: str, port: Object, *, named: bool) -> Iterator[Cause]:
+    name = port.get("name") or ""
+    if named and not name:
+        yield required(f"{path}.name")
+    elif name:
+        yield from check_name(f"{path}.name", name, dns_label_problems)
+    yield from check_port(f"{path}.port", port.get("port", 0))
+    yield from check_one_of(f"{path}.protocol", port.get("protocol"), PROTOCOLS)

@@ -10,6 +10,7 @@ from polyver.server.kinds._amounts import amount
 from polyver.server.kinds._builtin import BuiltinRules
 from polyver.server.kinds._checks import check_labels, check_name, check_one_of
 from polyver.server.kinds._containers import check_containers, check_images, check_init_containers
+from polyver.server.kinds._placing import check_host_ports, check_placing, check_rest
 from polyver.server.kinds._volumes import check_volumes
 from polyver.server.rules import Object
 
@@ -47,6 +48,11 @@ class PodRules(BuiltinRules):
         spec["tolerations"] = [*given, *added]
         obj["spec"] = spec
         obj["status"] = {"phase": "Pending", "qosClass": quality(spec)}
+
+    def ended(self, obj: Object, now: str) -> Object:
+        # The real server first asks a pod to end, and then sees that nobody runs it.
+        self.begin_deletion(obj, now)
+        return obj
 
     def check_create(self, obj: Object) -> list[Cause]:
         spec = obj["spec"]
@@ -99,11 +105,13 @@ def check_pod_spec(path: str, spec: Object, *, mounted: Iterable[str] = ()) -> I
     containers, first = spec.get("containers") or [], spec.get("initContainers") or []
     yield from check_containers(f"{path}.containers", containers, known)
     yield from check_init_containers(f"{path}.initContainers", first, containers, known)
+    yield from check_host_ports(path, spec)
     restart = ("Always", "OnFailure", "Never")
     yield from check_one_of(f"{path}.restartPolicy", spec.get("restartPolicy"), restart)
     resolving = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
     yield from check_one_of(f"{path}.dnsPolicy", spec.get("dnsPolicy"), resolving)
     yield from check_labels(f"{path}.nodeSelector", spec.get("nodeSelector"))
+    yield from check_placing(path, spec)
     for name in ("serviceAccountName", "nodeName"):
         if spec.get(name):
             yield from check_name(f"{path}.{name}", spec[name], dns_subdomain_problems)
@@ -111,6 +119,7 @@ def check_pod_spec(path: str, spec: Object, *, mounted: Iterable[str] = ()) -> I
     for name in ("hostname", "subdomain"):
         if spec.get(name):
             yield from check_name(f"{path}.{name}", spec[name], dns_label_problems)
+    yield from check_rest(path, spec)
 
 
 def _check_deadline(field: str, seconds: int | None) -> Iterator[Cause]:

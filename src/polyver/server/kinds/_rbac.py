@@ -17,7 +17,6 @@ _GROUP = "rbac.authorization.k8s.io"
 
 class _Rbac(BuiltinRules):
     name_problems = staticmethod(path_segment_problems)
-    creates_on_update = True
 
     @property
     def _namespaced(self) -> bool:

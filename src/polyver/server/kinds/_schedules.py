@@ -32,7 +32,7 @@ def schedule_problem(schedule: str) -> str:
     if len(fields) != 5:
         return f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
     for number, field in enumerate(fields):
-        for part in re.split(",", field):
+        for part in filter(None, field.split(",")):
             if problem := _part_problem(part, number):
                 return problem
     return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from polyver.objects.rules import dns_label_problems, dns_subdomain_problems
 from polyver.objects.status import Cause, duplicate, forbidden_field, invalid_field, required
@@ -10,16 +10,20 @@ from polyver.server.kinds._builtin import BuiltinRules
 from polyver.server.kinds._checks import (
     PROTOCOLS,
     check_address,
+    check_endpoint_address,
     check_labels,
     check_name,
+    check_network,
     check_one_of,
     check_port,
     check_port_or_name,
+    in_structure,
 )
 from polyver.server.rules import Object
 
 __all__ = ["ServiceRules", "is_headless", "needs_node_ports"]
 
+_MOST_SECONDS = 86400
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 
 
@@ -38,8 +42,6 @@ class ServiceRules(BuiltinRules):
     """A service; its address and its node ports are given to it last."""
 
     name_problems = staticmethod(dns_label_problems)
-    creates_on_update = True
-    answers_deletion = True
 
     def begin(self, obj: Object) -> None:
         obj["spec"] = _paired(obj["spec"], {})
@@ -56,11 +58,27 @@ class ServiceRules(BuiltinRules):
         if spec.get("type") != "LoadBalancer":
             obj["status"] = (obj.get("status") or {}) | {"loadBalancer": {}}
 
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        if obj["spec"].get("externalIPs") and not (old and old["spec"].get("externalIPs")):
+            text = "is deprecated and may no longer be implemented in some clusters"
+            yield f"spec.externalIPs {text}"
+
     def check_create(self, obj: Object) -> list[Cause]:
-        return [*_check_service(obj["spec"])]
+        return _check_all(obj["spec"])
 
     def check_update(self, obj: Object, old: Object) -> list[Cause]:
-        return [*_check_address_change(obj["spec"], old["spec"]), *_check_service(obj["spec"])]
+        return [*_check_address_change(obj["spec"], old["spec"]), *_check_all(obj["spec"])]
+
+
+def _check_all(spec: Object) -> list[Cause]:
+    """An address that is none is told alone: without it the real server goes no further."""
+    addresses = [] if is_headless(spec) else spec.get("clusterIPs") or []
+    wrong = [
+        cause
+        for number, address in enumerate(addresses)
+        for cause in check_address(f"spec.clusterIPs[{number}]", address)
+    ]
+    return wrong or [*_check_service(spec)]
 
 
 def _has_address(spec: Object) -> bool:
@@ -145,15 +163,33 @@ def _check_service(spec: Object) -> Iterator[Cause]:
     yield from check_labels("spec.selector", spec.get("selector"))
     affinities = ("ClientIP", "None")
     yield from check_one_of("spec.sessionAffinity", spec.get("sessionAffinity"), affinities)
-    addresses = [] if is_headless(spec) else spec.get("clusterIPs") or []
-    for number, address in enumerate(addresses):
-        yield from check_address(f"spec.clusterIPs[{number}]", address)
+    yield from _check_affinity("spec.sessionAffinityConfig", spec)
     for number, address in enumerate(spec.get("externalIPs") or ()):
-        yield from check_address(f"spec.externalIPs[{number}]", address)
+        field = f"spec.externalIPs[{number}]"
+        yield from check_address(field, address)
+        yield from check_endpoint_address(field, address)
     yield from check_one_of("spec.type", kind, _TYPES)
     yield from _check_node_ports(kind, ports)
     yield from _check_unique_ports(ports)
+    yield from _check_sources(spec)
     yield from _check_traffic(spec)
+
+
+def _check_affinity(path: str, spec: Object) -> Iterator[Cause]:
+    client = (spec.get("sessionAffinityConfig") or {}).get("clientIP") or {}
+    seconds = client.get("timeoutSeconds")
+    if seconds is not None and not 0 < seconds <= _MOST_SECONDS:
+        text = f"must be greater than 0 and less than {_MOST_SECONDS}"
+        yield invalid_field(f"{path}.clientIP.timeoutSeconds", seconds, text)
+
+
+def _check_sources(spec: Object) -> Iterator[Cause]:
+    # The real server writes the field so.
+    field, ranges = "spec.LoadBalancerSourceRanges", spec.get("loadBalancerSourceRanges") or []
+    if ranges and spec.get("type") != "LoadBalancer":
+        yield forbidden_field(field, "may only be used when `type` is 'LoadBalancer'")
+    for number, network in enumerate(ranges):
+        yield from check_network(f"{field}[{number}]", network.strip())
 
 
 def _check_type(spec: Object, kind: object) -> Iterator[Cause]:
@@ -203,7 +239,7 @@ def _check_unique_ports(ports: list[Object]) -> Iterator[Cause]:
         if _port_key(port) in given:
             shown = {"Name": "", "Protocol": port.get("protocol"), "AppProtocol": None}
             shown |= {"Port": port.get("port"), "TargetPort": 0, "NodePort": 0}
-            yield duplicate(f"spec.ports[{number}]", shown)
+            yield in_structure(duplicate(f"spec.ports[{number}]", shown), shown)
         given.add(_port_key(port))
 
 

@@ -34,14 +34,12 @@ class ClaimRules(BuiltinRules):
     The real server adds a finalizer that its controllers take away: here nobody would.
     """
 
-    def default(self, obj: Object) -> None:
-        super().default(obj)
-        spec = obj["spec"]
-        source, same = spec.get("dataSource"), spec.get("dataSourceRef")
-        if source and same is None:
-            obj["spec"] = spec | {"dataSourceRef": source}
-        elif same and source is None and not same.get("namespace"):
-            obj["spec"] = spec | {"dataSource": same}
+    def begin(self, obj: Object) -> None:
+        obj["spec"] = _paired(obj["spec"])
+
+    def keep(self, obj: Object, old: Object) -> None:
+        del old
+        obj["spec"] = _paired(obj["spec"])
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*_check_claim("spec", obj["spec"])]
@@ -51,6 +49,16 @@ class ClaimRules(BuiltinRules):
         if _fixed_claim(obj, old) != _fixed_claim(old, old):
             causes.append(forbidden_field("spec", _KEPT))
         return causes
+
+
+def _paired(spec: Object) -> Object:
+    """Where the data comes from has two names."""
+    source, same = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source and same is None:
+        return spec | {"dataSourceRef": source}
+    if same and source is None and not same.get("namespace"):
+        return spec | {"dataSource": same}
+    return spec
 
 
 def _fixed_claim(obj: Object, old: Object) -> Object:
@@ -125,6 +133,10 @@ def _check_volume(spec: Object) -> Iterator[Cause]:
     policy = spec.get("persistentVolumeReclaimPolicy")
     yield from check_one_of("spec.persistentVolumeReclaimPolicy", policy, policies)
     yield from check_source("spec", spec, _SOURCES, "must specify a volume type")
+    if spec.get("csi") is not None and not spec["csi"].get("volumeHandle"):
+        yield required("spec.csi.volumeHandle")
+    if spec.get("local") is not None and spec.get("nodeAffinity") is None:
+        yield required("spec.nodeAffinity", "Local volume requires node affinity")
     if spec.get("storageClassName"):
         name = spec["storageClassName"]
         yield from check_name("spec.storageClassName", name, dns_subdomain_problems)

@@ -19,6 +19,7 @@ from polyver.server.kinds._pods import PodRules
 from polyver.server.kinds._rbac import BindingRules, RoleRules
 from polyver.server.kinds._services import ServiceRules
 from polyver.server.kinds._storage import ClaimRules, StorageClassRules, VolumeRules
+from polyver.server.kinds._webhooks import WebhookRules
 from polyver.server.kinds._workloads import (
     DaemonSetRules,
     DeploymentRules,
@@ -43,6 +44,7 @@ RULES: Mapping[str, type[BuiltinRules]] = {
     "ingresses.networking.k8s.io": IngressRules,
     "jobs.batch": JobRules,
     "limitranges": LimitRangeRules,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": WebhookRules,
     "networkpolicies.networking.k8s.io": NetworkPolicyRules,
     "nodes": NodeRules,
     "persistentvolumeclaims": ClaimRules,
@@ -56,5 +58,6 @@ RULES: Mapping[str, type[BuiltinRules]] = {
     "services": ServiceRules,
     "statefulsets.apps": StatefulSetRules,
     "storageclasses.storage.k8s.io": StorageClassRules,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": WebhookRules,
 }
 """The others have their defaults, and nothing that is checked."""

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 from polyver.objects.rules import dns_label_problems
 from polyver.objects.status import Cause, duplicate, forbidden_field, invalid_field, required
-from polyver.server.kinds._checks import check_name
+from polyver.server.kinds._amounts import amount
+from polyver.server.kinds._checks import check_name, check_one_of
+from polyver.server.kinds._fields import IN_FILES, check_field, check_resource_field
 from polyver.server.rules import Object
 
 __all__ = ["check_no_step_back", "check_volumes"]
@@ -65,12 +67,12 @@ def _check_kind(path: str, kind: str, source: Object) -> Iterator[Cause]:
     needed = _NEEDED.get(kind)
     if needed and not source.get(needed):
         yield required(f"{path}.{needed}")
-    if check := _KINDS.get(kind):
-        yield from check(path, source)
     mode = source.get("defaultMode")
     if mode is not None and not 0 <= mode <= 0o777:
         text = "must be a number between 0 and 0777 (octal), both inclusive"
         yield invalid_field(f"{path}.defaultMode", mode, text)
+    if check := _KINDS.get(kind):
+        yield from check(path, source)
 
 
 def _check_host_path(path: str, source: Object) -> Iterator[Cause]:
@@ -78,6 +80,19 @@ def _check_host_path(path: str, source: Object) -> Iterator[Cause]:
         yield required(f"{path}.path")
     else:
         yield from check_no_step_back(f"{path}.path", source["path"])
+    yield from check_one_of(f"{path}.type", source.get("type"), _HOST_PATHS)
+
+
+_HOST_PATHS = (
+    "",
+    "BlockDevice",
+    "CharDevice",
+    "Directory",
+    "DirectoryOrCreate",
+    "File",
+    "FileOrCreate",
+    "Socket",
+)
 
 
 def check_no_step_back(field: str, path: str) -> Iterator[Cause]:
@@ -104,9 +119,64 @@ def _check_items(path: str, source: Object) -> Iterator[Cause]:
             yield from check_no_step_back(f"{place}.path", item["path"])
 
 
+def _check_empty(path: str, source: Object) -> Iterator[Cause]:
+    if (size := source.get("sizeLimit")) is not None and amount(size) < 0:
+        text = "SizeLimit field must be a valid resource quantity"
+        yield forbidden_field(f"{path}.sizeLimit", text)
+
+
+def _check_told(path: str, source: Object) -> Iterator[Cause]:
+    """The real server names the source and not the item."""
+    for item in source.get("items") or ():
+        if not item.get("path"):
+            yield required(f"{path}.path")
+        else:
+            yield from check_no_step_back(f"{path}.path", item["path"])
+        field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
+        if field is not None:
+            yield from check_field(f"{path}.fieldRef", field.get("fieldPath") or "", IN_FILES)
+        elif resource is not None:
+            name = resource.get("resource") or ""
+            yield from check_resource_field(f"{path}.resourceFieldRef", name)
+        else:
+            yield required(path, "one of fieldRef and resourceFieldRef is required")
+
+
+def _check_projected(path: str, source: Object) -> Iterator[Cause]:
+    for number, one in enumerate(source.get("sources") or ()):
+        place = f"{path}.sources[{number}]"
+        for kind in ("secret", "configMap"):
+            if one.get(kind) is not None:
+                if not one[kind].get("name"):
+                    yield required(f"{place}.{kind}.name")
+                yield from _check_items(f"{place}.{kind}", one[kind])
+        if one.get("downwardAPI") is not None:
+            yield from _check_told(f"{place}.downwardAPI", one["downwardAPI"])
+        if one.get("serviceAccountToken") is not None:
+            yield from _check_token(path, place, one["serviceAccountToken"])
+
+
+def _check_token(path: str, place: str, token: Object) -> Iterator[Cause]:
+    seconds = token.get("expirationSeconds", 3600)
+    if seconds < 600:
+        text = "may not specify a duration less than 10 minutes"
+        yield invalid_field(f"{place}.serviceAccountToken.expirationSeconds", seconds, text)
+    if not token.get("path"):
+        yield required(f"{path}.path")
+
+
+def _check_ephemeral(path: str, source: Object) -> Iterator[Cause]:
+    if source.get("volumeClaimTemplate") is None:
+        yield required(f"{path}.volumeClaimTemplate")
+
+
 _KINDS: Mapping[str, Callable[[str, Object], Iterator[Cause]]] = {
     "configMap": _check_items,
+    "downwardAPI": _check_told,
+    "emptyDir": _check_empty,
+    "ephemeral": _check_ephemeral,
     "hostPath": _check_host_path,
     "nfs": _check_nfs,
+    "projected": _check_projected,
     "secret": _check_items,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from polyver.objects.rules import dns_label_problems
+from polyver.objects.selection import label_key_problems
 from polyver.objects.status import (
     Cause,
     forbidden_field,
@@ -17,9 +18,11 @@ from polyver.server.kinds._checks import (
     IMMUTABLE,
     check_labels,
     check_name,
+    check_one_of,
     check_selector,
     check_share,
     frozen,
+    in_structure,
     not_negative,
     selector_shown,
     selects,
@@ -69,7 +72,9 @@ class _Workload(BuiltinRules):
             text = f"empty selector is invalid for {self._word}"
             yield invalid_field("spec.selector", selector, text)
         if wrong:
-            yield invalid_field("spec.selector", selector_shown(selector), "invalid label selector")
+            told = selector_shown(selector)
+            refusal = invalid_field("spec.selector", told, "invalid label selector")
+            yield in_structure(refusal, told)
 
     def _check_template(self, spec: Object) -> Iterator[Cause]:
         # What a template that cannot be chosen says of itself is not of interest.
@@ -81,9 +86,9 @@ class _Workload(BuiltinRules):
             each["metadata"].get("name", "") for each in spec.get("volumeClaimTemplates") or ()
         ]
         pod = template["spec"]
-        yield from check_labels("spec.template.metadata.labels", template["metadata"].get("labels"))
+        yield from check_template_metadata("spec.template", template["metadata"])
         yield from check_pod_spec("spec.template.spec", pod, mounted=mounted)
-        yield from check_always("spec.template.spec", pod)
+        yield from check_always("spec.template.spec", pod, self.kind.kind)
 
     def _check_selector_change(self, obj: Object, old: Object) -> Iterator[Cause]:
         new, before = obj["spec"].get("selector"), old["spec"].get("selector")
@@ -98,13 +103,23 @@ def check_template_labels(selector: Object | None, template: Object) -> Iterator
         yield invalid_field("spec.template.metadata.labels", value, text)
 
 
-def check_always(path: str, pod: Object) -> Iterator[Cause]:
+def check_template_metadata(path: str, metadata: Object) -> Iterator[Cause]:
+    """The real server leaves out where these are."""
+    yield from check_labels(f"{path}.labels", metadata.get("labels"))
+    for key in sorted(metadata.get("annotations") or {}):
+        for problem in label_key_problems(key.lower()):
+            yield invalid_field(f"{path}.annotations", key, problem)
+
+
+def check_always(path: str, pod: Object, kind: str) -> Iterator[Cause]:
     """Pods that are replaced when they end do not end by themselves."""
     policy = pod.get("restartPolicy")
     if policy in ("OnFailure", "Never"):
         yield unsupported(f"{path}.restartPolicy", policy, ["Always"])
     if pod.get("activeDeadlineSeconds") is not None:
-        text = "activeDeadlineSeconds in ReplicaSet is not Supported"
+        # A Deployment is told what it is made of.
+        word = "ReplicaSet" if kind == "Deployment" else kind
+        text = f"activeDeadlineSeconds in {word} is not Supported"
         yield forbidden_field(f"{path}.activeDeadlineSeconds", text)
 
 
@@ -155,7 +170,7 @@ def _check_deployment_strategy(path: str, strategy: Object) -> Iterator[Cause]:
             "MaxSurge": rolling.get("maxSurge", 0),
         }
         value = {"Type": kind, "RollingUpdate": inner}
-        yield unsupported(path, value, ["Recreate", "RollingUpdate"])
+        yield in_structure(unsupported(path, value, ["Recreate", "RollingUpdate"]), value)
     else:
         yield from _check_rolling(f"{path}.rollingUpdate", rolling or {})
 
@@ -199,7 +214,12 @@ class StatefulSetRules(_Workload):
             text = "must be 'OrderedReady' or 'Parallel'"
             yield invalid_field("spec.podManagementPolicy", policy, text)
         yield from _check_stateful_strategy("spec.updateStrategy", strategy)
+        policies = spec.get("persistentVolumeClaimRetentionPolicy") or {}
+        for name in ("whenDeleted", "whenScaled"):
+            field = f"spec.persistentVolumeClaimRetentionPolicy.{name}"
+            yield from check_one_of(field, policies.get(name), ("Retain", "Delete"))
         yield from not_negative(spec, "spec", "replicas", "minReadySeconds")
+        yield from not_negative(spec.get("ordinals") or {}, "spec.ordinals", "start")
         if spec.get("serviceName"):
             yield from check_name("spec.serviceName", spec["serviceName"], dns_label_problems)
         yield from self._check_selector(spec)
@@ -222,13 +242,16 @@ def _check_stateful_strategy(path: str, strategy: Object) -> Iterator[Cause]:
     match kind:
         case "OnDelete":
             if rolling is not None:
-                text = f"only allowed for updateStrategy '{'RollingUpdate'}'"
-                yield invalid_field(f"{path}.rollingUpdate", rolling, text)
+                text = "only allowed for updateStrategy 'RollingUpdate'"
+                names = ("partition", "maxUnavailable")
+                value = {name[:1].upper() + name[1:]: rolling.get(name) for name in names}
+                yield in_structure(invalid_field(f"{path}.rollingUpdate", value, text), value)
         case "RollingUpdate":
             yield from not_negative(rolling or {}, f"{path}.rollingUpdate", "partition")
         case _:
             value = {"Type": kind, "RollingUpdate": rolling}
-            yield invalid_field(path, value, "must be 'RollingUpdate' or 'OnDelete'")
+            text = "must be 'RollingUpdate' or 'OnDelete'"
+            yield in_structure(invalid_field(path, value, text), value)
 
 
 class DaemonSetRules(_Workload):
@@ -236,6 +259,13 @@ class DaemonSetRules(_Workload):
 
     _annotation = "deprecated.daemonset.template.generation"
     _word = "daemonset"
+
+    def default(self, obj: Object) -> None:
+        super().default(obj)
+        # Whoever writes a DaemonSet owns this, although only the server counts.
+        if self._annotation not in (obj["metadata"].get("annotations") or {}):
+            obj["metadata"] = dict(obj["metadata"])
+            self._annotate(obj, 0)
 
     def begin(self, obj: Object) -> None:
         self._annotate(obj, 1)
@@ -271,7 +301,8 @@ def _check_daemon_strategy(path: str, strategy: Object) -> Iterator[Cause]:
     if kind == "OnDelete":
         return
     if kind != "RollingUpdate":
-        yield unsupported(f"{path}.type", kind, ["RollingUpdate", "OnDelete"])
+        value = {"Type": kind, "RollingUpdate": rolling}
+        yield in_structure(unsupported(path, value, ["RollingUpdate", "OnDelete"]), value)
         return
     if rolling is None:
         yield required(f"{path}.rollingUpdate")

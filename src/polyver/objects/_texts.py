@@ -10,7 +10,16 @@ import math
 from decimal import Decimal
 from typing import Any
 
-__all__ = ["as_number", "fits_int64", "is_whole", "number_text", "quoted", "same", "shown"]
+__all__ = [
+    "as_number",
+    "fits_int64",
+    "is_whole",
+    "json_text",
+    "number_text",
+    "quoted",
+    "same",
+    "shown",
+]
 
 _ESCAPES = {
     "\a": "\\a",
@@ -61,7 +70,7 @@ def shown(value: Any) -> str:
         case bool() | int() | float():
             return number_text(value)
         case _:
-            return _json(value)
+            return json_text(value)
 
 
 def number_text(value: int | float) -> str:
@@ -89,13 +98,14 @@ def _float(value: float, *, smallest: float, largest: float) -> str:
     return f"{sign}{digits[0]}{point}e{exponent:+03d}"
 
 
-def _json(value: Any) -> str:
+def json_text(value: Any) -> str:
+    """A value inside of others that refusals show."""
     match value:
         case dict():
-            pairs = (f"{_json(str(key))}:{_json(value[key])}" for key in sorted(value))
+            pairs = (f"{json_text(str(key))}:{json_text(value[key])}" for key in sorted(value))
             return f"{{{','.join(pairs)}}}"
         case list() | tuple():
-            return f"[{','.join(map(_json, value))}]"
+            return f"[{','.join(map(json_text, value))}]"
         case str():
             return json.dumps(value, ensure_ascii=False).translate(_HTML)
         case None:
