@@ -38,3 +38,5 @@ def widgets(walk: Walk) -> Iterator[Walk]:
     eventually(lambda: walk.request("GET", f"/apis/{walk.group}/v1/widgets"))
     yield walk
     walk.request("DELETE", f"{DEFINITIONS}/{walk.widgets_crd}")
+    # The next walk has Widgets in another group, and its short names must be clear.
+    eventually(lambda: walk.request("GET", f"/apis/{walk.group}") is None)

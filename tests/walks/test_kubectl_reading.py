@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,14 +15,14 @@ def kubectl(request: pytest.FixtureRequest, walk: Walk, tmp_path: Path) -> Kubec
 
 
 @pytest.fixture
-def things(kubectl: Kubectl, widgets: Walk) -> Iterator[Walk]:
+def things(kubectl: Kubectl, widgets: Walk) -> Walk:
     """Three widgets and a config map."""
     items = [widgets.widget(name, size=size) for size, name in enumerate("abc", start=1)]
     items[0]["metadata"]["labels"] = {"tier": "front"}
     items[1]["spec"]["color"] = "green"
     items.append(widgets.config_map("m", {"k": "v"}))
     kubectl("create", "-f", "-", given={"apiVersion": "v1", "kind": "List", "items": items})
-    yield widgets
+    return widgets
 
 
 @pytest.mark.parametrize("which", KUBECTLS)

@@ -152,7 +152,7 @@ def test_an_object_is_edited(kubectl: Kubectl, widgets: Walk) -> None:
     assert kubectl.get("wd", "w")["spec"]["size"] == 8
     kubectl("edit", "cm", "m", KUBE_EDITOR="sed -i s/old/new/")
     assert kubectl.get("cm", "m")["data"] == {"k": "new"}
-    assert "no changes made" in kubectl("edit", "cm", "m", KUBE_EDITOR="true").out
+    assert "no changes made" in kubectl("edit", "cm", "m", KUBE_EDITOR="true").err
 
 
 def test_labels_and_annotations(kubectl: Kubectl, walk: Walk) -> None:
@@ -184,14 +184,13 @@ def test_wait_ends_when_it_holds(kubectl: Kubectl, widgets: Walk) -> None:
 
 
 def test_diff_says_what_apply_would_change(kubectl: Kubectl, widgets: Walk) -> None:
-    for old, new in (
-        (widgets.widget("w"), widgets.widget("w", size=3)),
-        (widgets.config_map("m", {"k": "1"}), widgets.config_map("m", {"k": "2"})),
+    for old, new, line in (
+        (widgets.widget("w"), widgets.widget("w", size=3), "+  size: 3"),
+        (widgets.config_map("m", {"k": "1"}), widgets.config_map("m", {"k": "2"}), '+  k: "2"'),
     ):
         kubectl("apply", "-f", "-", given=old)
         assert kubectl("diff", "-f", "-", given=old).out == ""
-        changed = kubectl("diff", "-f", "-", given=new, code=1).out
-        assert any(line.startswith("+") and "3" in line or "2" in line for line in changed.split())
+        assert line in kubectl("diff", "-f", "-", given=new, code=1).lines()
     assert kubectl.get("cm", "m")["data"] == {"k": "1"}
     assert kubectl.get("wd", "w")["spec"]["size"] == 1
 
@@ -280,7 +279,8 @@ def test_create_of_many_kinds(kubectl: Kubectl, walk: Walk) -> None:
 
 def test_what_is_wrong_is_refused(kubectl: Kubectl, widgets: Walk) -> None:
     invalid = kubectl("create", "-f", "-", given=widgets.widget("w", size=-1), code=1)
-    assert 'The Widget "w" is invalid: spec.size: Invalid value' in invalid.err
+    assert 'The Widget "w" is invalid:' in invalid.err
+    assert "spec.size: Invalid value: -1" in invalid.err
     unknown = kubectl("create", "-f", "-", given=widgets.widget("w", wrong=1), code=1)
     assert 'unknown field "spec.wrong"' in unknown.err
     named = kubectl("create", "-f", "-", given=widgets.config_map("Bad_Name"), code=1)
@@ -330,9 +330,9 @@ def test_a_finalizer_holds_a_deletion_up(kubectl: Kubectl, widgets: Walk) -> Non
     timed_out = kubectl("delete", "wd", "w", "--timeout=100ms", code=1)
     assert "timed out waiting for the condition" in timed_out.err
     with kubectl.going("delete", "wd", "w") as lines:
-        assert lines.readline().endswith('"w" deleted\n') or True
+        assert "widget" in lines.readline()
         kubectl("patch", "wd", "w", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
-        lines.read()
+        lines.read()  # to its end: the command waited
     assert gone(kubectl, "wd/w")
 
 

@@ -103,7 +103,7 @@ def _faithful(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
     try:
         value = decoder.decode(body)
         same = msgspec.json.format(body, indent=-1) == msgspec.json.encode(value)
-    except (msgspec.MsgspecError, OverflowError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, OverflowError):
         return _UNFAITHFUL  # Go takes some of what msgspec refuses
     return value if same else _UNFAITHFUL
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from polyver.core import PolyverError
+from polyver.objects._json import DEEPEST
+from polyver.objects.codec import encode_json
 
 __all__ = ["InvalidPatch", "PatchFailed", "apply_json_patch", "apply_merge_patch"]
+
+_MOST_COPIED = 3 * 1024 * 1024
 
 
 class InvalidPatch(PolyverError):
@@ -46,9 +50,36 @@ def apply_json_patch(value: Any, patch: Sequence[Any]) -> Any:
     {'a': [1, 2]}
     """
     patched = [copy.deepcopy(value)]
-    for operation in patch:
-        _Operation(operation).apply(patched)
+    copied = 0
+    try:
+        for operation in patch:
+            copied += _Operation(operation).apply(patched)
+            if copied > _MOST_COPIED:
+                raise PatchFailed(f"more than {_MOST_COPIED} bytes are copied")
+    except RecursionError:
+        raise PatchFailed(_TOO_DEEP) from None
+    if _is_deep(patched[0]):
+        raise PatchFailed(_TOO_DEEP)
     return patched[0]
+
+
+_TOO_DEEP = f"the result is nested deeper than {DEEPEST} levels"
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether copies within copies have made what no body could say."""
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [inner for each in level for inner in _inside(each)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 _NOTHING = object()
@@ -62,7 +93,8 @@ class _Operation:
             raise InvalidPatch("an operation of a JSON patch is not a mapping")
         self._operation = operation
 
-    def apply(self, root: list[Any]) -> None:
+    def apply(self, root: list[Any]) -> int:
+        """Change the value; how many bytes were copied within it."""
         match self._operation.get("op"):
             case "add":
                 self._add(root, "path", self._value())
@@ -73,12 +105,20 @@ class _Operation:
             case "move":
                 self._add(root, "path", self._remove(root, "from"))
             case "copy":
-                found = self._get(root, "from")
-                self._add(root, "path", None if found is _NOTHING else copy.deepcopy(found))
+                return self._copy(root)
             case "test":
                 self._test(root)
             case other:
                 raise PatchFailed(f"there is no operation {other}")
+        return 0
+
+    def _copy(self, root: list[Any]) -> int:
+        found = self._get(root, "from")
+        found = None if found is _NOTHING else found
+        size = len(encode_json(found))
+        if size <= _MOST_COPIED:
+            self._add(root, "path", copy.deepcopy(found))
+        return size
 
     def _value(self) -> Any:
         if "value" not in self._operation:
@@ -150,7 +190,13 @@ class _Operation:
     def _index(self, items: list[Any], step: str | int, *, most: int | None = None) -> int:
         most = len(items) - 1 if most is None else most
         text = str(step)
-        if not text.isdecimal() or (text != "0" and text.startswith("0")) or int(text) > most:
+        # A longer one is too large in any case, and more than Python reads as a number.
+        if (
+            not text.isdecimal()
+            or len(text) > 20
+            or (text != "0" and text.startswith("0"))
+            or int(text) > most
+        ):
             raise PatchFailed(f"there is no item {step} in a list of {len(items)}")
         return int(text)
 

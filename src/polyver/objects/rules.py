@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from polyver.objects._texts import shown
+from polyver.objects.codec import encode_json
 from polyver.objects.selection import label_key_problems, label_value_problems
 from polyver.objects.status import Cause, forbidden_field, invalid_field, required
 
@@ -161,7 +162,9 @@ def _check_owners(owners: Sequence[Mapping[str, Any]]) -> list[Cause]:
             "Only one reference can have Controller set to true. Found "
             f'"true" in references for {names[0]} and {names[1]}'
         )
-        causes.append(invalid_field("metadata.ownerReferences", list(map(_plain, owners)), text))
+        shown_owners = ",".join(map(_as_text, owners))
+        told = f"Invalid value: [{shown_owners}]: {text}"
+        causes.append(Cause("metadata.ownerReferences", told))
     return causes
 
 
@@ -180,14 +183,15 @@ def _check_owner(owner: Mapping[str, Any], field: str) -> list[Cause]:
     if owner.get("kind") == "Event" and version in ("v1", "events.k8s.io/v1"):
         group, _, only = version.rpartition("/")
         text = f"{group}/{only}, Kind=Event is disallowed from being an owner"
-        causes.append(invalid_field(field, _plain(owner), text))
+        causes.append(Cause(field, f"Invalid value: {_as_text(owner)}: {text}"))
     return causes
 
 
-def _plain(owner: Mapping[str, Any]) -> dict[str, Any]:
+def _as_text(owner: Mapping[str, Any]) -> str:
     """A reference as errors show it: in the order in which the real server writes it."""
     order = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
-    return {name: owner[name] for name in order if owner.get(name) is not None}
+    given = {name: owner[name] for name in order if owner.get(name) is not None}
+    return encode_json(given).decode()
 
 
 def _check_finalizers(finalizers: Sequence[str]) -> list[Cause]:

@@ -26,11 +26,8 @@ _DELETING_MANY = (
 _DELETING = "dryRun gracePeriodSeconds orphanDependents propagationPolicy".split()
 _WRITING = "dryRun fieldManager fieldValidation".split()
 _PATCHING = [*_WRITING, "force"]
-_PATCHES = (
-    "application/apply-patch+yaml",
-    "application/json-patch+json",
-    "application/merge-patch+json",
-)
+_PATCHES = ("application/json-patch+json", "application/merge-patch+json")
+_APPLY = "application/apply-patch+yaml"
 _STRATEGIC = "application/strategic-merge-patch+json"
 _SERVED = ("application/json", "application/yaml")
 _STREAMED = ("application/json", "application/json;stream=watch", "application/yaml")
@@ -214,7 +211,7 @@ def _request(kind: Kind, way: _Way, component: str) -> Item:
         content = _content(f"{META}DeleteOptions", _SERVED if kind.custom else ("*/*",))
         return {"requestBody": {"content": content}}
     if way.body == "patch":
-        forms = _PATCHES if kind.custom else (*_PATCHES, _STRATEGIC)
+        forms = (*_PATCHES, *(() if kind.custom else (_STRATEGIC,)), _APPLY)
         return {"requestBody": {"content": _content(f"{META}Patch", forms), "required": True}}
     if way.body == "object":
         content = _content(component, _SERVED if kind.custom else ("*/*",))

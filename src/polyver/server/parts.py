@@ -142,11 +142,7 @@ class Scale:
             text = "must be greater than or equal to 0"
             wrong = invalid_field(dotted(self.replicas)[1:], replicas, text)
             raise invalid(SCALE, obj["metadata"].get("name", ""), [wrong])
-        causes = self.rules.check_update(obj, old)
-        if negative:
-            text = "should be a non-negative integer"
-            causes.append(invalid_field(dotted(self.replicas), replicas, text))
-        return causes
+        return self.rules.check_update(obj, old)
 
 
 def dotted(names: Names) -> str:

@@ -177,6 +177,14 @@ def _node_status(status: Object) -> Object:
     return {}
 
 
+def _node_networks(spec: Object) -> Object:
+    """The first network stands alone as well as in the list of all."""
+    one, many = spec.get("podCIDR"), spec.get("podCIDRs")
+    if one and (not many or many[0] != one):
+        return {"podCIDRs": [one]}
+    return {"podCIDR": many[0]} if many and not one else {}
+
+
 def _service(service: Object) -> Object:
     spec = dict(service["spec"])
     kind = spec.get("type") or "ClusterIP"
@@ -330,6 +338,7 @@ _COMPUTED: Mapping[str, Change] = {
     "core/v1.EphemeralContainer": _pull_policy,
     "core/v1.ImageVolumeSource": _image_volume,
     "core/v1.LimitRangeItem": _limits,
+    "core/v1.NodeSpec": _node_networks,
     "core/v1.NodeStatus": _node_status,
     "core/v1.Pod": _pod,
     "core/v1.PodSpec": _accounts,

@@ -88,6 +88,7 @@ def check_job_spec(path: str, spec: Object, *, template_only: bool = False) -> I
     yield from check_one_of(f"{path}.completionMode", spec.get("completionMode"), modes)
     if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
         yield required(f"{path}.completions", "when completion mode is Indexed")
+    yield from _check_indexes(path, spec)
     if not template_only:
         selector = spec.get("selector")
         if selector is None:
@@ -97,6 +98,21 @@ def check_job_spec(path: str, spec: Object, *, template_only: bool = False) -> I
     pod = spec["template"]["spec"]
     yield from check_pod_spec(f"{path}.template.spec", pod)
     yield from _check_ends(f"{path}.template.spec.restartPolicy", pod.get("restartPolicy"))
+
+
+def _check_indexes(path: str, spec: Object) -> Iterator[Cause]:
+    """What only a job has that counts its pods."""
+    most, indexed = spec.get("maxFailedIndexes"), spec.get("completionMode") == "Indexed"
+    if most is not None and spec.get("backoffLimitPerIndex") is None:
+        yield required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
+    for name in ("backoffLimitPerIndex", "maxFailedIndexes"):
+        if spec.get(name) is not None and not indexed:
+            text = "requires indexed completion mode"
+            yield invalid_field(f"{path}.{name}", spec[name], text)
+    policy = spec.get("successPolicy")
+    if policy is not None and not indexed:
+        text = "requires indexed completion mode"
+        yield invalid_field(f"{path}.successPolicy", policy, text)
 
 
 def _check_ends(field: str, policy: object) -> Iterator[Cause]:

@@ -1,4 +1,4 @@
-"""Budgets, limits, quotas and nodes: numbers that somebody else keeps to."""
+"""Budgets, limits, quotas, accounts and nodes: what somebody else keeps to."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from polyver.server.kinds._checks import (
 )
 from polyver.server.rules import Object
 
-__all__ = ["BudgetRules", "LimitRangeRules", "NodeRules", "QuotaRules"]
+__all__ = ["AccountRules", "BudgetRules", "LimitRangeRules", "NodeRules", "QuotaRules"]
 
 
 class BudgetRules(BuiltinRules):
@@ -159,6 +159,23 @@ def _check_quota(spec: Object) -> Iterator[Cause]:
     opposites = (("Terminating", "NotTerminating"), ("BestEffort", "NotBestEffort"))
     if any(one in scopes and other in scopes for one, other in opposites):
         yield invalid_field("spec.scopes", scopes, "conflicting scopes")
+
+
+class AccountRules(BuiltinRules):
+    """Of the secrets of an account only their names are kept."""
+
+    def begin(self, obj: Object) -> None:
+        _keep_names(obj)
+
+    def keep(self, obj: Object, old: Object) -> None:
+        del old
+        _keep_names(obj)
+
+
+def _keep_names(account: Object) -> None:
+    if account.get("secrets"):
+        kept = [{key: each[key] for key in each if key == "name"} for each in account["secrets"]]
+        account["secrets"] = kept
 
 
 _NOT_READY: Object = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}

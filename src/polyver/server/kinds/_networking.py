@@ -20,7 +20,6 @@ from polyver.server.kinds._checks import (
     address_of,
     check_address,
     check_endpoint_address,
-    check_labels,
     check_name,
     check_network,
     check_one_of,
@@ -160,11 +159,25 @@ class IngressClassRules(BuiltinRules):
         if not slash or not path or dns_subdomain_problems(host):
             text = 'must be a domain-prefixed path (such as "acme.io/foo")'
             return [invalid_field("spec.controller", controller, text)]
-        return []
+        return [*_check_parameters("spec.parameters", obj["spec"].get("parameters"))]
 
     def check_update(self, obj: Object, old: Object) -> list[Cause]:
         new, before = obj["spec"].get("controller"), old["spec"].get("controller")
         return [*frozen("spec.controller", new, before)]
+
+
+def _check_parameters(path: str, parameters: Object | None) -> Iterator[Cause]:
+    if parameters is None:
+        return
+    for name in ("kind", "name"):
+        if not parameters.get(name):
+            yield required(f"{path}.{name}")
+    scope, namespace = parameters.get("scope"), parameters.get("namespace")
+    yield from check_one_of(f"{path}.scope", scope, ("Cluster", "Namespace"))
+    if scope == "Namespace" and not namespace:
+        yield required(f"{path}.namespace", "`parameters.scope` is set to 'Namespace'")
+    if scope == "Cluster" and namespace is not None:
+        yield forbidden_field(f"{path}.namespace", "`parameters.scope` is set to 'Cluster'")
 
 
 class NetworkPolicyRules(BuiltinRules):
@@ -311,7 +324,6 @@ def _check_endpoint(path: str, endpoint: Object, kind: str) -> Iterator[Cause]:
             yield invalid_field(f"{path}.addresses", text, f"must be {article} address")
         if address:
             yield from check_endpoint_address(field, text)
-    yield from check_labels(f"{path}.deprecatedTopology", endpoint.get("deprecatedTopology"))
 
 
 class EndpointsRules(BuiltinRules):

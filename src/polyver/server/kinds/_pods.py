@@ -43,11 +43,13 @@ class PodRules(BuiltinRules):
         if priority is not None:
             spec.setdefault("priority", priority)
         spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
-        given = spec.get("tolerations") or []
-        added = [_tolerated(key) for key in _AWAY if not _tolerates(given, key)]
-        spec["tolerations"] = [*given, *added]
-        obj["spec"] = spec
+        obj["spec"] = _tolerating(spec)
         obj["status"] = {"phase": "Pending", "qosClass": quality(spec)}
+
+    def keep(self, obj: Object, old: Object) -> None:
+        names = ("priority", "preemptionPolicy")
+        kept = {name: old["spec"][name] for name in names if name in old["spec"]}
+        obj["spec"] = _tolerating(kept | obj["spec"])
 
     def ended(self, obj: Object, now: str) -> Object:
         # The real server first asks a pod to end, and then sees that nobody runs it.
@@ -55,6 +57,12 @@ class PodRules(BuiltinRules):
         return obj
 
     def check_create(self, obj: Object) -> list[Cause]:
+        causes = self._check(obj)
+        if obj["spec"].get("ephemeralContainers"):
+            causes.append(forbidden_field("spec.ephemeralContainers", "cannot be set on create"))
+        return causes
+
+    def _check(self, obj: Object) -> list[Cause]:
         spec = obj["spec"]
         causes = [*check_pod_spec("spec", spec)]
         for name in ("initContainers", "containers"):
@@ -62,10 +70,17 @@ class PodRules(BuiltinRules):
         return causes
 
     def check_update(self, obj: Object, old: Object) -> list[Cause]:
-        return [*self.check_create(obj), *_check_change(obj["spec"], old["spec"])]
+        return [*self._check(obj), *_check_change(obj["spec"], old["spec"])]
 
     def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
         return template_warnings("spec", obj["spec"]) if old is None else ()
+
+
+def _tolerating(spec: Object) -> Object:
+    """A pod stays for a while where nobody answers."""
+    given = spec.get("tolerations") or []
+    added = [_tolerated(key) for key in _AWAY if not _tolerates(given, key)]
+    return spec | {"tolerations": [*given, *added]}
 
 
 def _tolerates(tolerations: list[Object], key: str) -> bool:

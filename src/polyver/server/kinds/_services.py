@@ -164,6 +164,8 @@ def _check_service(spec: Object) -> Iterator[Cause]:
     affinities = ("ClientIP", "None")
     yield from check_one_of("spec.sessionAffinity", spec.get("sessionAffinity"), affinities)
     yield from _check_affinity("spec.sessionAffinityConfig", spec)
+    policies = ("PreferDualStack", "RequireDualStack", "SingleStack")
+    yield from check_one_of("spec.ipFamilyPolicy", spec.get("ipFamilyPolicy"), policies)
     for number, address in enumerate(spec.get("externalIPs") or ()):
         field = f"spec.externalIPs[{number}]"
         yield from check_address(field, address)
@@ -172,6 +174,7 @@ def _check_service(spec: Object) -> Iterator[Cause]:
     yield from _check_node_ports(kind, ports)
     yield from _check_unique_ports(ports)
     yield from _check_sources(spec)
+    yield from _check_balancing(spec)
     yield from _check_traffic(spec)
 
 
@@ -181,6 +184,21 @@ def _check_affinity(path: str, spec: Object) -> Iterator[Cause]:
     if seconds is not None and not 0 < seconds <= _MOST_SECONDS:
         text = f"must be greater than 0 and less than {_MOST_SECONDS}"
         yield invalid_field(f"{path}.clientIP.timeoutSeconds", seconds, text)
+
+
+def _check_balancing(spec: Object) -> Iterator[Cause]:
+    """What only a balancer in front of a service makes use of."""
+    balanced = spec.get("type") == "LoadBalancer"
+    for name in ("allocateLoadBalancerNodePorts", "loadBalancerClass"):
+        if not balanced and spec.get(name) is not None:
+            text = "may only be used when `type` is 'LoadBalancer'"
+            yield forbidden_field(f"spec.{name}", text)
+    port, local = spec.get("healthCheckNodePort"), spec.get("externalTrafficPolicy") == "Local"
+    if port and not (balanced and local):
+        text = (
+            "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+        )
+        yield invalid_field("spec.healthCheckNodePort", port, text)
 
 
 def _check_sources(spec: Object) -> Iterator[Cause]:

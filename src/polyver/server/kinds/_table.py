@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from polyver.server.kinds._autoscalers import AutoscalerRules
 from polyver.server.kinds._builtin import BuiltinRules
 from polyver.server.kinds._jobs import CronJobRules, JobRules
-from polyver.server.kinds._limits import BudgetRules, LimitRangeRules, NodeRules, QuotaRules
+from polyver.server.kinds._limits import (
+    AccountRules,
+    BudgetRules,
+    LimitRangeRules,
+    NodeRules,
+    QuotaRules,
+)
 from polyver.server.kinds._networking import (
     EndpointSliceRules,
     EndpointsRules,
@@ -55,6 +61,7 @@ RULES: Mapping[str, type[BuiltinRules]] = {
     "resourcequotas": QuotaRules,
     "rolebindings.rbac.authorization.k8s.io": BindingRules,
     "roles.rbac.authorization.k8s.io": RoleRules,
+    "serviceaccounts": AccountRules,
     "services": ServiceRules,
     "statefulsets.apps": StatefulSetRules,
     "storageclasses.storage.k8s.io": StorageClassRules,
