@@ -15,7 +15,7 @@ from polyver.objects.builtin import builtin_kinds, shape_of
 from polyver.server._http import Request, User
 from polyver.server.api import Api
 from polyver.server.bootstrap import prepare
-from polyver.server.kinds._defaults import defaults_of
+from polyver.server.kinds._filling import defaults_of
 from polyver.store import MemoryStore
 
 RECORDED = json.loads((Path(__file__).parent / "recorded_builtins.json").read_text())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from polyver.objects.builtin import shape_of
 from polyver.objects.typed import decode_typed
-from polyver.server.kinds._defaults import defaults_of
+from polyver.server.kinds._filling import defaults_of
 from polyver.server.kinds._scaling import AutoscalerConversion
 
 SHAPE = shape_of("autoscaling", "v2", "HorizontalPodAutoscaler")

@@ -27,11 +27,11 @@ from polyver.store import Entry
 __all__ = ["in_form", "list_answer", "object_answer", "status_answer"]
 
 
-def object_answer(call: Call, entry: Entry, status: int = 200) -> Response:
+async def object_answer(call: Call, entry: Entry, status: int = 200) -> Response:
     """An object that is stored."""
     if not call.form.kind and call.form.media == JSON:
-        return call.answer(status, call.resource.shown(entry))
-    return data_answer(call, call.resource.decode(entry), status)
+        return call.answer(status, await call.resource.shown(entry))
+    return data_answer(call, await call.resource.decode(entry), status)
 
 
 def data_answer(call: Call, obj: Object, status: int = 200) -> Response:
@@ -96,16 +96,16 @@ def _include(text: str) -> Include:
     raise bad_request(f"Unable to convert to Table as requested: {problem}")
 
 
-def list_answer(call: Call, entries: Sequence[Entry], metadata: Object) -> Response:
+async def list_answer(call: Call, entries: Sequence[Entry], metadata: Object) -> Response:
     """A list of stored objects."""
     resource, form = call.resource, call.form
     if not form.kind and form.media == JSON:
-        return call.answer(200, _joined(resource, entries, metadata))
+        return call.answer(200, await _joined(resource, entries, metadata))
     if form.kind == "PartialObjectMetadata":
         what = "*unstructured.UnstructuredList" if resource.kind.custom else _go_name(resource)
         text = f"you requested PartialObjectMetadata, but the requested object is a list ({what})"
         raise ApiError(406, "NotAcceptable", text)
-    objects = [resource.decode(entry) for entry in entries]
+    objects = [await resource.decode(entry) for entry in entries]
     if form.kind == "Table":
         return _written(call, table_of(call, objects, metadata), 200)
     if form.kind:
@@ -131,9 +131,12 @@ def _go_name(resource: Resource) -> str:
     return f"*{resource.kind.group.partition('.')[0] or 'core'}.{resource.kind.list_kind}"
 
 
-def _joined(resource: Resource, entries: Sequence[Entry], metadata: Object) -> bytes:
+async def _joined(resource: Resource, entries: Sequence[Entry], metadata: Object) -> bytes:
     """A list, put together from its objects as they are stored."""
-    values = [resource.shown(entry) for entry in entries]
+    values = [
+        entry.value if resource.is_shown(entry) else await resource.shown(entry)
+        for entry in entries
+    ]
     if not resource.kind.custom:
         start = len(resource.head)
         values = [b"{" + value[start:] for value in values]

@@ -107,7 +107,13 @@ class Api:
         accept = request.headers.get("accept", "")
         form = choose_form(accept, custom=resource.kind.custom)
         call = Call(self.server, request, resource, place, query, form)
-        return await _perform(call, verb)
+        try:
+            return await _perform(call, verb)
+        except ApiError as error:
+            # What there was to warn of is told with a refusal, too.
+            refused = status_answer(error, error_form(accept))
+            refused.headers += call.warning_headers()
+            return refused
 
 
 def _authorize(request: Request, place: Place, verb: str) -> None:
@@ -167,7 +173,7 @@ async def _perform(call: Call, verb: str) -> Response:
 
 
 async def _list(call: Call) -> Response:
-    return list_objects(call, ListOptions.read(call.query))
+    return await list_objects(call, ListOptions.read(call.query))
 
 
 async def _watch(call: Call) -> Response:
@@ -185,8 +191,8 @@ async def _patch(call: Call) -> Response:
 async def _get(call: Call) -> Response:
     part = _part(call.resource, call.place)
     if part.name in ("", "status"):
-        return get_object(call)
-    return data_answer(call, part.show(call.resource.decode(find(call))))
+        return await get_object(call)
+    return data_answer(call, part.show(await call.resource.decode(find(call))))
 
 
 def _part(resource: Resource, place: Place) -> Part:

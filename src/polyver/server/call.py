@@ -60,12 +60,12 @@ class Call:
             self.warnings.append(text)
 
     def answer(self, status: int, body: bytes, media: str = JSON) -> Response:
-        return Response(status, [("content-type", media), *self._warning_headers()], body)
+        return Response(status, [("content-type", media), *self.warning_headers()], body)
 
     def stream(self, lines: AsyncIterator[bytes]) -> Response:
-        return Response(200, [("content-type", JSON), *self._warning_headers()], lines)
+        return Response(200, [("content-type", JSON), *self.warning_headers()], lines)
 
-    def _warning_headers(self) -> Iterator[tuple[str, str]]:
+    def warning_headers(self) -> Iterator[tuple[str, str]]:
         for text in self.warnings:
             quoted = text.replace("\\", "\\\\").replace('"', '\\"')
             yield "warning", f'299 - "{quoted}"'

@@ -16,7 +16,7 @@ from polyver.objects.shape import Shape
 from polyver.objects.status import Cause, forbidden, invalid_field
 from polyver.objects.tables import custom_printer
 from polyver.server.discovery import storage_version_hash
-from polyver.server.parts import Names, Scale, dig, dotted
+from polyver.server.parts import Names, Scale, dotted
 from polyver.server.resource import Conform, Resource
 from polyver.server.rules import Object, Part, Rules
 from polyver.store import Entry
@@ -66,13 +66,13 @@ class CustomRules(Rules):
         """What the replicas of an object cannot be, whatever its schema allows."""
         if not path:
             return
-        found, field = dig(obj, path), dotted(path)
+        found, expected = _reached(obj, path)
         if found is None:
             return
-        if isinstance(found, bool) or not isinstance(found, int):
-            name = {str: "string", bool: "bool", float: "float64"}.get(type(found), "map")
-            text = f"{field} accessor error: {found} is of the type {name}, expected int64"
-            yield invalid_field(field, 0, text)
+        field = dotted(path)
+        if expected != "int64" or isinstance(found, bool) or not isinstance(found, int):
+            text = f"{found} is of the type {_go_name(found)}, expected {expected}"
+            yield invalid_field(field, 0, f"{field} accessor error: {text}")
         elif found < 0:
             yield invalid_field(field, found, "should be a non-negative integer")
         elif found > _MOST_REPLICAS:
@@ -87,6 +87,22 @@ class CustomRules(Rules):
                     f'metadata.finalizers: "{finalizer}": prefer a domain-qualified finalizer name '
                     "to avoid accidental conflicts with other finalizer writers"
                 )
+
+
+def _reached(obj: object, path: Names) -> tuple[Any, str]:
+    """What is at the end of a path, or where the path breaks off; and what should be there."""
+    for name in path:
+        if not isinstance(obj, dict):
+            return obj, "map[string]interface{}"
+        if name not in obj:
+            return None, ""
+        obj = obj[name]
+    return obj, "int64"
+
+
+def _go_name(value: object) -> str:
+    names = {str: "string", bool: "bool", float: "float64", int: "int64", list: "[]interface {}"}
+    return names.get(type(value), "map[string]interface {}")
 
 
 _KNOWN_FINALIZERS = ("orphan", "foregroundDeletion")
@@ -179,12 +195,12 @@ class _Renaming:
     prune: Callable[[Object], object]
     """What the version that is stored does not know is not stored."""
 
-    def shown(self, obj: Object) -> Object:
+    async def shown(self, obj: Object) -> Object:
         obj["apiVersion"] = self.kind.api_version
         self.conform(obj)
         return obj
 
-    def stored(self, obj: Object) -> Object:
+    async def stored(self, obj: Object) -> Object:
         if self.storage.version == self.kind.version:
             return obj
         stored = copy.deepcopy(obj) | {"apiVersion": self.storage.api_version}

@@ -33,13 +33,13 @@ async def delete_object(call: Call) -> Response:
         raise not_found(call.resource.kind, call.place.name)
     left = await _delete(call, entry, options)
     if left is not None or call.resource.rules.answers_deletion:
-        gone = call.resource.decode(entry)
+        gone = await call.resource.decode(entry)
         return data_answer(call, left or call.resource.rules.ended(gone, call.server.timestamp()))
-    return call.answer(200, encode_json(_success(call.resource.kind, entry, call)))
+    return call.answer(200, encode_json(await _success(call.resource.kind, entry, call)))
 
 
-def _success(kind: Kind, entry: Entry, call: Call) -> Object:
-    metadata = call.resource.decode(entry)["metadata"]
+async def _success(kind: Kind, entry: Entry, call: Call) -> Object:
+    metadata = (await call.resource.decode(entry))["metadata"]
     details = {"name": metadata["name"], "kind": kind.plural, "uid": metadata["uid"]}
     details |= {"group": kind.group} if kind.group else {}
     named = {"kind": "Status", "apiVersion": "v1", "metadata": {}}
@@ -56,7 +56,7 @@ async def delete_collection(call: Call) -> Response:
     while True:
         page = call.store.page(prefix, after=after, limit=_PAGE)
         for entry in page.entries:
-            if selection.matches(entry):
+            if await selection.matches(entry):
                 found.append(entry)
                 await _delete_if_there(call, entry, options)
         if not page.remaining:
@@ -65,7 +65,7 @@ async def delete_collection(call: Call) -> Response:
     metadata = {"resourceVersion": str(call.store.revision)}
     if call.resource.kind.custom:
         metadata["continue"] = ""
-    return list_answer(call, found, metadata)
+    return await list_answer(call, found, metadata)
 
 
 async def delete_all(server: Server, resource: Resource) -> None:
@@ -86,7 +86,7 @@ async def _delete_if_there(call: Call, entry: Entry, options: DeleteOptions) -> 
 async def _delete(call: Call, entry: Entry, options: DeleteOptions) -> Object | None:
     """Delete what is there; what is left of it, if something holds it."""
     for _ in range(_MOST_TRIES):
-        obj = call.resource.decode(entry)
+        obj = await call.resource.decode(entry)
         await _admit(call, obj, options)
         _check_preconditions(call, obj, options)
         try:
@@ -105,18 +105,18 @@ async def _delete_once(
     _set_finalizers(obj, options)
     if not rules.held(obj):
         if not options.dry_run:
-            head, tail = call.resource.encode(obj)
+            head, tail = await call.resource.stored_form(obj)
             await call.store.write(Change(entry.key, head, tail, entry.revision, delete=True))
         return None
     if not begun:
         rules.begin_deletion(obj, call.server.timestamp())
-    head, tail = call.resource.encode(obj)
+    head, tail = await call.resource.stored_form(obj)
     if options.dry_run or b"%b%d%b" % (head, entry.revision, tail) == entry.value:
         return obj
     if call.resource.kind.resource == "namespaces":
         call.server.terminating.add(obj["metadata"]["name"])
     written = await call.store.write(Change(entry.key, head, tail, entry.revision))
-    return call.resource.decode(written)
+    return await call.resource.decode(written)
 
 
 def _set_finalizers(obj: Object, options: DeleteOptions) -> None:

@@ -129,7 +129,9 @@ class _Edition:
     @cached_property
     def _openapi(self) -> OpenApi:
         schemas = {
-            (one.kind.group, one.kind.version, one.kind.kind): CustomSchema(one.schema or {})
+            (one.kind.group, one.kind.version, one.kind.kind): CustomSchema(
+                one.schema or {}, selectable=tuple(f".{field}" for field in one.selectable)
+            )
             for one in self._catalogue
             if one.kind.custom
         }

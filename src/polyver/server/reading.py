@@ -21,10 +21,10 @@ __all__ = ["get_object", "list_objects"]
 _TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - no secret
 
 
-def get_object(call: Call) -> Response:
+async def get_object(call: Call) -> Response:
     """One object."""
     refuse_future(call, read_revision(call.query.text("resourceVersion")))
-    return object_answer(call, find(call))
+    return await object_answer(call, find(call))
 
 
 def find(call: Call) -> Entry:
@@ -35,12 +35,12 @@ def find(call: Call) -> Entry:
     return entry
 
 
-def list_objects(call: Call, options: ListOptions) -> Response:
+async def list_objects(call: Call, options: ListOptions) -> Response:
     """All objects of a namespace or of all, or a page of them."""
     selection = read_selection(call.resource, options)
     cut = _start(call, options)
     limit = 0 if options.revision == "0" and not options.continued else options.limit
-    found, page = _collect(call, selection, cut, limit)
+    found, page = await _collect(call, selection, cut, limit)
     metadata: Object = {"resourceVersion": str(page.revision)}
     if page.remaining:
         metadata["continue"] = _token(call, page.revision, found[-1].key)
@@ -48,7 +48,7 @@ def list_objects(call: Call, options: ListOptions) -> Response:
             metadata["remainingItemCount"] = page.remaining
     elif call.resource.kind.custom and not call.form.kind:
         metadata["continue"] = ""
-    return list_answer(call, found, metadata)
+    return await list_answer(call, found, metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,9 @@ class _Cut:
     after: str = ""
 
 
-def _collect(call: Call, selection: Selection, cut: _Cut, limit: int) -> tuple[list[Entry], Page]:
+async def _collect(
+    call: Call, selection: Selection, cut: _Cut, limit: int
+) -> tuple[list[Entry], Page]:
     """Entries that match, at most so many, and the last page they are from.
 
     What remains is counted behind the last that matched; with a selector it is only known whether
@@ -67,14 +69,14 @@ def _collect(call: Call, selection: Selection, cut: _Cut, limit: int) -> tuple[l
     """
     prefix = call.resource.range(call.place.namespace)
     if call.place.namespace and selection.name:
-        return _only(call, selection, cut, prefix)
+        return await _only(call, selection, cut, prefix)
     found: list[Entry] = []
     while True:
         page = call.store.page(prefix, after=cut.after, limit=limit, revision=cut.revision)
         if selection.everything:
             return page.entries, page
         for number, entry in enumerate(page.entries):
-            if selection.matches(entry):
+            if await selection.matches(entry):
                 found.append(entry)
                 if limit and len(found) == limit:
                     left = page.remaining + len(page.entries) - number - 1
@@ -84,12 +86,14 @@ def _collect(call: Call, selection: Selection, cut: _Cut, limit: int) -> tuple[l
         cut = _Cut(page.revision, page.entries[-1].key)
 
 
-def _only(call: Call, selection: Selection, cut: _Cut, prefix: str) -> tuple[list[Entry], Page]:
+async def _only(
+    call: Call, selection: Selection, cut: _Cut, prefix: str
+) -> tuple[list[Entry], Page]:
     """A list that can hold one object only is a look-up."""
     key = f"{prefix}{selection.name}"
     page = call.store.page(key, limit=1, revision=cut.revision)
     found = [entry for entry in page.entries if entry.key == key and entry.key > cut.after]
-    return [entry for entry in found if selection.matches(entry)], page._replace(remaining=0)
+    return [entry for entry in found if await selection.matches(entry)], page._replace(remaining=0)
 
 
 def _start(call: Call, options: ListOptions) -> _Cut:

@@ -29,9 +29,9 @@ class Conform(Protocol):
 class Conversion(Protocol):
     """Between the version that is stored and another one."""
 
-    def shown(self, obj: Object) -> Object: ...
+    async def shown(self, obj: Object) -> Object: ...
 
-    def stored(self, obj: Object) -> Object: ...
+    async def stored(self, obj: Object) -> Object: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,25 +82,31 @@ class Resource:
         return f"{self.prefix}{namespace}/" if namespace else self.prefix
 
     def encode(self, obj: Object) -> tuple[bytes, bytes]:
+        """An object in this version in two parts, between which its revision belongs."""
+        return _written(self.head, obj)
+
+    async def stored_form(self, obj: Object) -> tuple[bytes, bytes]:
         """An object as it is stored, in two parts, between which its revision belongs."""
         if self.conversion is None:
             return _written(self.head, obj)
-        return _written(_head(self.stored or self.kind), self.conversion.stored(obj))
+        return _written(_head(self.stored or self.kind), await self.conversion.stored(obj))
 
     def is_shown(self, entry: Entry) -> bool:
         """Whether what is stored is what is sent, as it is most of the time."""
         return entry.revision >= self.settled and entry.value.startswith(self.head)
 
-    def decode(self, entry: Entry) -> Object:
+    async def decode(self, entry: Entry) -> Object:
         """A stored object as data, in this version."""
         obj: Object = _decode.decode(entry.value)
-        return obj if self.is_shown(entry) or not self.conversion else self.conversion.shown(obj)
+        if self.is_shown(entry) or not self.conversion:
+            return obj
+        return await self.conversion.shown(obj)
 
-    def shown(self, entry: Entry) -> bytes:
+    async def shown(self, entry: Entry) -> bytes:
         """A stored object as it is sent, in this version."""
         if self.is_shown(entry) or not self.conversion:
             return entry.value
-        head, tail = _written(self.head, self.decode(entry))
+        head, tail = _written(self.head, await self.decode(entry))
         return b"%b%d%b" % (head, entry.revision, tail)
 
 

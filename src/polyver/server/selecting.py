@@ -55,7 +55,7 @@ class Selection:
         names = [each.value for each in self.fields if each.equal and each.field == _NAMES[0]]
         return names[0] if names else ""
 
-    def matches(self, entry: Entry) -> bool:
+    async def matches(self, entry: Entry) -> bool:
         """Whether a stored object is one of those."""
         if self.everything:
             return True
@@ -67,7 +67,7 @@ class Selection:
         known = {_NAMES[0]: metadata.name, _NAMES[1]: metadata.namespace}
         if all(each.field in known for each in self.fields):
             return all(each.matches(known.__getitem__) for each in self.fields)
-        obj = self.resource.decode(entry)
+        obj = await self.resource.decode(entry)
         selectable = self.resource.selectable
 
         def value_of(field: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from functools import lru_cache
 
 from polyver.objects import encode_json
@@ -40,7 +40,6 @@ class _Watching:
         self._options = options
         self._selection = selection
         self._prefix = self._narrowed()
-        self._line = self._writer()
         self._columns_told = False
         seconds = options.timeout or _LONGEST
         self._end = time.monotonic() + seconds
@@ -56,7 +55,7 @@ class _Watching:
         start = store.revision
         if options.initial or (options.initial is None and not revision):
             page = store.page(self._prefix)
-            yield b"".join(self._initial(page.entries))
+            yield b"".join(await self._initial(page.entries))
             if options.initial and options.bookmarks:
                 yield self._bookmark(page.revision, _INITIAL_END)
             start, revision = page.revision, page.revision
@@ -89,7 +88,7 @@ class _Watching:
             lines = [
                 line
                 for event in events
-                if event.entry.revision > revision and (line := self._told(event))
+                if event.entry.revision > revision and (line := await self._told(event))
             ]
             if self._options.bookmarks and time.monotonic() >= bookmark:
                 bookmark = time.monotonic() + _BOOKMARK_EVERY
@@ -97,37 +96,33 @@ class _Watching:
             if lines:
                 yield b"".join(lines)
 
-    def _initial(self, entries: list[Entry]) -> list[bytes]:
-        return [self._line("ADDED", entry) for entry in entries if self._selection.matches(entry)]
+    async def _initial(self, entries: list[Entry]) -> list[bytes]:
+        return [
+            await self._line("ADDED", entry)
+            for entry in entries
+            if await self._selection.matches(entry)
+        ]
 
-    def _told(self, event: Event) -> bytes:
+    async def _told(self, event: Event) -> bytes:
         """The line for an event; empty for what is not, and was not, selected."""
         entry, before = event.entry, event.previous
-        was = before is not None and self._selection.matches(before)
+        was = before is not None and await self._selection.matches(before)
         if event.deleted:
-            return self._line("DELETED", entry) if was else b""
-        if self._selection.matches(entry):
-            return self._line("MODIFIED" if was else "ADDED", entry)
+            return await self._line("DELETED", entry) if was else b""
+        if await self._selection.matches(entry):
+            return await self._line("MODIFIED" if was else "ADDED", entry)
         if before is not None and was:
-            return self._line("DELETED", self._as_of(before, entry.revision))
+            return await self._line("DELETED", _as_of(before, entry.revision))
         return b""
 
-    def _as_of(self, before: Entry, revision: int) -> Entry:
-        """An object that left the selection, with the revision that made it leave."""
-        head, tail = self._call.resource.encode(self._call.resource.decode(before))
-        return before._replace(value=b"%b%d%b" % (head, revision, tail), revision=revision)
-
-    def _writer(self) -> Callable[[str, Entry], bytes]:
-        resource = self._call.resource
-        match self._call.form.kind:
-            case "":
-                return lambda kind, entry: _plain_line(kind, resource.shown(entry))
-            case "Table":
-                return lambda kind, entry: _data_line(kind, self._table(resource.decode(entry)))
-        version = self._call.form.api_version
-        return lambda kind, entry: _data_line(
-            kind, partial_metadata(resource.decode(entry), version)
-        )
+    async def _line(self, kind: str, entry: Entry) -> bytes:
+        resource, form = self._call.resource, self._call.form
+        if not form.kind:
+            return _plain_line(kind, await resource.shown(entry))
+        obj = await resource.decode(entry)
+        if form.kind == "Table":
+            return _data_line(kind, self._table(obj))
+        return _data_line(kind, partial_metadata(obj, form.api_version))
 
     def _table(self, obj: Object) -> Object:
         """A Table of one row; only the first has the columns."""
@@ -149,6 +144,13 @@ class _Watching:
         if form.kind:
             version, kind = form.api_version, form.kind
         return {"kind": kind, "apiVersion": version, "metadata": metadata}
+
+
+def _as_of(before: Entry, revision: int) -> Entry:
+    """An object that left the selection, with the revision that made it leave."""
+    # The first is its own: in metadata nothing else is called so, and the rest comes later.
+    old, new = b'"resourceVersion":"%d"' % before.revision, b'"resourceVersion":"%d"' % revision
+    return before._replace(value=before.value.replace(old, new, 1), revision=revision)
 
 
 # Many watchers get the same line, one after the other.

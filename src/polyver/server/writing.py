@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from polyver.objects.apply import Entry as Managed
@@ -98,16 +98,16 @@ async def _create_once(call: Call, draft: Draft, options: WriteOptions) -> Respo
     await call.server.admission.validate(review)
     _warn(call, obj, None, review)
     key = resource.key(metadata.get("namespace", ""), name)
-    head, tail = resource.encode(obj)
+    head, tail = await resource.stored_form(obj)
     if options.dry_run:
         if found := call.store.get(key):
-            raise _exists(call, name, found)
+            raise await _exists(call, name, found)
         return data_answer(call, obj, 201)
     try:
         entry = await call.store.write(Change(key, head, tail, 0))
     except Conflict as error:
-        raise _exists(call, name, error.current) from None
-    return object_answer(call, entry, 201)
+        raise await _exists(call, name, error.current) from None
+    return await object_answer(call, entry, 201)
 
 
 def _own(call: Call, part: Part, draft: Draft, old: Object | None, options: WriteOptions) -> None:
@@ -130,8 +130,8 @@ def _check_finalizers(call: Call, metadata: Object) -> list[Cause]:
     ]
 
 
-def _exists(call: Call, name: str, found: Entry | None) -> ApiError:
-    obj = call.resource.decode(found) if found else {"metadata": {}}
+async def _exists(call: Call, name: str, found: Entry | None) -> ApiError:
+    obj = await call.resource.decode(found) if found else {"metadata": {}}
     deleting = bool(obj["metadata"].get("deletionTimestamp"))
     return already_exists(call.resource.kind, name, deleting=deleting)
 
@@ -161,7 +161,7 @@ async def update_object(call: Call, part: Part) -> Response:
     match_namespace(call, obj)
     given = obj["metadata"].get("resourceVersion", "")
 
-    def change(entry: Entry, old: Object) -> Draft:
+    async def change(entry: Entry, old: Object) -> Draft:
         del entry
         _check_uid(call, obj, old)
         return Draft(part.merge(obj, old))
@@ -179,9 +179,9 @@ async def patch_object(call: Call, part: Part) -> Response:
     if applied:
         return await _apply(call, part, options)
 
-    def change(entry: Entry, old: Object) -> Draft:
+    async def change(entry: Entry, old: Object) -> Draft:
         # A patch shares what it does not touch with what it was made of, so that is its own.
-        shown = patched(call, part.base(call.resource.decode(entry)), options)
+        shown = patched(call, part.base(await call.resource.decode(entry)), options)
         match_name(call, shown)
         match_namespace(call, shown)
         return Draft(part.merge(shown, old))
@@ -193,8 +193,8 @@ async def _apply(call: Call, part: Part, options: WriteOptions) -> Response:
     """What someone wants an object to be, merged into what it is; or the object itself."""
     config = read_config(call)
 
-    def change(entry: Entry, old: Object) -> Draft:
-        shown, owners = applied_to(call, part, call.resource.decode(entry), config, options)
+    async def change(entry: Entry, old: Object) -> Draft:
+        shown, owners = applied_to(call, part, await call.resource.decode(entry), config, options)
         match_name(call, shown)
         match_namespace(call, shown)
         return Draft(part.merge(shown, old), owners)
@@ -217,7 +217,7 @@ async def _change(
     call: Call,
     part: Part,
     options: WriteOptions,
-    change: Callable[[Entry, Object], Draft],
+    change: Callable[[Entry, Object], Awaitable[Draft]],
     *,
     retry: bool,
 ) -> Response:
@@ -225,8 +225,8 @@ async def _change(
         entry = call.store.get(call.key)
         if entry is None:
             raise not_found(call.resource.kind, call.place.name)
-        old = call.resource.decode(entry)
-        draft = change(entry, old)
+        old = await call.resource.decode(entry)
+        draft = await change(entry, old)
         _check_revision(call, draft.obj, entry)
         update = await _updated(call, part, draft, old, options)
         try:
@@ -284,26 +284,32 @@ def _count(call: Call, obj: Object, old: Object) -> None:
 async def _store(
     call: Call, part: Part, entry: Entry, obj: Object, options: WriteOptions
 ) -> Response:
-    head, tail = call.resource.encode(obj)
+    head, tail = await call.resource.stored_form(obj)
     # A write that changes nothing is none: the revision stays, nobody hears of it.
     if b"%b%d%b" % (head, entry.revision, tail) == entry.value:
-        return _answer(call, part, entry)
+        return await _answer(call, part, entry)
     if options.dry_run:
         return data_answer(call, part.show(obj))
     if obj["metadata"].get("deletionTimestamp") and not call.resource.rules.held(obj):
         # The last finalizer is gone, and with it the object. Watchers see it as it was before,
         # and the answer has the revision of before.
-        last = call.resource.encode(call.resource.decode(entry))
+        last = _parts(entry)
         await call.store.write(Change(entry.key, *last, entry.revision, delete=True))
         return data_answer(call, part.show(obj))
     written = await call.store.write(Change(entry.key, head, tail, entry.revision))
-    return _answer(call, part, written)
+    return await _answer(call, part, written)
 
 
-def _answer(call: Call, part: Part, entry: Entry) -> Response:
+def _parts(entry: Entry) -> tuple[bytes, bytes]:
+    """What is stored, in two parts, between which its revision was."""
+    head, _, tail = entry.value.partition(b'"resourceVersion":"%d"' % entry.revision)
+    return head + b'"resourceVersion":"', b'"' + tail
+
+
+async def _answer(call: Call, part: Part, entry: Entry) -> Response:
     if part.name == "scale":
-        return data_answer(call, part.show(call.resource.decode(entry)))
-    return object_answer(call, entry)
+        return data_answer(call, part.show(await call.resource.decode(entry)))
+    return await object_answer(call, entry)
 
 
 def _check_revision(call: Call, obj: Object, entry: Entry) -> None:

@@ -10,7 +10,7 @@ from polyver.objects.status import Cause, invalid_field, required
 from polyver.server.kinds._checks import check_name
 from polyver.server.rules import Object
 
-__all__ = ["amount", "check_amount", "check_resource_name", "check_resources", "in_container_order"]
+__all__ = ["amount", "check_amount", "check_resource_name", "check_resources"]
 
 _SUFFIXES: Mapping[str, Decimal] = {
     **{
@@ -67,18 +67,13 @@ def is_extended(name: str) -> bool:
     return bool(slash) and not own and not name.startswith("requests.")
 
 
-def in_container_order(names: object) -> list[str]:
-    """Names in one order: the real server has none."""
-    return sorted(names) if isinstance(names, dict) else []
-
-
 def check_resources(path: str, resources: Object | None) -> Iterator[Cause]:
-    """What a container asks for: not more than it may have."""
+    """What a container asks for: not more than it may have. The real server has no order."""
     limits = (resources or {}).get("limits") or {}
     requests = (resources or {}).get("requests") or {}
-    for name in in_container_order(limits):
+    for name in sorted(limits):
         yield from _check_one(f"{path}.limits[{name}]", name, limits[name])
-    for name in in_container_order(requests):
+    for name in sorted(requests):
         yield from _check_one(f"{path}.requests[{name}]", name, requests[name])
         yield from _check_request(path, name, requests[name], limits.get(name))
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from polyver.objects.builtin import shape_of
 from polyver.objects.kinds import Kind
 from polyver.objects.typed import decode_typed
-from polyver.server.kinds._defaults import defaults_of
+from polyver.server.kinds._filling import defaults_of
 from polyver.server.rules import Object, Rules
 
 __all__ = ["BuiltinRules"]

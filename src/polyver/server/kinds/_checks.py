@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from polyver.objects._texts import json_text, shown
+from polyver.objects.codec import encode_json
 from polyver.objects.selection import label_key_problems, label_value_problems
 from polyver.objects.status import (
     Cause,
@@ -46,24 +46,14 @@ PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 def in_structure(cause: Cause, value: object) -> Cause:
-    """A refusal whose value is a structure of the real server: its fields keep their order."""
-    return replace(cause, message=cause.message.replace(shown(value), _ordered(value), 1))
-
-
-def _ordered(value: object) -> str:
-    match value:
-        case dict():
-            pairs = (f"{json_text(name)}:{_ordered(inner)}" for name, inner in value.items())
-            return f"{{{','.join(pairs)}}}"
-        case list():
-            return f"[{','.join(map(_ordered, value))}]"
-        case _:
-            return json_text(value)
+    """A refusal of null, told of a structure of the real server: its fields keep their order."""
+    text = encode_json(value).decode()
+    return replace(cause, message=cause.message.replace("value: null", f"value: {text}", 1))
 
 
 def missing_field(field: str, value: object) -> Cause:
     """A name of something that is not there."""
-    return Cause(field, f"Not found: {shown(value)}", "FieldValueNotFound")
+    return Cause(field, f"Not found: {encode_json(value).decode()}", "FieldValueNotFound")
 
 
 def not_negative(obj: Mapping[str, Any], path: str, *names: str) -> Iterator[Cause]:
@@ -193,7 +183,10 @@ def frozen(field: str, new: object, old: object, *, value: object = ...) -> Iter
     """A value that may not change; errors show the new one, or what they show instead."""
     if (new or None) != (old or None):
         told = new if value is ... else value
-        yield in_structure(invalid_field(field, told, IMMUTABLE), told)
+        if isinstance(told, dict):
+            yield in_structure(invalid_field(field, None, IMMUTABLE), told)
+        else:
+            yield invalid_field(field, told, IMMUTABLE)
 
 
 def check_address(field: str, text: str) -> Iterator[Cause]:

@@ -1,4 +1,4 @@
-"""What the server fills in where users leave it out: one table by type, walked along the shape.
+"""What the server fills in where users leave it out, by type.
 
 Types and not kinds, because a container is the same in a Pod as in the template of a CronJob.
 """
@@ -6,14 +6,10 @@ Types and not kinds, because a container is the same in a Pod as in the template
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
 
-from polyver.objects.builtin._types import shape_named
-from polyver.objects.shape import Shape
 from polyver.server.rules import Object
 
-__all__ = ["defaults_of"]
+__all__ = ["COMPUTED", "FIXED", "Change"]
 
 Change = Callable[[Object], Object]
 _CONTAINER = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
@@ -29,7 +25,7 @@ _RBAC: Object = {"apiGroup": "rbac.authorization.k8s.io"}
 _ROLLING: Object = {"type": "RollingUpdate"}
 
 # By type: what stands in a field that is not there. Objects share these: nobody changes them.
-_FIXED: Mapping[str, Object] = {
+FIXED: Mapping[str, Object] = {
     "admissionregistration/v1.MutatingWebhook": _HOOK | {"reinvocationPolicy": "Never"},
     "admissionregistration/v1.RuleWithOperations": {"scope": "*"},
     "admissionregistration/v1.ServiceReference": {"port": 443},
@@ -326,7 +322,7 @@ def _subject(subject: Object) -> Object:
 
 
 # By type: what is worked out from what is there.
-_COMPUTED: Mapping[str, Change] = {
+COMPUTED: Mapping[str, Change] = {
     "apps/v1.DaemonSetUpdateStrategy": _daemon_strategy,
     "apps/v1.DeploymentStrategy": _deployment_strategy,
     "apps/v1.StatefulSetSpec": _claims,
@@ -351,62 +347,3 @@ _COMPUTED: Mapping[str, Change] = {
     "rbac/v1.RoleBinding": _binding,
     "rbac/v1.Subject": _subject,
 }
-
-
-@dataclass(slots=True)
-class _Plan:
-    """What is filled in at one place, and at those below it that have something to fill in."""
-
-    fixed: Object = field(default_factory=dict)
-    computed: Change | None = None
-    fields: dict[str, _Plan] = field(default_factory=dict)
-    items: _Plan | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self.fixed or self.computed or self.fields or self.items)
-
-    def apply(self, value: Any) -> Any:
-        """A value with its defaults; what is given stays as it is."""
-        if isinstance(value, list):
-            return [self.items.apply(each) for each in value] if self.items else value
-        if not isinstance(value, dict):
-            return value
-        missing = {key: new for key, new in self.fixed.items() if value.get(key) is None}
-        filled = {**value, **missing}
-        if self.computed:
-            filled |= self.computed(filled)
-        for name, plan in self.fields.items():
-            if name in filled:
-                filled[name] = plan.apply(filled[name])
-        return filled
-
-
-def defaults_of(shape: Shape) -> Callable[[Object], Object]:
-    """The function that fills in objects of a shape; it returns new ones."""
-    plan = _plan(shape, frozenset())
-    return plan.apply
-
-
-def _plan(shape: Shape, above: frozenset[int]) -> _Plan:
-    # A type that is part of itself has no defaults: those of built-in kinds have none there.
-    if id(shape) in above:
-        return _Plan()
-    above |= {id(shape)}
-    name = _names().get(id(shape.fields), "") if shape.fields else ""
-    plan = _Plan(dict(_FIXED.get(name, {})), _COMPUTED.get(name))
-    if shape.items is not None and (items := _plan(shape.items, above)):
-        plan.items = items
-    for field_name, inner in shape.fields.items():
-        if below := _plan(inner, above):
-            plan.fields[field_name] = below
-    return plan
-
-
-_known: dict[int, str] = {}
-
-
-def _names() -> Mapping[int, str]:
-    """The types of the tables, by what stays the same in all shapes of one type: its fields."""
-    if not _known:
-        _known.update({id(shape_named(name).fields): name for name in {*_FIXED, *_COMPUTED}})
-    return _known

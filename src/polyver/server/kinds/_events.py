@@ -32,16 +32,20 @@ _ALWAYS_NEW: Object = {"deprecatedSource": {}}
 class EventConversion:
     """Between core events, which are stored, and those of events.k8s.io."""
 
-    def shown(self, obj: Object) -> Object:
+    async def shown(self, obj: Object) -> Object:
         renamed = {_NAMES.get(key, key): value for key, value in obj.items()}
         for name in ("reportingController", "reportingInstance", "regarding"):
             if not renamed.get(name):
                 renamed.pop(name, None)
         return _ALWAYS_NEW | renamed | {"apiVersion": "events.k8s.io/v1"}
 
-    def stored(self, obj: Object) -> Object:
-        renamed = {_CORE_NAMES.get(key, key): value for key, value in obj.items()}
-        return _ALWAYS | renamed | {"apiVersion": "v1"}
+    async def stored(self, obj: Object) -> Object:
+        return _to_core(obj)
+
+
+def _to_core(obj: Object) -> Object:
+    renamed = {_CORE_NAMES.get(key, key): value for key, value in obj.items()}
+    return _ALWAYS | renamed | {"apiVersion": "v1"}
 
 
 class EventRules(Rules):
@@ -53,7 +57,7 @@ class EventRules(Rules):
         self._core = core
 
     def check_create(self, obj: Object) -> list[Cause]:
-        event = obj if self._core else EventConversion().stored(obj)
+        event = obj if self._core else _to_core(obj)
         about = event.get("involvedObject", {}).get("namespace", "")
         expected = obj["metadata"].get("namespace", "")
         causes: list[Cause] = []

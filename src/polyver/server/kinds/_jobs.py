@@ -78,7 +78,7 @@ def _check_selector(obj: Object) -> Iterator[Cause]:
     if selector != {"matchLabels": {_UID: uid}}:
         text = "`selector` not auto-generated"
         told = selector_shown(selector)
-        yield in_structure(invalid_field("spec.selector", told, text), told)
+        yield in_structure(invalid_field("spec.selector", None, text), told)
 
 
 def check_job_spec(path: str, spec: Object, *, template_only: bool = False) -> Iterator[Cause]:

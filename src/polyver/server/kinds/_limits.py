@@ -51,7 +51,7 @@ def _check_budget(spec: Object) -> Iterator[Cause]:
         policy = spec.get("unhealthyPodEvictionPolicy")
         shown |= {"MaxUnavailable": most, "UnhealthyPodEvictionPolicy": policy}
         text = "minAvailable and maxUnavailable cannot be both set"
-        yield in_structure(invalid_field("spec", shown, text), shown)
+        yield in_structure(invalid_field("spec", None, text), shown)
     yield from check_share("spec.minAvailable", least)
     yield from check_share("spec.maxUnavailable", most)
     yield from check_selector("spec.selector", spec.get("selector"))
@@ -231,7 +231,7 @@ def _check_taints(taints: list[Object]) -> Iterator[Cause]:
         if _key(taint) in seen:
             shown = {"Key": taint.get("key"), "Value": taint.get("value", "")}
             shown |= {"Effect": taint.get("effect"), "TimeAdded": taint.get("timeAdded")}
-            told = in_structure(duplicate(path, shown), shown)
+            told = in_structure(duplicate(path, None), shown)
             text = f"{told.message}: taints must be unique by key and effect pair"
             yield Cause(path, text, told.reason)
         seen.add(_key(taint))

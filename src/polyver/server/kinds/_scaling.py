@@ -12,7 +12,7 @@ from polyver.objects.builtin import shape_of
 from polyver.objects.codec import encode_json
 from polyver.objects.shape import Shape
 from polyver.objects.typed import Undecodable, decode_typed
-from polyver.server.kinds._defaults import defaults_of
+from polyver.server.kinds._filling import defaults_of
 from polyver.server.rules import Object
 
 __all__ = ["AutoscalerConversion"]
@@ -70,7 +70,7 @@ _ALWAYS |= {"currentAverageValue": ("pods", "resource", "containerResource")}
 class AutoscalerConversion:
     """Between autoscaling/v2, which is stored, and v1."""
 
-    def shown(self, obj: Object) -> Object:
+    async def shown(self, obj: Object) -> Object:
         """What was stored, as v1 shows it."""
         spec, status = obj["spec"], obj.get("status") or {}
         metrics, current = spec.get("metrics") or [], status.get("currentMetrics") or []
@@ -89,7 +89,7 @@ class AutoscalerConversion:
         shown["spec"] = _v1_spec(spec, metrics)
         return shown | {"status": _v1_status(status, current)}
 
-    def stored(self, obj: Object) -> Object:
+    async def stored(self, obj: Object) -> Object:
         """What v1 says, as it is stored."""
         told = (obj["metadata"].get("annotations") or {}).get
         given, before = obj["spec"], obj.get("status") or {}

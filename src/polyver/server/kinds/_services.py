@@ -257,7 +257,7 @@ def _check_unique_ports(ports: list[Object]) -> Iterator[Cause]:
         if _port_key(port) in given:
             shown = {"Name": "", "Protocol": port.get("protocol"), "AppProtocol": None}
             shown |= {"Port": port.get("port"), "TargetPort": 0, "NodePort": 0}
-            yield in_structure(duplicate(f"spec.ports[{number}]", shown), shown)
+            yield in_structure(duplicate(f"spec.ports[{number}]", None), shown)
         given.add(_port_key(port))
 
 

@@ -73,7 +73,7 @@ class _Workload(BuiltinRules):
             yield invalid_field("spec.selector", selector, text)
         if wrong:
             told = selector_shown(selector)
-            refusal = invalid_field("spec.selector", told, "invalid label selector")
+            refusal = invalid_field("spec.selector", None, "invalid label selector")
             yield in_structure(refusal, told)
 
     def _check_template(self, spec: Object) -> Iterator[Cause]:
@@ -170,7 +170,7 @@ def _check_deployment_strategy(path: str, strategy: Object) -> Iterator[Cause]:
             "MaxSurge": rolling.get("maxSurge", 0),
         }
         value = {"Type": kind, "RollingUpdate": inner}
-        yield in_structure(unsupported(path, value, ["Recreate", "RollingUpdate"]), value)
+        yield in_structure(unsupported(path, None, ["Recreate", "RollingUpdate"]), value)
     else:
         yield from _check_rolling(f"{path}.rollingUpdate", rolling or {})
 
@@ -193,13 +193,6 @@ class ReplicaSetRules(_Workload):
         del old
         names = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
         return [*check_counts(obj["status"], *names)]
-
-
-_FREE = (
-    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
-    "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
-    "'minReadySeconds' are forbidden"
-)
 
 
 class StatefulSetRules(_Workload):
@@ -245,13 +238,13 @@ def _check_stateful_strategy(path: str, strategy: Object) -> Iterator[Cause]:
                 text = "only allowed for updateStrategy 'RollingUpdate'"
                 names = ("partition", "maxUnavailable")
                 value = {name[:1].upper() + name[1:]: rolling.get(name) for name in names}
-                yield in_structure(invalid_field(f"{path}.rollingUpdate", value, text), value)
+                yield in_structure(invalid_field(f"{path}.rollingUpdate", None, text), value)
         case "RollingUpdate":
             yield from not_negative(rolling or {}, f"{path}.rollingUpdate", "partition")
         case _:
             value = {"Type": kind, "RollingUpdate": rolling}
             text = "must be 'RollingUpdate' or 'OnDelete'"
-            yield in_structure(invalid_field(path, value, text), value)
+            yield in_structure(invalid_field(path, None, text), value)
 
 
 class DaemonSetRules(_Workload):
@@ -302,7 +295,7 @@ def _check_daemon_strategy(path: str, strategy: Object) -> Iterator[Cause]:
         return
     if kind != "RollingUpdate":
         value = {"Type": kind, "RollingUpdate": rolling}
-        yield in_structure(unsupported(path, value, ["RollingUpdate", "OnDelete"]), value)
+        yield in_structure(unsupported(path, None, ["RollingUpdate", "OnDelete"]), value)
         return
     if rolling is None:
         yield required(f"{path}.rollingUpdate")
