@@ -15,12 +15,11 @@ from polyver.objects.status import (
 from polyver.server.kinds._amounts import amount
 from polyver.server.kinds._builtin import BuiltinRules
 from polyver.server.kinds._checks import check_name, check_one_of, not_negative
-from polyver.server.kinds._scaling import AutoscalerConversion
+from polyver.server.kinds._scaling import to_v1, to_v2
 from polyver.server.rules import Object
 
 __all__ = ["AutoscalerRules"]
 
-_CONVERSION = AutoscalerConversion()
 _NEEDED = "must populate information for the given metric source"
 
 
@@ -31,10 +30,10 @@ class AutoscalerRules(BuiltinRules):
         super().default(obj)
         if self.kind.version == "v1":
             # What the newer version fills in, as the older one shows it.
-            obj |= _CONVERSION.shown(_CONVERSION.stored(obj))
+            obj |= to_v1(to_v2(obj))
 
     def check_create(self, obj: Object) -> list[Cause]:
-        newest = _CONVERSION.stored(obj) if self.kind.version == "v1" else obj
+        newest = to_v2(obj) if self.kind.version == "v1" else obj
         return [*_check_autoscaler("spec", newest["spec"])]
 
     def check_status(self, obj: Object, old: Object) -> list[Cause]:

@@ -146,14 +146,14 @@ def _check_gates(path: str, gates: list[Object]) -> Iterator[Cause]:
 
 
 def check_host_ports(path: str, spec: Object) -> Iterator[Cause]:
-    """In the host's network a port is the host's; anywhere one pod has a port once."""
+    """In the host's network a port is the host's; those of templates are filled in later."""
     for number, container in enumerate(spec.get("containers") or ()):
         for place, port in enumerate(container.get("ports") or ()):
             host, own = port.get("hostPort"), port.get("containerPort")
-            if spec.get("hostNetwork") and host != own:
+            if spec.get("hostNetwork") and host and host != own:
                 text = "must match `containerPort` when `hostNetwork` is true"
                 field = f"{path}.containers[{number}].ports[{place}].hostPort"
-                yield invalid_field(field, host or 0, text)
+                yield invalid_field(field, host, text)
 
 
 def _check_users(path: str, spec: Object) -> Iterator[Cause]:

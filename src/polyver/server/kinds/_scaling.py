@@ -71,40 +71,48 @@ class AutoscalerConversion:
     """Between autoscaling/v2, which is stored, and v1."""
 
     async def shown(self, obj: Object) -> Object:
-        """What was stored, as v1 shows it."""
-        spec, status = obj["spec"], obj.get("status") or {}
-        metrics, current = spec.get("metrics") or [], status.get("currentMetrics") or []
-        annotations = _own(obj)
-        if others := [each for each in metrics if _cpu(each, "target") is None]:
-            annotations[_METRICS] = _text([_older(each, _SPECS) for each in others])
-        if current:
-            annotations[_CURRENT] = _text([_older(each, _STATUSES) for each in current])
-        if spec.get("behavior") is not None:
-            annotations[_BEHAVIOUR] = _text(_internal(spec["behavior"]))
-        if status.get("conditions"):
-            names = ("type", "status", "lastTransitionTime", "reason", "message")
-            conditions = [_in_order(each, names) for each in status["conditions"]]
-            annotations[_CONDITIONS] = _text(conditions)
-        shown = _with_annotations(obj, annotations) | {"apiVersion": "autoscaling/v1"}
-        shown["spec"] = _v1_spec(spec, metrics)
-        return shown | {"status": _v1_status(status, current)}
+        return to_v1(obj)
 
     async def stored(self, obj: Object) -> Object:
-        """What v1 says, as it is stored."""
-        told = (obj["metadata"].get("annotations") or {}).get
-        given, before = obj["spec"], obj.get("status") or {}
-        spec = {key: value for key, value in given.items() if not key.startswith("targetCPU")}
-        metrics = [_newer(each, _SPECS) for each in _read(told(_METRICS))]
-        if (share := given.get("targetCPUUtilizationPercentage")) is not None:
-            target = {"type": "Utilization", "averageUtilization": share}
-            metrics.append({"type": "Resource", "resource": {"name": "cpu", "target": target}})
-        if metrics:
-            spec["metrics"] = metrics
-        if behaviour := _external(_read_one(told(_BEHAVIOUR))):
-            spec["behavior"] = behaviour
-        stored = _with_annotations(obj, _own(obj)) | {"apiVersion": "autoscaling/v2", "spec": spec}
-        stored["status"] = _v2_status(before, _read(told(_CURRENT)), _read(told(_CONDITIONS)))
-        return _v2(stored)
+        return to_v2(obj)
+
+
+def to_v1(obj: Object) -> Object:
+    """What was stored, as v1 shows it."""
+    spec, status = obj["spec"], obj.get("status") or {}
+    metrics, current = spec.get("metrics") or [], status.get("currentMetrics") or []
+    annotations = _own(obj)
+    if others := [each for each in metrics if _cpu(each, "target") is None]:
+        annotations[_METRICS] = _text([_older(each, _SPECS) for each in others])
+    if current:
+        annotations[_CURRENT] = _text([_older(each, _STATUSES) for each in current])
+    if spec.get("behavior") is not None:
+        annotations[_BEHAVIOUR] = _text(_internal(spec["behavior"]))
+    if status.get("conditions"):
+        names = ("type", "status", "lastTransitionTime", "reason", "message")
+        conditions = [_in_order(each, names) for each in status["conditions"]]
+        annotations[_CONDITIONS] = _text(conditions)
+    shown = _with_annotations(obj, annotations) | {"apiVersion": "autoscaling/v1"}
+    shown["spec"] = _v1_spec(spec, metrics)
+    return shown | {"status": _v1_status(status, current)}
+
+
+def to_v2(obj: Object) -> Object:
+    """What v1 says, as it is stored."""
+    told = (obj["metadata"].get("annotations") or {}).get
+    given, before = obj["spec"], obj.get("status") or {}
+    spec = {key: value for key, value in given.items() if not key.startswith("targetCPU")}
+    metrics = [_newer(each, _SPECS) for each in _read(told(_METRICS))]
+    if (share := given.get("targetCPUUtilizationPercentage")) is not None:
+        target = {"type": "Utilization", "averageUtilization": share}
+        metrics.append({"type": "Resource", "resource": {"name": "cpu", "target": target}})
+    if metrics:
+        spec["metrics"] = metrics
+    if behaviour := _external(_read_one(told(_BEHAVIOUR))):
+        spec["behavior"] = behaviour
+    stored = _with_annotations(obj, _own(obj)) | {"apiVersion": "autoscaling/v2", "spec": spec}
+    stored["status"] = _v2_status(before, _read(told(_CURRENT)), _read(told(_CONDITIONS)))
+    return _v2(stored)
 
 
 def _v2(obj: Object) -> Object:
