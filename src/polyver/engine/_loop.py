@@ -7,8 +7,6 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-import structlog
-
 from polyver.client import Backoff, Clock, sleep
 from polyver.engine._controller import Controller
 from polyver.engine._queue import QueueClosed, WorkQueue
@@ -17,8 +15,6 @@ from polyver.objects.status import ApiError
 __all__ = ["Loop", "Metrics"]
 
 K = TypeVar("K", bound=Hashable)
-
-_log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
@@ -125,9 +121,12 @@ class Loop(Generic[K]):
             self.queue.add_later(key, result.after)
 
     def _log(self, key: K, error: Exception) -> None:
+        import structlog  # which takes longer to load than all else here
+
+        log = structlog.get_logger(__name__)
         # A conflict is no news: somebody was faster, and what they did has woken us anyway.
         expected = isinstance(error, ApiError) and error.code == 409
-        told = _log.debug if expected else _log.warning
+        told = log.debug if expected else log.warning
         told("will be tried again", controller=self.controller.name, key=key, error=repr(error))
 
 

@@ -15,7 +15,7 @@ from polyver.objects.typed import Undecodable, decode_typed
 from polyver.server.kinds._filling import defaults_of
 from polyver.server.rules import Object
 
-__all__ = ["AutoscalerConversion"]
+__all__ = ["AutoscalerConversion", "to_v1", "to_v2"]
 
 _PREFIX = "autoscaling.alpha.kubernetes.io/"
 _METRICS, _CURRENT = f"{_PREFIX}metrics", f"{_PREFIX}current-metrics"
