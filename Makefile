@@ -7,9 +7,8 @@ RUN := .venv/bin
 help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
-up: ## start the embedded control plane (not there yet)
-	@echo "There is no embedded control plane yet: see 'What works today' in the README." >&2
-	@exit 1
+up: .venv/ready ## start the control plane on 127.0.0.1:6450, with the example platform, data in .polyver
+	@$(RUN)/polyver up --data .polyver --load examples/platform
 
 test: .venv/ready ## run all tests
 	@$(RUN)/pytest -n auto
@@ -33,7 +32,15 @@ kube: .venv/ready ## build a real kube-apiserver, its controllers, etcd and kube
 
 record: kube ## ask the real API server and Go's libraries again what the tests compare with
 	@$(RUN)/python tests/peers/record.py
+	@$(RUN)/python -m tests.peers.kubeobjects.record
+	@cd tests/peers && go run ./durations > recorded_durations.json
+	@$(RUN)/python -m tests.kube.facts
 	@$(RUN)/python -m tests.kube.record
+	@$(RUN)/python -m tests.kube.tables
+	@$(RUN)/python -m tests.kube.schemas
+	@$(RUN)/python -m tests.kube.applies
+	@$(RUN)/python -m tests.kube.builtins
+	@$(RUN)/python -m tests.server.openapi_facts
 
 e2e: kube ## run the tests that need the real API server
 	@$(RUN)/pytest -n 2 -m kube tests/kube

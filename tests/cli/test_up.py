@@ -233,3 +233,154 @@ def test_what_makes_no_sense_is_a_wrong_command_line(
 def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["up", "--help"]) == 0
     assert "Example: polyver up" in capsys.readouterr().out
+
+
+# Loading.
+
+PLATFORM = str(Path(__file__).parents[2] / "examples" / "platform")
+DATABASES = "/apis/platform.example.com/v1/namespaces/shop/databases"
+
+
+def write(path: Path, *objects: object) -> str:
+    path.write_text("\n---\n".join(map(json.dumps, objects)))
+    return str(path)
+
+
+def config_map(name: str, **more: object) -> dict[str, object]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, **more}
+
+
+def test_what_is_to_be_loaded_is_there_when_it_is_ready(up: Up) -> None:
+    running = up("--port", "0", "--data", ":memory:", "--load", PLATFORM)
+    assert running.ready.endswith("nothing is kept; 7 objects loaded")
+    found = running.ask("GET", f"{DATABASES}/sessions")
+    assert found["spec"] == {
+        "engine": "mysql",
+        "owner": {"team": "shop"},
+        "replicas": 1,
+        "storage": 10,
+    }
+    assert [
+        (each["manager"], each["operation"]) for each in found["metadata"]["managedFields"]
+    ] == [("polyver", "Apply")]
+
+
+def test_loading_again_changes_nothing_but_what_is_gone(up: Up, tmp_path: Path) -> None:
+    arguments = ("--port", "0", "--data", str(tmp_path / "data"), "-f", PLATFORM)
+    first = up(*arguments)
+    before = first.ask("GET", f"{DATABASES}/orders")
+    first.ask("DELETE", f"{DATABASES}/sessions")
+    assert first.end() == (0, "")
+    second = up(*arguments)
+    assert second.ask("GET", f"{DATABASES}/orders") == before
+    assert second.ask("GET", f"{DATABASES}/sessions")["spec"]["engine"] == "mysql"
+    assert second.end() == (0, "")
+
+
+def test_what_others_have_changed_since_is_left_and_said(up: Up, tmp_path: Path) -> None:
+    arguments = ("--port", "0", "--data", str(tmp_path / "data"), "-f", PLATFORM)
+    first = up(*arguments)
+    orders = first.ask("GET", f"{DATABASES}/orders")
+    orders["spec"]["storage"] = 60
+    first.ask("PUT", f"{DATABASES}/orders", orders)
+    first.end()
+    second = up(*arguments)
+    assert second.ready.endswith("7 objects loaded")
+    assert second.ask("GET", f"{DATABASES}/orders")["spec"]["storage"] == 60
+    code, err = second.end()
+    assert (code, err.count("\n")) == (0, 1)
+    assert err.startswith(f'warning: Database "orders" is left as it is ({PLATFORM}/shop.yaml:')
+    assert ".spec.storage" in err
+
+
+def test_objects_of_a_list_and_without_a_namespace(up: Up, tmp_path: Path) -> None:
+    listed = {"apiVersion": "v1", "kind": "List", "items": [config_map("a"), config_map("b")]}
+    running = up("--port", "0", "--data", ":memory:", "-f", write(tmp_path / "list.json", listed))
+    assert running.ready.endswith("2 objects loaded")
+    found = running.ask("GET", "/api/v1/namespaces/default/configmaps")
+    assert {"a", "b"} <= {each["metadata"]["name"] for each in found["items"]}
+    assert running.end() == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        (
+            "apiVersion: platform.example.com/v1\nkind: Database\nmetadata: {name: x}\n"
+            "spec:\n  engine: mysql\n  storage: 0\n",
+            'Database "x" cannot be loaded: Database.platform.example.com "x" is invalid: '
+            "spec.storage: Invalid value: 0: spec.storage in body should be greater than or equal "
+            "to 1 (WRONG:6, spec.storage); 2 objects before it were applied",
+        ),
+        (
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndate: {}\n",
+            'ConfigMap "x" cannot be loaded: failed to create typed patch object '
+            "(default/x; /v1, Kind=ConfigMap): .date: field not declared in schema (WRONG:1); "
+            "2 objects before it were applied",
+        ),
+        (
+            "apiVersion: ex.io/v1\nkind: Widget\nmetadata: {name: x}\n",
+            'Widget "x" cannot be loaded: there is no kind Widget in ex.io/v1; load its '
+            "CustomResourceDefinition, too (WRONG:1); 2 objects before it were applied",
+        ),
+    ],
+    ids=["invalid", "unknown field", "unknown kind"],
+)
+def test_what_cannot_be_loaded_is_named_with_its_place(
+    wrong: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "wrong.yaml").write_text(wrong)
+    names = (f"{PLATFORM}/definitions.yaml", str(tmp_path / "wrong.yaml"))
+    files = [argument for name in names for argument in ("-f", name)]
+    code, err = complaint(capsys, "--port", "0", "--data", ":memory:", *files)
+    assert err == f"error: {problem.replace('WRONG', names[1])}\n"
+    assert code == 3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ("- 1\n", "expected a mapping"),
+        ("kind: ConfigMap\n", '"apiVersion" is missing'),
+        ("{apiVersion: v1, kind: ConfigMap, metadata: {name: 1}}", "metadata.name); put it in quo"),
+        ("{apiVersion: v1, kind: List, items: 1}", "expected a list"),
+        ("a: [}", "not YAML"),
+    ],
+)
+def test_what_is_no_manifest_is_told_before_anything_starts(
+    wrong: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "wrong.yaml").write_text(wrong)
+    data, name = tmp_path / "data", str(tmp_path / "wrong.yaml")
+    code, err = complaint(capsys, "--port", "0", "--data", str(data), "-f", name)
+    assert (code, err.count("\n")) == (3, 1)
+    assert problem in err
+    assert "wrong.yaml:1" in err
+    assert not data.exists()
+
+
+def test_a_definition_whose_names_are_taken(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = {"kind": "Database", "plural": "stores"}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object"}},
+    }
+    taken = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "stores.platform.example.com"},
+        "spec": {
+            "group": "platform.example.com",
+            "scope": "Namespaced",
+            "names": names,
+            "versions": [version],
+        },
+    }
+    files = ("-f", f"{PLATFORM}/definitions.yaml", "-f", write(tmp_path / "taken.json", taken))
+    code, err = complaint(capsys, "--port", "0", "--data", ":memory:", *files)
+    assert (code, err.count("\n")) == (3, 1)
+    assert 'its names are not accepted: "' in err

@@ -126,17 +126,13 @@ def test_it_follows_what_happens(kubectl: Kubectl, things: Walk) -> None:
         assert lines.readline().split() == ["7", "b"]
         kubectl("delete", "wd", "c")
         assert lines.readline().split() == ["3", "c"]
-    with kubectl.going("get", "wd", "a", "--watch-only", "--output-watch-events") as lines:
-        size = 10
-
-        def told() -> str:
-            nonlocal size
-            size += 1
-            kubectl("patch", "wd", "a", "--type=merge", "-p", f'{{"spec":{{"size":{size}}}}}')
-            return lines.readline()
-
-        assert told().split()[:2] == ["EVENT", "NAME"]
+    with kubectl.going("get", "wd", "a", "-w", "--output-watch-events") as lines:
+        assert lines.readline().split()[:2] == ["EVENT", "NAME"]
+        assert lines.readline().split()[:3] == ["ADDED", "a", "1"]
+        kubectl("patch", "wd", "a", "--type=merge", "-p", '{"spec":{"size":11}}')
         assert lines.readline().split()[:3] == ["MODIFIED", "a", "11"]
+        kubectl("delete", "wd", "a")
+        assert lines.readline().split()[:3] == ["DELETED", "a", "11"]
 
 
 def test_it_describes(kubectl: Kubectl, things: Walk) -> None:
@@ -166,7 +162,7 @@ def test_it_describes(kubectl: Kubectl, things: Walk) -> None:
     assert "it was looked at" not in kubectl("describe", "wd", "b").out
     assert "Walked" in kubectl("get", "events").out
     assert "it was looked at" in kubectl("events").out
-    assert "it was looked at" in kubectl("events", "--for", f"widget.{things.group}/a").out
+    assert "it was looked at" in kubectl("events", "--for", "widget/a").out
     assert "Status:       Active" in kubectl("describe", "ns", things.namespace).out
     assert "k:\n----\nv" in kubectl("describe", "cm", "m").out
     assert "Accepted" in kubectl("describe", "crd", things.widgets_crd).out
@@ -189,7 +185,8 @@ def test_it_explains(kubectl: Kubectl, widgets: Walk) -> None:
 
 
 def test_it_tells_who_one_is_and_what_one_may_do(kubectl: Kubectl, walk: Walk) -> None:
-    assert "Username" in kubectl("auth", "whoami").out
+    if kubectl.program != KUBECTLS["oldest"]:  # it knows only versions that are served no more
+        assert "Username" in kubectl("auth", "whoami").out
     assert kubectl("auth", "can-i", "create", "deployments").out == "yes\n"
     assert kubectl("auth", "can-i", "*", "*", "--all-namespaces").out == "yes\n"
     assert "*.*" in kubectl("auth", "can-i", "--list").out

@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
@@ -18,6 +18,11 @@ from cyclopts.validators import Number
 from polyver.cli._embedded import LOOPBACK, Embedded, Settings, embedded
 from polyver.cli._exit import Misused
 from polyver.cli._output import print_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from polyver.cli._loading import Manifest
 
 # Not 6443, which local clusters take (k3s, kubeadm, Docker Desktop, Colima), nor 8443 (minikube),
 # nor 6444 and 6445 next to them; and always the same, so that a kubeconfig stays good.
@@ -35,6 +40,10 @@ def up(
     host: str = LOOPBACK,
     port: Annotated[int, Parameter(validator=Number(gte=0, lte=65535))] = PORT,
     kubeconfig: Path | None = None,
+    load: Annotated[
+        list[str] | None,
+        Parameter(name=["--load", "-f"], negative=(), allow_leading_hyphen=True),
+    ] = None,
     verbose: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
     """Run a control plane that kubectl can talk to, until interrupted.
@@ -53,14 +62,18 @@ def up(
     kubeconfig
         Where to write how to connect: by default `kubeconfig` in the data folder. A file that
         is there keeps its other entries.
+    load
+        A file or a folder with manifests to apply once it runs, or - for standard input;
+        repeatable. CustomResourceDefinitions come first. What others have changed since is left.
     verbose
         Log every request.
     """
     import uvloop
 
     settings = Settings(_data(data), host, port, kubeconfig, verbose)
+    manifests = _manifests(load or [])
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(settings))
+        runner.run(_serve(settings, manifests))
 
 
 def _data(given: str | None) -> Path | None:
@@ -72,11 +85,23 @@ def _data(given: str | None) -> Path | None:
     return None if given == _IN_MEMORY else Path(given)
 
 
-async def _serve(settings: Settings) -> None:
+def _manifests(names: list[str]) -> list[Manifest]:
+    if not names:
+        return []
+    from polyver.cli._loading import manifests_of
+
+    return manifests_of(names)
+
+
+async def _serve(settings: Settings, manifests: Sequence[Manifest]) -> None:
     began = time.monotonic()
     ended = _signalled()
     async with embedded(settings) as running:
-        _announce(running, settings, time.monotonic() - began)
+        if manifests:
+            from polyver.cli._loading import load
+
+            await load(running.api, manifests)
+        _announce(running, settings, time.monotonic() - began, loaded=len(manifests))
         # What is here now stays; the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
@@ -97,8 +122,9 @@ def _signalled() -> asyncio.Event:
     return ended
 
 
-def _announce(running: Embedded, settings: Settings, seconds: float) -> None:
+def _announce(running: Embedded, settings: Settings, seconds: float, *, loaded: int) -> None:
     kept = f"data in {running.folder}" if settings.data else "nothing is kept"
+    kept += f"; {loaded} {'object' if loaded == 1 else 'objects'} loaded" if loaded else ""
     ours = "" if running.context == "polyver" else "; kubectl config use-context polyver"
     print_lines(
         f"polyver is ready at {running.url} after {seconds:.1f} s; {kept}",

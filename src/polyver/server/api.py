@@ -107,6 +107,8 @@ class Api:
         accept = request.headers.get("accept", "")
         form = choose_form(accept, custom=resource.kind.custom)
         call = Call(self.server, request, resource, place, query, form)
+        if resource.warning:
+            call.warn(resource.warning)
         try:
             return await _perform(call, verb)
         except ApiError as error:

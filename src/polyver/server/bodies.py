@@ -33,6 +33,8 @@ __all__ = ["conform", "judge", "read_delete_options", "read_object"]
 _SHOWN = 30
 _DELETE_OPTIONS = Kind("meta.k8s.io", "v1", "DeleteOptions", "", "", namespaced=False)
 _METADATA = shape_of("", "v1", "ConfigMap").fields["metadata"]
+# The real server still knows these, though it does not serve them.
+_KNOWN_UNSERVED = frozenset({("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition")})
 
 
 class _Identity(msgspec.Struct, rename="camel"):
@@ -140,6 +142,8 @@ def _check_typed(kind: Kind, said: _Identity) -> None:
     version, name = said.api_version or kind.api_version, said.kind or kind.kind
     if (version, name) == (kind.api_version, kind.kind):
         return
+    if (version, name) in _KNOWN_UNSERVED:
+        raise _other_version(kind, version)
     short = version.rpartition("/")[2]
     told = f'{name} in version "{short}" cannot be handled as a {kind.kind}'
     if any((one.api_version, one.kind) == (version, name) for one in builtin_kinds()):
@@ -168,10 +172,14 @@ def _read_custom(call: Call) -> tuple[Object, Sequence[str]]:
         raise bad_request(_kind_missing(kind, call.request.body))
     version = data.get("apiVersion") or ""
     if version != kind.api_version:
-        text = f"the API version in the data ({version}) does not match the expected API version"
-        raise bad_request(f"{text} ({kind.api_version})")
+        raise _other_version(kind, version)
     obj, unknown = conform(call, data)
     return obj, [*doubled, *unknown]
+
+
+def _other_version(kind: Kind, version: str) -> ApiError:
+    text = f"the API version in the data ({version}) does not match the expected API version"
+    return bad_request(f"{text} ({kind.api_version})")
 
 
 def _kind_missing(kind: Kind, body: bytes) -> str:

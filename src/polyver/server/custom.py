@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from polyver.core import KubeVersion
 from polyver.objects.builtin import shape_of
 from polyver.objects.jsonpath import InvalidPath, parse_path
 from polyver.objects.kinds import CUSTOM_VERBS, Kind, Subresource
@@ -15,13 +16,14 @@ from polyver.objects.schema import Schema, compile_schema
 from polyver.objects.shape import Shape
 from polyver.objects.status import Cause, forbidden, invalid_field
 from polyver.objects.tables import custom_printer
+from polyver.server.conversion import Conversion, conversion_of
 from polyver.server.discovery import storage_version_hash
 from polyver.server.parts import Names, Scale, dotted
-from polyver.server.resource import Conform, Resource
+from polyver.server.resource import Resource
 from polyver.server.rules import Object, Part, Rules
 from polyver.store import Entry
 
-__all__ = ["CustomRules", "custom_resources"]
+__all__ = ["CustomRules", "custom_resources", "stored_resource"]
 
 _METADATA = shape_of("", "v1", "ConfigMap").fields["metadata"]
 _SCALE = Subresource("scale", group="autoscaling", version="v1", kind="Scale")
@@ -111,16 +113,33 @@ _MOST_REPLICAS = 2**31 - 1
 
 def custom_resources(definition: Mapping[str, Any], entry: Entry) -> list[Resource]:
     """What a definition has served, a resource for each version."""
-    spec = definition["spec"]
+    family, versions = _family(definition, entry), definition["spec"]["versions"]
+    return [_resource(family, version) for version in versions if version["served"]]
+
+
+def stored_resource(definition: Mapping[str, Any], entry: Entry) -> Resource:
+    """A kind in the version that is stored, served or not."""
+    return _resource(_family(definition, entry), _stored_version(definition))
+
+
+def _stored_version(definition: Mapping[str, Any]) -> Mapping[str, Any]:
+    stored: Mapping[str, Any]
+    stored = next(each for each in definition["spec"]["versions"] if each["storage"])
+    return stored
+
+
+def _family(definition: Mapping[str, Any], entry: Entry) -> _Family:
+    spec, stored = definition["spec"], _stored_version(definition)
     schemas = {
         f"{spec['group']}/{version['name']}": compile_schema(schema_of(version))
         for version in spec["versions"]
     }
     shapes = {version: _whole(schema.shape) for version, schema in schemas.items()}
-    stored = next(each for each in spec["versions"] if each["storage"])
     hashed = storage_version_hash(spec["group"], stored["name"], spec["names"]["kind"])
-    family = _Family(definition, entry, schemas, shapes, _kind(definition, stored, hashed))
-    return [_resource(family, version) for version in spec["versions"] if version["served"]]
+    kind = _kind(definition, stored, hashed)
+    return _Family(
+        definition, entry, schemas, shapes, kind, conversion_of(spec.get("conversion"), kind)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +151,7 @@ class _Family:
     schemas: Mapping[str, Schema]
     shapes: Mapping[str, Shape]
     stored: Kind
+    converter: Conversion
 
 
 def schema_of(version: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -171,11 +191,9 @@ def _resource(family: _Family, version: Mapping[str, Any]) -> Resource:
         shapes=family.shapes,
         conform=conform,
         schema=(version.get("schema") or {}).get("openAPIV3Schema") or {},
-        definition=(kind, version, rules.terminating, definition["metadata"]["uid"]),
+        warning=_deprecation(definition, version),
         parts=_parts(parts, rules),
-        conversion=_Renaming(
-            kind, family.stored, conform, family.schemas[family.stored.api_version].prune
-        ),
+        conversion=CustomConversion(kind, family.stored, family.schemas, family.converter),
     )
 
 
@@ -186,26 +204,29 @@ def _conform(schema: Schema, obj: Object, *, drop_nulls: bool = True) -> Sequenc
 
 
 @dataclass(frozen=True, slots=True)
-class _Renaming:
-    """The conversion of kinds whose versions differ in nothing but their schemas."""
+class CustomConversion:
+    """Between the versions of a custom kind, each of which has its own schema."""
 
     kind: Kind
     storage: Kind
-    conform: Conform
-    prune: Callable[[Object], object]
-    """What the version that is stored does not know is not stored."""
+    schemas: Mapping[str, Schema]
+    converter: Conversion
 
     async def shown(self, obj: Object) -> Object:
-        obj["apiVersion"] = self.kind.api_version
-        self.conform(obj)
-        return obj
+        return await self.convert(obj, self.kind.api_version)
 
     async def stored(self, obj: Object) -> Object:
         if self.storage.version == self.kind.version:
             return obj
-        stored = copy.deepcopy(obj) | {"apiVersion": self.storage.api_version}
-        self.prune(stored)
+        stored = await self.converter.convert(copy.deepcopy(obj), self.storage.api_version)
+        self.schemas[self.storage.api_version].prune(stored)
         return stored
+
+    async def convert(self, obj: Object, api_version: str) -> Object:
+        if obj["apiVersion"] != api_version:
+            obj = await self.converter.convert(copy.deepcopy(obj), api_version)
+        _conform(self.schemas[api_version], obj)
+        return obj
 
 
 def _kind(definition: Mapping[str, Any], version: Mapping[str, Any], hashed: str) -> Kind:
@@ -229,6 +250,24 @@ def _kind(definition: Mapping[str, Any], version: Mapping[str, Any], hashed: str
         storage_hash=hashed,
         deprecated=bool(version.get("deprecated")),
     )
+
+
+def _deprecation(definition: Mapping[str, Any], version: Mapping[str, Any]) -> str:
+    """What every request in a deprecated version is warned of."""
+    if not version.get("deprecated"):
+        return ""
+    if version.get("deprecationWarning") is not None:
+        return str(version["deprecationWarning"])
+    spec, name = definition["spec"], version["name"]
+    kept = [each["name"] for each in spec["versions"] if _is_recommended(each)]
+    better = [each for each in map(KubeVersion.parse, kept) if each > KubeVersion.parse(name)]
+    group, kind = spec["group"], spec["names"]["kind"]
+    instead = f"; use {group}/{max(better)} {kind}" if better else ""
+    return f"{group}/{name} {kind} is deprecated{instead}"
+
+
+def _is_recommended(version: Mapping[str, Any]) -> bool:
+    return version["served"] and not version.get("deprecated")
 
 
 def _parts(parts: Mapping[str, Any], rules: Rules) -> Mapping[str, Part]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 from polyver.objects.apply import Entry, Scope, resets_of, times_kept, track_scale, track_update
 from polyver.server.call import Call
-from polyver.server.parts import Scale
+from polyver.server.parts import Scale, dig
+from polyver.server.resource import Resource, encode_sorted
 from polyver.server.rules import Object, Part
 
-__all__ = ["own", "scope_of", "set_entries", "times_kept"]
+__all__ = ["decided", "own", "scope_of", "set_entries", "times_kept"]
+
+T = TypeVar("T")
 
 
 def scope_of(call: Call, part: Part) -> Scope:
@@ -24,26 +29,71 @@ def scope_of(call: Call, part: Part) -> Scope:
     return Scope(
         api_version=kind.api_version,
         kind=kind.kind,
-        shapes=resource.shapes or {kind.api_version: resource.shape},
+        shapes=resource.shapes,
         subresource=part.name,
         resets=resets,
     )
 
 
-def own(call: Call, part: Part, obj: Object, old: Object | None, manager: str) -> None:
+class _Missing(Exception):
+    """An object that is needed in another version before a decision can be made."""
+
+    def __init__(self, obj: Object, api_version: str) -> None:
+        super().__init__(api_version)
+        self.obj = obj
+        self.api_version = api_version
+
+
+async def decided(call: Call, part: Part, decide: Callable[[Scope], T]) -> T:
+    """Let a pure function decide on owners, which may be so in other versions of the object.
+
+    It cannot wait for a conversion: so it is asked again, once for each that it lacked.
+    """
+    scope, resource = scope_of(call, part), call.resource
+    known: dict[tuple[bytes, str], Object] = {}
+
+    def convert(obj: Object, api_version: str) -> Object:
+        try:
+            return known[encode_sorted(obj), api_version]
+        except KeyError:
+            raise _Missing(obj, api_version) from None
+
+    while True:
+        try:
+            return decide(replace(scope, convert=convert))
+        except _Missing as missing:
+            key = encode_sorted(missing.obj), missing.api_version
+            known[key] = await _converted(resource, missing.obj, missing.api_version)
+
+
+async def _converted(resource: Resource, obj: Object, api_version: str) -> Object:
+    if resource.conversion is None:
+        return obj | {"apiVersion": api_version}
+    return await resource.conversion.convert(obj, api_version)
+
+
+async def own(call: Call, part: Part, obj: Object, old: Object | None, manager: str) -> None:
     """Note in an object who wrote what, after a write that was no apply."""
     if isinstance(part, Scale):
-        entries = track_scale(
-            (old or {}).get("metadata", {}).get("managedFields") or (),
-            manager=manager,
-            api_version=call.resource.kind.api_version,
-            paths={call.resource.kind.api_version: part.replicas},
-        )
+        entries = _scaled(call, part, obj, old or {}, manager)
     else:
-        entries = track_update(
-            old, obj, scope=scope_of(call, part), manager=manager, now=call.server.timestamp()
+        now = call.server.timestamp()
+        entries = await decided(
+            call,
+            part,
+            lambda scope: track_update(old, obj, scope=scope, manager=manager, now=now),
         )
     set_entries(obj, entries)
+
+
+def _scaled(call: Call, part: Scale, obj: Object, old: Object, manager: str) -> Sequence[Entry]:
+    entries: Sequence[Entry] = old.get("metadata", {}).get("managedFields") or ()
+    if dig(old, part.replicas) == dig(obj, part.replicas):
+        return entries
+    version = call.resource.kind.api_version
+    return track_scale(
+        entries, manager=manager, api_version=version, paths={version: part.replicas}
+    )
 
 
 def set_entries(obj: Object, entries: Sequence[Entry]) -> None:

@@ -43,7 +43,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The status alone: neither metadata nor anything else changes here."""
+    """The status alone: nothing else changes here, and only in few kinds metadata."""
 
     rules: Rules
     name: str = "status"
@@ -55,6 +55,8 @@ class Status:
 
     def merge(self, shown: Object, old: Object) -> Object:
         merged = self.rules.prepare_status(shown, old)
+        if self.rules.status_has_metadata:
+            return merged
         # The revision that the request was made for is still to be compared.
         given = shown["metadata"]
         names = {key: given[key] for key in ("resourceVersion", "uid") if key in given}

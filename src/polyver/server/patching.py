@@ -15,7 +15,7 @@ from polyver.objects.typed import read_yaml
 from polyver.server.bodies import conform, judge
 from polyver.server.call import Call
 from polyver.server.options import WriteOptions
-from polyver.server.owning import scope_of
+from polyver.server.owning import decided
 from polyver.server.resource import encode_sorted
 from polyver.server.rules import Object, Part
 
@@ -84,19 +84,19 @@ def read_config(call: Call) -> Object:
     raise bad_request(f"{told}: json: cannot unmarshal {_go_type(config)} into {_GO_MAP}")
 
 
-def applied_to(
+async def applied_to(
     call: Call, part: Part, live: Object | None, config: Object, options: WriteOptions
 ) -> tuple[Object, Sequence[Entry]]:
     """What an apply makes of an object, in the shape of its kind, and who owns what of it."""
     if part.name == "scale":
         raise _no_scale(config)
-    found, owners = apply(
-        live,
-        config,
-        scope=scope_of(call, part),
-        manager=options.manager,
-        now=call.server.timestamp(),
-        force=options.force,
+    now = call.server.timestamp()
+    found, owners = await decided(
+        call,
+        part,
+        lambda scope: apply(
+            live, config, scope=scope, manager=options.manager, now=now, force=options.force
+        ),
     )
     try:
         obj, _ = conform(call, copy.deepcopy(found), drop_nulls=False)

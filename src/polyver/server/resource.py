@@ -33,6 +33,9 @@ class Conversion(Protocol):
 
     async def stored(self, obj: Object) -> Object: ...
 
+    async def convert(self, obj: Object, api_version: str) -> Object:
+        """An object in any version that there is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Resource:
@@ -56,8 +59,8 @@ class Resource:
     """Of custom kinds: brings data into the shape that the definition describes."""
     schema: Mapping[str, Any] | None = None
     """Of custom kinds: the OpenAPI schema as the definition states it."""
-    definition: object = None
-    """Of custom kinds: what of the definition it was made from."""
+    warning: str = ""
+    """What every request for it is warned of."""
     parts: Mapping[str, Part] = field(default_factory=dict)
     """Paths below an object that are more than its status."""
     conversion: Conversion | None = None

@@ -21,7 +21,7 @@ async def review(call: Call) -> Response:
     options = WriteOptions.read(call.query, "CreateOptions", agent=agent)
     asked = read_object(call, options.validation)
     if call.resource.kind.kind == "SelfSubjectAccessReview":
-        own(call, Whole(call.resource.rules), asked, None, options.manager)
+        await own(call, Whole(call.resource.rules), asked, None, options.manager)
     answered = {"kind": asked["kind"], "apiVersion": asked["apiVersion"], "metadata": {}}
     return data_answer(call, answered | _answered(call, asked), 201)
 

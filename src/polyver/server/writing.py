@@ -79,7 +79,7 @@ async def _create_once(call: Call, draft: Draft, options: WriteOptions) -> Respo
     resource, rules, obj = call.resource, call.resource.rules, draft.obj
     _dedupe_owners(call, obj)
     _stamp(call, obj)
-    _own(call, Whole(rules), draft, None, options)
+    await _own(call, Whole(rules), draft, None, options)
     review = _review(call, obj, None, options)
     await call.server.admission.mutate(review)
     if rules.has_status and not rules.brings_status:
@@ -110,12 +110,14 @@ async def _create_once(call: Call, draft: Draft, options: WriteOptions) -> Respo
     return await object_answer(call, entry, 201)
 
 
-def _own(call: Call, part: Part, draft: Draft, old: Object | None, options: WriteOptions) -> None:
+async def _own(
+    call: Call, part: Part, draft: Draft, old: Object | None, options: WriteOptions
+) -> None:
     """Note who owns what: before anyone in the chain of admission changes the object."""
     if draft.owners is not None:
         set_entries(draft.obj, draft.owners)
     else:
-        own(call, part, draft.obj, old, options.manager)
+        await own(call, part, draft.obj, old, options.manager)
 
 
 def _check_finalizers(call: Call, metadata: Object) -> list[Cause]:
@@ -194,14 +196,15 @@ async def _apply(call: Call, part: Part, options: WriteOptions) -> Response:
     config = read_config(call)
 
     async def change(entry: Entry, old: Object) -> Draft:
-        shown, owners = applied_to(call, part, await call.resource.decode(entry), config, options)
+        live = await call.resource.decode(entry)
+        shown, owners = await applied_to(call, part, live, config, options)
         match_name(call, shown)
         match_namespace(call, shown)
         return Draft(part.merge(shown, old), owners)
 
     if part.name or call.store.get(call.key) is not None:
         return await _change(call, part, options, change, retry=True)
-    obj, owners = applied_to(call, part, None, config, options)
+    obj, owners = await applied_to(call, part, None, config, options)
     obj["metadata"].pop("resourceVersion", None)
     match_name(call, obj)
     match_namespace(call, obj)
@@ -243,7 +246,7 @@ async def _updated(
     """The object as it will be stored: owned, admitted, prepared, validated."""
     obj = draft.obj | {"metadata": dict(draft.obj["metadata"])}
     _dedupe_owners(call, obj)
-    _own(call, part, Draft(obj, draft.owners), old, options)
+    await _own(call, part, Draft(obj, draft.owners), old, options)
     review = _review(call, obj, old, options, part.name)
     await call.server.admission.mutate(review)
     _keep_metadata(obj, old)

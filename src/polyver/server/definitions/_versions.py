@@ -10,17 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyver.server.definitions._fields import check_columns, check_scale, check_selectable
-
 from polyver.objects._texts import json_text
 from polyver.objects.rules import dns_1035_label_problems
 from polyver.objects.schema import check_schema
 from polyver.objects.schema._declared import declared
 from polyver.objects.status import Cause, invalid_field, required
+from polyver.server.definitions._fields import check_columns, check_scale, check_selectable
 from polyver.server.resource import encode_sorted
 from polyver.server.rules import Object
 
-__all__ = ["Versions", "has_defaults", "schemas_of"]
+__all__ = ["Versions", "schemas_of"]
 
 _MOVED = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
 _MOST_TEXT = 256
@@ -195,7 +194,7 @@ def _named(field: str) -> str:
 
 
 def _pairs(shown: Mapping[str, str]) -> str:
-    return f"{{{','.join(f'"{name}":{value}' for name, value in shown.items())}}}"
+    return "{" + ",".join(f'"{name}":{value}' for name, value in shown.items()) + "}"
 
 
 def schemas_of(spec: Mapping[str, Any]) -> Iterable[Object]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from polyver.objects.builtin import builtin_kinds, shape_of
 from polyver.objects.kinds import Kind
+from polyver.objects.shape import Shape
 from polyver.objects.tables import builtin_printer
 from polyver.server.admission import Admission
 from polyver.server.call import Server
@@ -14,9 +15,15 @@ from polyver.server.definitions import DefinitionRules
 from polyver.server.kinds._addresses import ServiceAddresses
 from polyver.server.kinds._builtin import BuiltinRules
 from polyver.server.kinds._data import ConfigMapRules, SecretRules
-from polyver.server.kinds._events import EventConversion, EventRules, LeaseRules, event_fields
+from polyver.server.kinds._events import (
+    EVENTS,
+    EventConversion,
+    EventRules,
+    LeaseRules,
+    event_fields,
+)
 from polyver.server.kinds._namespaces import NamespaceLifecycle, NamespaceRules
-from polyver.server.kinds._scaling import AutoscalerConversion
+from polyver.server.kinds._scaling import AUTOSCALERS, AutoscalerConversion
 from polyver.server.kinds._table import RULES
 from polyver.server.parts import Finalize, Scale
 from polyver.server.resource import Conversion, Resource
@@ -85,6 +92,7 @@ def _resource(kind: Kind) -> Resource:
         printer=builtin_printer(kind.group, kind.kind),
         shape=shape_of(kind.group, kind.version, kind.kind),
         stored=_stored(kind),
+        shapes=_shapes(kind),
         selectable=_selectable(kind),
         parts=_parts(kind, rules),
         review=kind.group in _REVIEWS,
@@ -93,11 +101,26 @@ def _resource(kind: Kind) -> Resource:
 
 
 def _conversion(kind: Kind) -> Conversion | None:
-    if kind.group == "events.k8s.io":
-        return EventConversion()
-    if kind.group == "autoscaling" and kind.version == "v1":
-        return AutoscalerConversion()
+    if kind.api_version in EVENTS and kind.kind == "Event":
+        return EventConversion(kind.api_version)
+    if kind.api_version in AUTOSCALERS:
+        return AutoscalerConversion(kind.api_version)
     return None
+
+
+def _shapes(kind: Kind) -> Mapping[str, Shape]:
+    """The shapes of all versions of a kind: clients write, and own fields, in any of them."""
+    versions = [kind.api_version]
+    if kind.kind == "Event":
+        versions = list(EVENTS)
+    elif kind.api_version in AUTOSCALERS:
+        versions = list(AUTOSCALERS)
+    return {version: _shape_in(version, kind.kind) for version in versions}
+
+
+def _shape_in(api_version: str, kind: str) -> Shape:
+    group, _, version = api_version.rpartition("/")
+    return shape_of(group, version, kind)
 
 
 def _stored(kind: Kind) -> Kind:

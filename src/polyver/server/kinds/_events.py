@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from polyver.objects.status import Cause, invalid_field, required
 from polyver.server.rules import Object, Rules
 
-__all__ = ["EventConversion", "EventRules", "LeaseRules", "event_fields"]
+__all__ = ["EVENTS", "EventConversion", "EventRules", "LeaseRules", "event_fields"]
 
 # What a core event calls it, and what events.k8s.io does.
 _NAMES = {
@@ -29,18 +30,33 @@ _ALWAYS: Object = {
 _ALWAYS_NEW: Object = {"deprecatedSource": {}}
 
 
+EVENTS = ("v1", "events.k8s.io/v1")
+
+
+@dataclass(frozen=True, slots=True)
 class EventConversion:
     """Between core events, which are stored, and those of events.k8s.io."""
 
+    api_version: str
+
+    async def convert(self, obj: Object, api_version: str) -> Object:
+        if obj["apiVersion"] == api_version:
+            return obj
+        return _to_core(obj) if api_version == EVENTS[0] else _from_core(obj)
+
     async def shown(self, obj: Object) -> Object:
-        renamed = {_NAMES.get(key, key): value for key, value in obj.items()}
-        for name in ("reportingController", "reportingInstance", "regarding"):
-            if not renamed.get(name):
-                renamed.pop(name, None)
-        return _ALWAYS_NEW | renamed | {"apiVersion": "events.k8s.io/v1"}
+        return await self.convert(obj, self.api_version)
 
     async def stored(self, obj: Object) -> Object:
-        return _to_core(obj)
+        return await self.convert(obj, EVENTS[0])
+
+
+def _from_core(obj: Object) -> Object:
+    renamed = {_NAMES.get(key, key): value for key, value in obj.items()}
+    for name in ("reportingController", "reportingInstance", "regarding"):
+        if not renamed.get(name):
+            renamed.pop(name, None)
+    return _ALWAYS_NEW | renamed | {"apiVersion": EVENTS[1]}
 
 
 def _to_core(obj: Object) -> Object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -67,14 +68,25 @@ _ALWAYS = {"targetValue": ("object",), "currentValue": ("object", "external")}
 _ALWAYS |= {"currentAverageValue": ("pods", "resource", "containerResource")}
 
 
+AUTOSCALERS = ("autoscaling/v2", "autoscaling/v1")
+
+
+@dataclass(frozen=True, slots=True)
 class AutoscalerConversion:
     """Between autoscaling/v2, which is stored, and v1."""
 
+    api_version: str
+
+    async def convert(self, obj: Object, api_version: str) -> Object:
+        if obj["apiVersion"] == api_version:
+            return obj
+        return to_v2(obj) if api_version == AUTOSCALERS[0] else to_v1(obj)
+
     async def shown(self, obj: Object) -> Object:
-        return to_v1(obj)
+        return await self.convert(obj, self.api_version)
 
     async def stored(self, obj: Object) -> Object:
-        return to_v2(obj)
+        return await self.convert(obj, AUTOSCALERS[0])
 
 
 def to_v1(obj: Object) -> Object:

@@ -1,0 +1,189 @@
+"""Manifests for a control plane that has just started: read before it, applied when it runs.
+
+They are applied as `kubectl apply --server-side` would, so loading the same files again changes
+nothing, and what somebody else has changed since then is left alone, with a warning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from polyver.cli._exit import Unreadable
+from polyver.cli._files import read_manifests
+from polyver.cli._output import warn
+from polyver.client.port import Client, Resource
+from polyver.core import PolyverError
+from polyver.objects import Document
+from polyver.objects.status import ApiError
+
+if TYPE_CHECKING:
+    from polyver.server._http import Request, Response
+    from polyver.server.asgi import Handler
+
+__all__ = ["Manifest", "load", "manifests_of"]
+
+_MANAGER = "polyver"
+_DEFINITION = "CustomResourceDefinition"
+_DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
+_FIRST = {_DEFINITION: 0, "Namespace": 1}
+_PATIENCE = 10.0
+_LOOK_AGAIN = 0.01
+
+
+class _Names(msgspec.Struct):
+    name: str
+    namespace: str | None = None
+
+
+class _Head(msgspec.Struct):
+    """What every object says of itself."""
+
+    apiVersion: str  # noqa: N815 - Kubernetes' name
+    kind: str
+    metadata: _Names
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """An object to load, and where it was written."""
+
+    document: Document
+    head: _Head
+
+    def __str__(self) -> str:
+        return f'{self.head.kind} "{self.head.metadata.name}"'
+
+
+def manifests_of(names: Sequence[str]) -> list[Manifest]:
+    """The objects in files and folders, lists taken apart; what is no object is an error."""
+    return [
+        Manifest(document, document.read(_Head))
+        for each in read_manifests(names)
+        for document in _items(each)
+    ]
+
+
+def _items(document: Document) -> Iterator[Document]:
+    value = document.value
+    if not isinstance(value, dict) or value.get("kind") != "List":
+        yield document
+        return
+    items = value.get("items")
+    if not isinstance(items, list):
+        raise document.error("expected a list", "items")
+    yield from (document.part("items", number) for number in range(len(items)))
+
+
+async def load(api: Handler, manifests: Sequence[Manifest]) -> None:
+    """Apply all of them: definitions first, and waited for, then namespaces, then the rest."""
+    from polyver.server.direct import DirectClient
+    from polyver.server.identity import ADMIN
+
+    client = DirectClient(_Strict(api), ADMIN, agent=_MANAGER)
+    ordered = sorted(manifests, key=lambda each: _FIRST.get(each.head.kind, 2))
+    for done, manifest in enumerate(ordered):
+        try:
+            await _apply(client, manifest)
+        except PolyverError as error:
+            raise _failure(manifest, error, done) from None
+
+
+class _Strict:
+    """The pipeline, which in this room is asked to refuse unknown fields, as kubectl asks it."""
+
+    def __init__(self, api: Handler) -> None:
+        self._api = api
+
+    async def handle(self, request: Request) -> Response:
+        if request.method == "PATCH":
+            request = replace(request, query=f"{request.query}&fieldValidation=Strict")
+        return await self._api.handle(request)
+
+
+async def _apply(client: Client, manifest: Manifest) -> None:
+    resource = await _resource(client, manifest)
+    try:
+        await client.apply(resource, _content(manifest, resource), manager=_MANAGER)
+    except ApiError as error:
+        if not _is_owned_by_others(error):
+            raise
+        warn(f"{manifest} is left as it is ({manifest.document.place()}); {error.message}")
+    if manifest.head.kind == _DEFINITION:
+        await _until_served(client, manifest)
+
+
+async def _resource(client: Client, manifest: Manifest) -> Resource:
+    head = manifest.head
+    kind = (await client.discover()).find(head.apiVersion, head.kind)
+    if kind is None:
+        fact = f"there is no kind {head.kind} in {head.apiVersion}"
+        raise Unreadable(fact, hint="load its CustomResourceDefinition, too")
+    return Resource.of(kind)
+
+
+def _content(manifest: Manifest, resource: Resource) -> dict[str, Any]:
+    """The object as it was written; without a namespace it is in `default`, as for kubectl."""
+    value = manifest.document.value
+    assert isinstance(value, dict)
+    if not resource.namespaced or manifest.head.metadata.namespace:
+        return value
+    return value | {"metadata": value["metadata"] | {"namespace": "default"}}
+
+
+def _is_owned_by_others(error: ApiError) -> bool:
+    causes = (error.details or {}).get("causes") or ()
+    return error.code == 409 and any(
+        cause.get("reason") == "FieldManagerConflict" for cause in causes
+    )
+
+
+# Waiting for a definition.
+
+
+async def _until_served(client: Client, manifest: Manifest) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while not await _is_served(client, manifest.head.metadata.name):
+        if time.monotonic() > deadline:
+            raise Unreadable(f"its kind is not served after {_PATIENCE:.0f} s")
+        await asyncio.sleep(_LOOK_AGAIN)
+
+
+async def _is_served(client: Client, name: str) -> bool:
+    definition = await client.get(_DEFINITIONS, name)
+    conditions = definition.get("status", {}).get("conditions") or ()
+    found = {each["type"]: each for each in conditions}
+    names = found.get("NamesAccepted", {})
+    if names.get("status") == "False":
+        raise Unreadable(f"its names are not accepted: {names.get('message', '')}")
+    if found.get("Established", {}).get("status") != "True":
+        return False
+    spec, discovery = definition["spec"], await client.discover()
+    wanted = [f"{spec['group']}/{each['name']}" for each in spec["versions"] if each["served"]]
+    return all(discovery.find(version, spec["names"]["kind"]) for version in wanted)
+
+
+# What went wrong, where it was written.
+
+
+def _failure(manifest: Manifest, error: PolyverError, done: int) -> Unreadable:
+    before = {0: "nothing else was applied", 1: "1 object before it was applied"}.get(
+        done, f"{done} objects before it were applied"
+    )
+    place = manifest.document.place(*_path(error))
+    reason = error.message if isinstance(error, ApiError) else str(error)
+    return Unreadable(f"{manifest} cannot be loaded: {reason}", at=place, hint=before)
+
+
+def _path(error: PolyverError) -> list[str | int]:
+    """The field that the first cause of a refusal names, as far as it can be told."""
+    details = error.details if isinstance(error, ApiError) else None
+    causes = (details or {}).get("causes") or [{}]
+    steps = re.findall(r"\[(\d+)\]|([^.\[\]]+)", str(causes[0].get("field") or ""))
+    return [int(number) if number else name for number, name in steps]

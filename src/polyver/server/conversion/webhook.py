@@ -1,0 +1,166 @@
+"""Conversions between the versions of a kind: by webhook, in process, or in name only."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import ssl
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from polyver.objects._texts import quoted
+from polyver.objects.kinds import Kind
+from polyver.objects.status import internal
+from polyver.server.conversion.certificates import context_for
+from polyver.server.conversion.metadata import Object, fresh
+from polyver.server.conversion.reviews import (
+    CallFailed,
+    Review,
+    accepted,
+    failure,
+    review_version,
+    source_of,
+)
+from polyver.server.conversion.statuses import Answer, problem_of, retry_after
+from polyver.server.conversion.transport import Address, Transport
+
+__all__ = ["Conversion", "InProcess", "Renaming", "Webhook", "conversion_of"]
+
+TIMEOUT = 30.0
+_MOST_RETRIES = 10
+
+
+class Conversion(Protocol):
+    """How objects of a kind come from one version to another."""
+
+    async def convert(self, obj: Object, api_version: str) -> Object:
+        """The object in another version, as new data; ApiError if that cannot be had."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of what it holds."""
+        ...
+
+
+def conversion_of(
+    conversion: Mapping[str, Any] | None, kind: Kind, *, timeout: float = TIMEOUT
+) -> Conversion:
+    """What a definition's `spec.conversion` asks for."""
+    if conversion and conversion.get("strategy") == "Webhook":
+        return Webhook(conversion, kind, timeout=timeout)
+    return Renaming()
+
+
+class Renaming:
+    """For kinds whose versions differ in nothing but their schemas: apiVersion changes."""
+
+    async def convert(self, obj: Object, api_version: str) -> Object:
+        return _renamed(obj, api_version)
+
+    async def close(self) -> None:
+        pass
+
+
+def _renamed(obj: Object, api_version: str) -> Object:
+    renamed: Object = fresh(obj)
+    renamed["apiVersion"] = api_version
+    return renamed
+
+
+def _needs_none(obj: Object, api_version: str) -> bool:
+    """Whether an object is in the version already, or has nothing that could be converted."""
+    return obj.get("apiVersion") == api_version or not obj.keys() - {"apiVersion", "kind"}
+
+
+class InProcess:
+    """For conversions that this process itself serves: a function in the place of the call.
+
+    Its answers are held to the same rules, and it fails in the same words.
+    """
+
+    def __init__(self, function: Callable[[Object, str], Object]) -> None:
+        self._function = function
+
+    async def convert(self, obj: Object, api_version: str) -> Object:
+        if _needs_none(obj, api_version):
+            return _renamed(obj, api_version)
+        try:
+            converted = self._function(fresh(obj), api_version)
+        except Exception as error:
+            raise failure(f"{source_of(obj)} failed: {error}") from error
+        return accepted(obj, converted)
+
+    async def close(self) -> None:
+        pass
+
+
+class Webhook:
+    """For conversions that somebody else serves over HTTPS; one for each definition."""
+
+    def __init__(
+        self, conversion: Mapping[str, Any], kind: Kind, *, timeout: float = TIMEOUT
+    ) -> None:
+        hook = conversion.get("webhook") or {}
+        client = hook.get("clientConfig") or {}
+        self._kind = kind
+        self._timeout = timeout
+        self._accepted = tuple(hook.get("conversionReviewVersions") or ())
+        self._bundle = client.get("caBundle") or ""
+        self._service = client.get("service")
+        url = _service_url(self._service) if self._service else client.get("url") or ""
+        self._address = Address.parse(url)
+        self._transport = Transport(self._address, self._context, timeout=timeout)
+
+    def __repr__(self) -> str:
+        return f"<Webhook of {self._kind.resource} at {self._address.authority}>"
+
+    async def convert(self, obj: Object, api_version: str) -> Object:
+        """Ask for one object in another version."""
+        if _needs_none(obj, api_version):
+            return _renamed(obj, api_version)
+        review = Review(obj, api_version, str(uuid.uuid4()), review_version(self._accepted))
+        try:
+            answer = await self._ask(review.body)
+        except CallFailed as error:
+            raise failure(f"{review.source} failed: {error}") from None
+        if problem := problem_of(answer):
+            raise failure(f"{review.source} failed: {problem}")
+        return review.converted(answer.body)
+
+    async def _ask(self, body: bytes) -> Answer:
+        """The answer, asking again when the webhook wants it so, until the time is over."""
+        if self._service:
+            target = self._address.target(self._timeout)
+            url = quoted(f"https://{self._address.authority}{target}")
+            raise CallFailed(f"Post {url}: service {quoted(self._service['name'])} not found")
+        until = asyncio.get_running_loop().time() + self._timeout
+        answer = await self._transport.post(body, until=until)
+        for _ in range(_MOST_RETRIES):
+            if (wait := retry_after(answer)) is None:
+                break
+            await _sleep(wait, until=until)
+            answer = await self._transport.post(body, until=until)
+        return answer
+
+    def _context(self) -> ssl.SSLContext:
+        try:
+            return context_for(base64.b64decode(self._bundle))
+        except (ssl.SSLError, binascii.Error):
+            # The real server cannot even begin to serve such a kind.
+            raise internal("error resolving resource") from None
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+
+async def _sleep(seconds: float, *, until: float) -> None:
+    """Sleep, but not past the deadline: whoever comes next finds that it is over."""
+    left = until - asyncio.get_running_loop().time()
+    await asyncio.sleep(min(seconds, max(left, 0)))
+
+
+def _service_url(service: Mapping[str, Any]) -> str:
+    name, namespace, port = service["name"], service["namespace"], service.get("port") or 443
+    return f"https://{name}.{namespace}.svc:{port}{service.get('path') or ''}"
