@@ -5,7 +5,7 @@ RUN := .venv/bin
 .PHONY: help up test check format docs kube record e2e bench lock clean
 
 help: ## show what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
 up: .venv/ready ## start the control plane on 127.0.0.1:6450, with the example platform, data in .polyver
 	@$(RUN)/polyver up --data .polyver --load examples/platform
@@ -33,7 +33,7 @@ kube: .venv/ready ## build a real kube-apiserver, its controllers, etcd and kube
 record: kube ## ask the real API server and Go's libraries again what the tests compare with
 	@$(RUN)/python tests/peers/record.py
 	@$(RUN)/python -m tests.peers.kubeobjects.record
-	@cd tests/peers && go run ./durations > recorded_durations.json
+	@cd tests/peers && go run ./durations > new.json && mv new.json recorded_durations.json
 	@$(RUN)/python -m tests.kube.facts
 	@$(RUN)/python -m tests.kube.record
 	@$(RUN)/python -m tests.kube.tables

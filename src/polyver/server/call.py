@@ -16,6 +16,9 @@ from polyver.store import Store
 
 __all__ = ["Call", "Server"]
 
+_MOST_WARNED = 4096
+_LONGEST_WARNING = 256
+
 
 @dataclass(slots=True)
 class Server:
@@ -66,6 +69,19 @@ class Call:
         return Response(200, [("content-type", JSON), *self.warning_headers()], lines)
 
     def warning_headers(self) -> Iterator[tuple[str, str]]:
-        for text in self.warnings:
+        for text in _bounded(self.warnings):
             quoted = text.replace("\\", "\\\\").replace('"', '\\"')
             yield "warning", f'299 - "{quoted}"'
+
+
+def _bounded(warnings: list[str]) -> Iterator[str]:
+    """As many warnings as fit into headers that every client takes; long ones are cut then."""
+    if sum(map(len, warnings)) <= _MOST_WARNED:
+        yield from warnings
+        return
+    written = 0
+    for text in warnings:
+        if written >= _MOST_WARNED:
+            return
+        written += len(text[:_LONGEST_WARNING])
+        yield text[:_LONGEST_WARNING]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -213,20 +212,28 @@ class CustomConversion:
     converter: Conversion
 
     async def shown(self, obj: Object) -> Object:
-        return await self.convert(obj, self.kind.api_version)
+        """What is stored, as it is described now in the version that it is stored in."""
+        if obj["apiVersion"] in self.schemas:
+            _conform(self.schemas[obj["apiVersion"]], obj)
+        return await self._pruned(obj, self.kind.api_version)
 
     async def stored(self, obj: Object) -> Object:
         if self.storage.version == self.kind.version:
             return obj
-        stored = await self.converter.convert(copy.deepcopy(obj), self.storage.api_version)
-        self.schemas[self.storage.api_version].prune(stored)
+        stored = await self._pruned(obj, self.storage.api_version)
+        self.schemas[self.storage.api_version].default(stored)
         return stored
 
+    async def _pruned(self, obj: Object, api_version: str) -> Object:
+        converted = await self.convert(obj, api_version)
+        if converted is not obj:
+            self.schemas[api_version].prune(converted)
+        return converted
+
     async def convert(self, obj: Object, api_version: str) -> Object:
-        if obj["apiVersion"] != api_version:
-            obj = await self.converter.convert(copy.deepcopy(obj), api_version)
-        _conform(self.schemas[api_version], obj)
-        return obj
+        if obj["apiVersion"] == api_version:
+            return obj
+        return await self.converter.convert(obj, api_version)
 
 
 def _kind(definition: Mapping[str, Any], version: Mapping[str, Any], hashed: str) -> Kind:

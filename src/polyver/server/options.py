@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import parse_qsl
+from urllib.parse import unquote_plus
 
 from polyver.objects.kinds import Kind
 from polyver.objects.status import (
@@ -23,6 +23,7 @@ __all__ = ["ListOptions", "Query", "WriteOptions"]
 
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 _LARGEST = 2**63
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 def _options_kind(name: str) -> Kind:
@@ -30,13 +31,17 @@ def _options_kind(name: str) -> Kind:
 
 
 class Query:
-    """The parameters of a request; of those that are there twice the first counts."""
+    """The parameters of a request; of those that are there twice the first counts.
+
+    Those that are not well written are left out, as the real server's library does.
+    """
 
     def __init__(self, text: str) -> None:
         self.all: dict[str, list[str]] = {}
-        if text:
-            for key, value in parse_qsl(text, keep_blank_values=True, max_num_fields=200):
-                self.all.setdefault(key, []).append(value)
+        for pair in text.split("&") if text else ():
+            if pair and ";" not in pair and not _BAD_ESCAPE.search(pair):
+                key, _, value = pair.partition("=")
+                self.all.setdefault(unquote_plus(key), []).append(unquote_plus(value))
 
     def text(self, name: str) -> str:
         values = self.all.get(name)
@@ -52,16 +57,21 @@ class Query:
             return None
         if not _INTEGER.fullmatch(text):
             raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-        if not -_LARGEST <= int(text) < _LARGEST:
+        if not _is_short(text) or not -_LARGEST <= int(text) < _LARGEST:
             raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
         return int(text)
+
+
+def _is_short(text: str) -> bool:
+    """Whether a number may have 64 bits; Python does not even read the very long ones."""
+    return len(text.lstrip("+-").lstrip("0")) <= 20
 
 
 def parse_revision(text: str) -> int:
     """A resourceVersion as a number; raises ValueError with the words that Go has for it."""
     if not text.isascii() or not text.isdecimal():
         raise ValueError(f'strconv.ParseUint: parsing "{text}": invalid syntax')
-    if int(text) >= 2**64:
+    if not _is_short(text) or int(text) >= 2**64:
         raise ValueError(f'strconv.ParseUint: parsing "{text}": value out of range')
     return int(text)
 

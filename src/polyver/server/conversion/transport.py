@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import ssl
 from collections import deque
 from collections.abc import Callable
@@ -29,6 +30,7 @@ LARGEST_ANSWER = 16 << 20
 HANDSHAKE = 10.0
 _KEPT_FOR = 90.0
 _CHUNK = 1 << 16
+_LAST_PORT = 65535
 _TIMED_OUT = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 _UNREAD = "unexpected error when reading response body. Please retry. Original error: "
 _TIMED_OUT_INSIDE = (
@@ -55,11 +57,16 @@ class Address:
         """
         parts = urlsplit(url)
         path = quote(unquote(parts.path).rstrip("/") or "/", safe="/$&+,:;=@!*'()~")
-        return cls(parts.hostname or "", parts.port or 443, parts.netloc, path)
+        port = parts.netloc.rpartition(":")[2]
+        return cls(parts.hostname or "", int(port) if _is_port(port) else 443, parts.netloc, path)
 
     def target(self, timeout: float) -> str:
         """The path that is asked for."""
         return f"{self.path}?timeout={timeout:g}s"
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 9
 
 
 class _Stopped(Exception):
@@ -147,10 +154,12 @@ class Transport:
         if self._context is None:
             self._context = self._new_context()
         host, port = self._address.host, self._address.port
-        loop = asyncio.get_running_loop()
+        if port > _LAST_PORT:
+            raise _Stopped(f"dial tcp: address {port}: invalid port")
         try:
-            found = await loop.getaddrinfo(host, port, type=_STREAM)
-        except OSError:
+            loop = asyncio.get_running_loop()
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
             raise _Stopped(f"dial tcp: lookup {host}: no such host") from None
         problem: _Stopped | None = None
         for address in dict.fromkeys(str(each[4][0]) for each in found):
@@ -189,9 +198,6 @@ class Transport:
         while self._idle:
             self._idle.pop().drop()
         await asyncio.sleep(0)
-
-
-_STREAM = 1  # socket.SOCK_STREAM
 
 
 def _error_text(error: OSError) -> str:
