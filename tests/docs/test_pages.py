@@ -24,7 +24,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # In a page whose commands need a control plane, a comment says how it was started.
 STARTED = re.compile(r"^<!-- commands run with: polyver (up.*) -->$", re.MULTILINE)
 # What differs from run to run; and the widths of columns, which follow from it.
-AGE, SPACE = re.compile(r"\b(\d+m)?\d+s\b"), re.compile(" {2,}")
+AGE, SPACE = re.compile(r"\b(\d+m)?\d+s\b"), re.compile(r" {2,}|[ \t]+$", re.MULTILINE)
 NO_KUBECTL = "there is no kubectl on this machine, so {} was not run: `make kube` builds one"
 
 
@@ -60,8 +60,7 @@ def environment() -> dict[str, str]:
     found = kubectl()
     folders = [Path(sys.executable).parent, *([found.parent] if found else [])]
     path = os.pathsep.join([*map(str, folders), os.environ["PATH"]])
-    # Named as the pages name it, whoever asks, and coloured for nobody.
-    return {**os.environ, "PATH": path, "NO_COLOR": "1"}
+    return {**os.environ, "PATH": path}
 
 
 def stable(text: str) -> str:

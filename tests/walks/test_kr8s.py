@@ -10,7 +10,7 @@ from kr8s.objects import ConfigMap, CustomResourceDefinition, Deployment, Table,
 from tests.walks.support import Walk, definition, eventually
 
 # The real server that walks are compared with is newer than what kr8s has been tested with.
-pytestmark = pytest.mark.filterwarnings("ignore:Kubernetes version 1.37")
+pytestmark = pytest.mark.filterwarnings("ignore:Kubernetes version v1.37")
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import secrets
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 
+from polyver.objects import encode_json
 from polyver.objects.status import ApiError, bad_request, internal, not_allowed, not_found
 from polyver.server._http import Request, Response
 from polyver.server.admission import Chain
@@ -20,7 +21,7 @@ from polyver.server.housekeeping import keep_house
 from polyver.server.identity import Wanted, may, refusal
 from polyver.server.kinds import addresses, builtin_resources, lifecycle
 from polyver.server.media import choose_form, error_form
-from polyver.server.options import ListOptions, Query
+from polyver.server.options import ListOptions, Query, read_duration
 from polyver.server.parts import Status, Whole
 from polyver.server.paths import Place, read_place, verb_of
 from polyver.server.reading import find, get_object, list_objects
@@ -36,6 +37,7 @@ __all__ = ["Api"]
 # Without vowels and digits that look like them, so that no name says anything.
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 RELEASE = "1.35.0"
+_LONGEST = 60.0
 
 
 def _now() -> datetime.datetime:
@@ -110,12 +112,34 @@ class Api:
         if resource.warning:
             call.warn(resource.warning)
         try:
-            return await _perform(call, verb)
+            async with asyncio.timeout(_patience(query, verb)):
+                return await _perform(call, verb)
+        except TimeoutError:
+            return _out_of_time()
         except ApiError as error:
             # What there was to warn of is told with a refusal, too.
             refused = status_answer(error, error_form(accept))
             refused.headers += call.warning_headers()
             return refused
+
+
+def _patience(query: Query, verb: str) -> float | None:
+    """How long a request may take: as long as it says itself; a watch says it in its own way."""
+    text = query.text("timeout")
+    if not text or verb == "watch":
+        return None
+    seconds = read_duration(text)
+    if seconds is None:
+        raise bad_request(f"invalid timeout specified in the request URL: {text}")
+    return min(seconds, _LONGEST) if seconds > 0 else _LONGEST
+
+
+def _out_of_time() -> Response:
+    message = "Timeout: request did not complete within the allotted timeout"
+    status = ApiError(504, "Timeout", message, details={}).status
+    # The real server writes this one by hand, and forgets to say what it is.
+    body = encode_json({k: v for k, v in status.items() if k not in ("kind", "apiVersion")})
+    return Response(504, [("content-type", "text/plain; charset=utf-8")], body)
 
 
 def _authorize(request: Request, place: Place, verb: str) -> None:

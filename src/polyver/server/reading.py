@@ -169,7 +169,7 @@ def _read_token(text: str) -> _Token:
         version = token.get("v", "") if isinstance(token, dict) else ""
         raise bad_request(f"{problem}server does not recognize this encoded version {version}")
     revision, start = token.get("rv"), token.get("start")
-    if not isinstance(revision, int) or revision == 0:
+    if type(revision) is not int or revision == 0 or abs(revision) >= 2**63:
         raise bad_request(
             f"{problem}incorrect encoded start resourceVersion (version {_TOKEN_VERSION})"
         )
@@ -177,7 +177,9 @@ def _read_token(text: str) -> _Token:
         raise bad_request(f"{problem}encoded start key empty (version {_TOKEN_VERSION})")
     if start.startswith("/") or ".." in start.split("/"):
         raise bad_request(f"{problem}{start}")
-    return _Token(revision, start.rstrip("\0"))
+    # Half of a character, which JSON can write, is in no key.
+    whole = start.encode("utf-8", "replace").decode()
+    return _Token(revision, whole.rstrip("\0"))
 
 
 class _NotBase64(ValueError):
