@@ -24,7 +24,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # In a page whose commands need a control plane, a comment says how it was started.
 STARTED = re.compile(r"^<!-- commands run with: polyver (up.*) -->$", re.MULTILINE)
 # What differs from run to run; and the widths of columns, which follow from it.
-AGE, SPACE = re.compile(r"\b(\d+m)?\d+s\b"), re.compile(r" {2,}|[ \t]+$", re.MULTILINE)
+AGE, SPACES = re.compile(r"\b(\d+m)?\d+s\b"), re.compile(r" +$| +(?= )", re.MULTILINE)
 NO_KUBECTL = "there is no kubectl on this machine, so {} was not run: `make kube` builds one"
 
 
@@ -64,7 +64,7 @@ def environment() -> dict[str, str]:
 
 
 def stable(text: str) -> str:
-    return SPACE.sub(" ", AGE.sub("<age>", text))
+    return SPACES.sub("", AGE.sub("<age>", text))
 
 
 @contextmanager

@@ -85,7 +85,7 @@ def test_the_object_that_is_sent_stays_as_it_is() -> None:
 def test_the_first_known_version_of_a_review_is_taken() -> None:
     assert review_version(["v9", "v1", "v1beta1"]) == "v1"
     assert json.loads(review("v1beta1").body)["apiVersion"] == "apiextensions.k8s.io/v1beta1"
-    with pytest.raises(ApiError, match="^no supported conversion review versions$"):
+    with pytest.raises(ApiError, match=r"^no supported conversion review versions$"):
         review_version(["v9"])
 
 
@@ -367,8 +367,8 @@ JSON = st.recursive(
 )
 METADATA = st.dictionaries(
     st.sampled_from(
-        ["name", "namespace", "uid", "generation", "ownerReferences", "finalizers"]
-        + ["managedFields", "resourceVersion", "deletionTimestamp", "labels", "annotations"]
+        "name namespace uid generation ownerReferences finalizers managedFields "
+        "resourceVersion deletionTimestamp labels annotations".split()
     ),
     JSON,
 )

@@ -95,10 +95,11 @@ class Kubectl:
 
     @contextmanager
     def going(self, *arguments: str) -> Iterator[IO[str]]:
-        """Run it beside the test; yields its output as it comes."""
+        """Run it beside the test; yields what it prints as it comes, its log included."""
         process = subprocess.Popen(
             [self.program, *arguments],
             stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
             env=self._environment(),
         )

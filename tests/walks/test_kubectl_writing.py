@@ -178,9 +178,11 @@ def test_wait_ends_when_it_holds(kubectl: Kubectl, widgets: Walk) -> None:
     kubectl("wait", "wd/w", "--for=condition=Good", "--timeout=20s")
     failed = kubectl("wait", "wd/w", "--for=condition=Bad", "--timeout=100ms", code=1)
     assert "timed out waiting for the condition" in failed.err
-    with kubectl.going("wait", "wd/w", "--for=delete") as lines:
+    with kubectl.going("wait", "wd/w", "--for=delete", "-v=6") as lines:
+        while "watch=true" not in lines.readline():
+            pass  # it has not found the object yet, which may not be gone before
         kubectl("delete", "wd", "w")
-        assert lines.readline().endswith("/w condition met\n")
+        assert "/w condition met" in lines.read()
 
 
 def test_diff_says_what_apply_would_change(kubectl: Kubectl, widgets: Walk) -> None:

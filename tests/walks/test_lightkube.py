@@ -40,7 +40,7 @@ def refused(error: pytest.ExceptionInfo[ApiError]) -> tuple[int | None, str | No
 
 
 def test_a_kind_is_defined_and_withdrawn(client: Any, walk: Walk) -> None:
-    crd = CustomResourceDefinition.from_dict(definition(walk.group))
+    crd: Any = CustomResourceDefinition.from_dict(definition(walk.group))
     client.create(crd)
     name = walk.widgets_crd
     client.wait(CustomResourceDefinition, name, for_conditions=["Established"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 import msgspec
 
@@ -19,19 +21,24 @@ from polyver.objects.tables import (
 )
 from polyver.server._http import Response
 from polyver.server.call import Call
+from polyver.server.conversion import Unreadable, unreadable_list
 from polyver.server.media import JSON, YAML, Form
-from polyver.server.resource import Resource, encode_sorted
+from polyver.server.resource import NotConverted, Resource, encode_sorted
 from polyver.server.rules import Object
 from polyver.store import Entry
 
+T = TypeVar("T")
+_AT_ONCE = 16
 __all__ = ["in_form", "list_answer", "object_answer", "status_answer"]
 
 
-async def object_answer(call: Call, entry: Entry, status: int = 200) -> Response:
+async def object_answer(
+    call: Call, entry: Entry, status: int = 200, *, kept: bool = False
+) -> Response:
     """An object that is stored."""
     if not call.form.kind and call.form.media == JSON:
-        return call.answer(status, await call.resource.shown(entry))
-    return data_answer(call, await call.resource.decode(entry), status)
+        return call.answer(status, await call.resource.shown(entry, kept=kept))
+    return data_answer(call, await call.resource.decode(entry, kept=kept), status)
 
 
 def data_answer(call: Call, obj: Object, status: int = 200) -> Response:
@@ -105,7 +112,7 @@ async def list_answer(call: Call, entries: Sequence[Entry], metadata: Object) ->
         what = "*unstructured.UnstructuredList" if resource.kind.custom else _go_name(resource)
         text = f"you requested PartialObjectMetadata, but the requested object is a list ({what})"
         raise ApiError(406, "NotAcceptable", text)
-    objects = [await resource.decode(entry) for entry in entries]
+    objects = await _all(resource, entries, lambda entry: resource.decode(entry, kept=True))
     if form.kind == "Table":
         return _written(call, table_of(call, objects, metadata), 200)
     if form.kind:
@@ -133,10 +140,9 @@ def _go_name(resource: Resource) -> str:
 
 async def _joined(resource: Resource, entries: Sequence[Entry], metadata: Object) -> bytes:
     """A list, put together from its objects as they are stored."""
-    values = [
-        entry.value if resource.is_shown(entry) else await resource.shown(entry)
-        for entry in entries
-    ]
+    values: Sequence[bytes] = [entry.value for entry in entries]
+    if not all(map(resource.is_shown, entries)):
+        values = await _all(resource, entries, lambda entry: resource.shown(entry, kept=True))
     if not resource.kind.custom:
         start = len(resource.head)
         values = [b"{" + value[start:] for value in values]
@@ -145,6 +151,33 @@ async def _joined(resource: Resource, entries: Sequence[Entry], metadata: Object
         encode_json(metadata),
         b",".join(values),
     )
+
+
+async def _all(
+    resource: Resource, entries: Sequence[Entry], read: Callable[[Entry], Awaitable[T]]
+) -> list[T]:
+    """All entries of a list, each read; those that cannot be are told all together."""
+    found: list[T] = []
+    failed: list[NotConverted] = []
+    for start in range(0, len(entries), _AT_ONCE):
+        some = entries[start : start + _AT_ONCE]
+        for one in await asyncio.gather(*map(read, some), return_exceptions=True):
+            if isinstance(one, NotConverted):
+                failed.append(one)
+            elif isinstance(one, BaseException):
+                raise one
+            else:
+                found.append(one)
+    if failed:
+        raise unreadable_list(resource.kind, [as_unreadable(each) for each in failed])
+    return found
+
+
+def as_unreadable(failed: NotConverted) -> Unreadable:
+    """What is told of an object that cannot be shown."""
+    *_, namespace, name = failed.entry.key.split("/")
+    namespace = namespace if failed.entry.key.count("/") > 3 else ""
+    return Unreadable(namespace, name, failed.entry.revision, failed.problem)
 
 
 @lru_cache(maxsize=1024)

@@ -12,8 +12,9 @@ from polyver.objects import encode_json
 from polyver.objects.status import ApiError, bad_request, internal, not_allowed, not_found
 from polyver.server._http import Request, Response
 from polyver.server.admission import Chain
-from polyver.server.answers import data_answer, status_answer
+from polyver.server.answers import as_unreadable, data_answer, status_answer
 from polyver.server.call import Call, Server
+from polyver.server.conversion import unreadable, unreadable_update
 from polyver.server.definitions import Definitions
 from polyver.server.deleting import delete_collection, delete_object
 from polyver.server.documents import Documents, unknown_path
@@ -25,7 +26,7 @@ from polyver.server.options import ListOptions, Query, read_duration
 from polyver.server.parts import Status, Whole
 from polyver.server.paths import Place, read_place, verb_of
 from polyver.server.reading import find, get_object, list_objects
-from polyver.server.resource import Catalogue, Resource
+from polyver.server.resource import Catalogue, NotConverted, Resource
 from polyver.server.reviews import review
 from polyver.server.rules import Part
 from polyver.server.watching import watch_objects
@@ -116,11 +117,10 @@ class Api:
                 return await _perform(call, verb)
         except TimeoutError:
             return _out_of_time()
+        except NotConverted as error:
+            return _refused(call, _unconverted(call, verb, error))
         except ApiError as error:
-            # What there was to warn of is told with a refusal, too.
-            refused = status_answer(error, error_form(accept))
-            refused.headers += call.warning_headers()
-            return refused
+            return _refused(call, error)
 
 
 def _patience(query: Query, verb: str) -> float | None:
@@ -140,6 +140,19 @@ def _out_of_time() -> Response:
     # The real server writes this one by hand, and forgets to say what it is.
     body = encode_json({k: v for k, v in status.items() if k not in ("kind", "apiVersion")})
     return Response(504, [("content-type", "text/plain; charset=utf-8")], body)
+
+
+def _unconverted(call: Call, verb: str, failed: NotConverted) -> ApiError:
+    if verb in ("update", "patch", "create"):
+        return unreadable_update(as_unreadable(failed))
+    return unreadable(call.resource.kind, as_unreadable(failed))
+
+
+def _refused(call: Call, error: ApiError) -> Response:
+    """A refusal; what there was to warn of is told with it."""
+    refused = status_answer(error, error_form(call.request.headers.get("accept", "")))
+    refused.headers += call.warning_headers()
+    return refused
 
 
 def _authorize(request: Request, place: Place, verb: str) -> None:

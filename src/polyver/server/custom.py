@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from polyver.core import KubeVersion
 from polyver.objects.builtin import shape_of
@@ -15,7 +15,7 @@ from polyver.objects.schema import Schema, compile_schema
 from polyver.objects.shape import Shape
 from polyver.objects.status import Cause, forbidden, invalid_field
 from polyver.objects.tables import custom_printer
-from polyver.server.conversion import Conversion, conversion_of
+from polyver.server.conversion import Cache, Conversion, conversion_of
 from polyver.server.discovery import storage_version_hash
 from polyver.server.parts import Names, Scale, dotted
 from polyver.server.resource import Resource
@@ -136,9 +136,8 @@ def _family(definition: Mapping[str, Any], entry: Entry) -> _Family:
     shapes = {version: _whole(schema.shape) for version, schema in schemas.items()}
     hashed = storage_version_hash(spec["group"], stored["name"], spec["names"]["kind"])
     kind = _kind(definition, stored, hashed)
-    return _Family(
-        definition, entry, schemas, shapes, kind, conversion_of(spec.get("conversion"), kind)
-    )
+    converter = conversion_of(spec.get("conversion"), kind)
+    return _Family(definition, entry, schemas, shapes, kind, converter, Cache(converter))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +150,7 @@ class _Family:
     shapes: Mapping[str, Shape]
     stored: Kind
     converter: Conversion
+    cache: Cache
 
 
 def schema_of(version: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -192,7 +192,9 @@ def _resource(family: _Family, version: Mapping[str, Any]) -> Resource:
         schema=(version.get("schema") or {}).get("openAPIV3Schema") or {},
         warning=_deprecation(definition, version),
         parts=_parts(parts, rules),
-        conversion=CustomConversion(kind, family.stored, family.schemas, family.converter),
+        conversion=CustomConversion(
+            kind, family.stored, family.schemas, family.converter, family.cache
+        ),
     )
 
 
@@ -210,30 +212,40 @@ class CustomConversion:
     storage: Kind
     schemas: Mapping[str, Schema]
     converter: Conversion
+    cache: Cache
 
-    async def shown(self, obj: Object) -> Object:
+    async def shown(self, obj: Object, *, kept: bool = False) -> Object:
         """What is stored, as it is described now in the version that it is stored in."""
         if obj["apiVersion"] in self.schemas:
             _conform(self.schemas[obj["apiVersion"]], obj)
-        return await self._pruned(obj, self.kind.api_version)
+        return await self._pruned(
+            obj, self.kind.api_version, self.cache if kept else self.converter
+        )
 
     async def stored(self, obj: Object) -> Object:
         if self.storage.version == self.kind.version:
             return obj
-        stored = await self._pruned(obj, self.storage.api_version)
+        stored = await self._pruned(obj, self.storage.api_version, self.converter)
         self.schemas[self.storage.api_version].default(stored)
         return stored
 
-    async def _pruned(self, obj: Object, api_version: str) -> Object:
-        converted = await self.convert(obj, api_version)
-        if converted is not obj:
-            self.schemas[api_version].prune(converted)
+    async def _pruned(self, obj: Object, api_version: str, converter: Converter) -> Object:
+        if obj["apiVersion"] == api_version:
+            return obj
+        converted = await converter.convert(obj, api_version)
+        self.schemas[api_version].prune(converted)
         return converted
 
     async def convert(self, obj: Object, api_version: str) -> Object:
         if obj["apiVersion"] == api_version:
             return obj
         return await self.converter.convert(obj, api_version)
+
+
+class Converter(Protocol):
+    """Makes of an object in one version one in another, or knows what it was made before."""
+
+    async def convert(self, obj: Object, api_version: str) -> Object: ...
 
 
 def _kind(definition: Mapping[str, Any], version: Mapping[str, Any], hashed: str) -> Kind:

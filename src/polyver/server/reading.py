@@ -23,8 +23,9 @@ _TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - no secret
 
 async def get_object(call: Call) -> Response:
     """One object."""
-    refuse_future(call, read_revision(call.query.text("resourceVersion")))
-    return await object_answer(call, find(call))
+    revision = call.query.text("resourceVersion")
+    refuse_future(call, read_revision(revision))
+    return await object_answer(call, find(call), kept=revision == "0")
 
 
 def find(call: Call) -> Entry:

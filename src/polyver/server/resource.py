@@ -10,6 +10,7 @@ import msgspec
 
 from polyver.objects.kinds import Kind
 from polyver.objects.shape import ANYTHING, Shape
+from polyver.objects.status import ApiError
 from polyver.objects.tables import Printer
 from polyver.server.rules import Object, Part, Rules
 from polyver.store import Entry
@@ -26,10 +27,20 @@ class Conform(Protocol):
     def __call__(self, obj: Object, *, drop_nulls: bool = True) -> Sequence[str]: ...
 
 
+class NotConverted(Exception):
+    """What is stored cannot be shown in the version that is asked for."""
+
+    def __init__(self, entry: Entry, problem: ApiError) -> None:
+        super().__init__(str(problem))
+        self.entry = entry
+        self.problem = problem
+
+
 class Conversion(Protocol):
     """Between the version that is stored and another one."""
 
-    async def shown(self, obj: Object) -> Object: ...
+    async def shown(self, obj: Object, *, kept: bool = False) -> Object:
+        """What is stored in this version; lists and watches take what was converted before."""
 
     async def stored(self, obj: Object) -> Object: ...
 
@@ -98,18 +109,21 @@ class Resource:
         """Whether what is stored is what is sent, as it is most of the time."""
         return entry.revision >= self.settled and entry.value.startswith(self.head)
 
-    async def decode(self, entry: Entry) -> Object:
+    async def decode(self, entry: Entry, *, kept: bool = False) -> Object:
         """A stored object as data, in this version."""
         obj: Object = _decode.decode(entry.value)
         if self.is_shown(entry) or not self.conversion:
             return obj
-        return await self.conversion.shown(obj)
+        try:
+            return await self.conversion.shown(obj, kept=kept)
+        except ApiError as error:
+            raise NotConverted(entry, error) from None
 
-    async def shown(self, entry: Entry) -> bytes:
+    async def shown(self, entry: Entry, *, kept: bool = False) -> bytes:
         """A stored object as it is sent, in this version."""
         if self.is_shown(entry) or not self.conversion:
             return entry.value
-        head, tail = _written(self.head, await self.decode(entry))
+        head, tail = _written(self.head, await self.decode(entry, kept=kept))
         return b"%b%d%b" % (head, entry.revision, tail)
 
 

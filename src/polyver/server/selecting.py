@@ -67,7 +67,7 @@ class Selection:
         known = {_NAMES[0]: metadata.name, _NAMES[1]: metadata.namespace}
         if all(each.field in known for each in self.fields):
             return all(each.matches(known.__getitem__) for each in self.fields)
-        obj = await self.resource.decode(entry)
+        obj = await self.resource.decode(entry, kept=True)
         selectable = self.resource.selectable
 
         def value_of(field: str) -> str:

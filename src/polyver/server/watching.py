@@ -13,7 +13,7 @@ from polyver.server._http import Response
 from polyver.server.answers import table_of
 from polyver.server.call import Call
 from polyver.server.options import ListOptions, read_revision
-from polyver.server.resource import Resource
+from polyver.server.resource import NotConverted, Resource
 from polyver.server.rules import Object
 from polyver.server.selecting import Selection, read_selection
 from polyver.store import Compacted, Entry, Event, Lagging, StoreClosed, Watch
@@ -55,7 +55,11 @@ class _Watching:
         start = store.revision
         if options.initial or (options.initial is None and not revision):
             page = store.page(self._prefix)
-            yield b"".join(await self._initial(page.entries))
+            try:
+                yield b"".join(await self._initial(page.entries))
+            except NotConverted as error:
+                yield _data_line("ERROR", error.problem.status)
+                return
             if options.initial and options.bookmarks:
                 yield self._bookmark(page.revision, _INITIAL_END)
             start, revision = page.revision, page.revision
@@ -104,6 +108,13 @@ class _Watching:
         ]
 
     async def _told(self, event: Event) -> bytes:
+        """The line for an event; empty for one that cannot be converted, as on the real server."""
+        try:
+            return await self._selected(event)
+        except NotConverted:
+            return b""
+
+    async def _selected(self, event: Event) -> bytes:
         """The line for an event; empty for what is not, and was not, selected."""
         entry, before = event.entry, event.previous
         was = before is not None and await self._selection.matches(before)
@@ -118,8 +129,8 @@ class _Watching:
     async def _line(self, kind: str, entry: Entry) -> bytes:
         resource, form = self._call.resource, self._call.form
         if not form.kind:
-            return _plain_line(kind, await resource.shown(entry))
-        obj = await resource.decode(entry)
+            return _plain_line(kind, await resource.shown(entry, kept=True))
+        obj = await resource.decode(entry, kept=True)
         if form.kind == "Table":
             return _data_line(kind, self._table(obj))
         return _data_line(kind, partial_metadata(obj, form.api_version))

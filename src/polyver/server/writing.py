@@ -183,12 +183,12 @@ async def patch_object(call: Call, part: Part) -> Response:
 
     async def change(entry: Entry, old: Object) -> Draft:
         # A patch shares what it does not touch with what it was made of, so that is its own.
-        shown = patched(call, part.base(await call.resource.decode(entry)), options)
+        shown = patched(call, part.base(await call.resource.decode(entry, kept=True)), options)
         match_name(call, shown)
         match_namespace(call, shown)
         return Draft(part.merge(shown, old))
 
-    return await _change(call, part, options, change, retry=True)
+    return await _change(call, part, options, change, retry=True, kept=True)
 
 
 async def _apply(call: Call, part: Part, options: WriteOptions) -> Response:
@@ -196,14 +196,14 @@ async def _apply(call: Call, part: Part, options: WriteOptions) -> Response:
     config = read_config(call)
 
     async def change(entry: Entry, old: Object) -> Draft:
-        live = await call.resource.decode(entry)
+        live = await call.resource.decode(entry, kept=True)
         shown, owners = await applied_to(call, part, live, config, options)
         match_name(call, shown)
         match_namespace(call, shown)
         return Draft(part.merge(shown, old), owners)
 
     if part.name or call.store.get(call.key) is not None:
-        return await _change(call, part, options, change, retry=True)
+        return await _change(call, part, options, change, retry=True, kept=True)
     obj, owners = await applied_to(call, part, None, config, options)
     obj["metadata"].pop("resourceVersion", None)
     match_name(call, obj)
@@ -213,7 +213,7 @@ async def _apply(call: Call, part: Part, options: WriteOptions) -> Response:
     except ApiError as error:
         if error.reason != "AlreadyExists":
             raise
-    return await _change(call, part, options, change, retry=True)
+    return await _change(call, part, options, change, retry=True, kept=True)
 
 
 async def _change(
@@ -223,12 +223,14 @@ async def _change(
     change: Callable[[Entry, Object], Awaitable[Draft]],
     *,
     retry: bool,
+    kept: bool = False,
 ) -> Response:
     for _ in range(_MOST_TRIES):
         entry = call.store.get(call.key)
         if entry is None:
             raise not_found(call.resource.kind, call.place.name)
-        old = await call.resource.decode(entry)
+        # Patches are content with what was converted before.
+        old = await call.resource.decode(entry, kept=kept)
         draft = await change(entry, old)
         _check_revision(call, draft.obj, entry)
         update = await _updated(call, part, draft, old, options)

@@ -119,14 +119,7 @@ class Review:
 
     def _object(self, raw: bytes) -> Object:
         """One of the objects of an answer, if it is of the kind and version that are wanted."""
-        version, kind = _identity_of(raw)
-        problem = ""
-        if version != self.wanted:
-            problem = f"invalid groupVersion (expected {self.wanted}, received {version})"
-        elif kind != self.obj.get("kind"):
-            problem = f"invalid kind (expected {self.obj.get('kind')}, received {kind})"
-        if problem:
-            raise failure(f"{self.source} returned invalid object at index 0: {problem}")
+        check_kind(self.obj, self.wanted, *_identity_of(raw))
         try:
             found: Object = decode_plain(raw)[0]
         except Undecodable as error:
@@ -137,6 +130,17 @@ class Review:
 def source_of(obj: Object) -> str:
     """The webhook of an object, in refusals."""
     return f"conversion webhook for {obj.get('apiVersion', '')}, Kind={obj.get('kind', '')}"
+
+
+def check_kind(original: Object, wanted: str, version: str, kind: str) -> None:
+    """Refuse what was converted to another version than the one wanted, or to another kind."""
+    if version != wanted:
+        problem = f"invalid groupVersion (expected {wanted}, received {version})"
+    elif kind != original.get("kind"):
+        problem = f"invalid kind (expected {original.get('kind')}, received {kind})"
+    else:
+        return
+    raise failure(f"{source_of(original)} returned invalid object at index 0: {problem}")
 
 
 def accepted(original: Object, converted: Object) -> Object:

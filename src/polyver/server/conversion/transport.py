@@ -184,20 +184,25 @@ class Transport:
             raise _Stopped(await certificate_problem(error, host, address, port)) from None
         except ssl.SSLError as error:
             raise _Stopped(_handshake_text(error)) from None
-        except ConnectionAbortedError:
-            raise _Stopped("net/http: TLS handshake timeout") from None
         except (ConnectionResetError, EOFError):
             raise _Stopped("EOF") from None
         except OSError as error:
+            if error.errno is None:  # asyncio's own, whose type is not the same in all releases
+                raise _Stopped("net/http: TLS handshake timeout") from None
             shown = f"[{address}]" if ":" in address else address
             raise _Stopped(f"dial tcp {shown}:{port}: connect: {_error_text(error)}") from None
-        return _Connection(reader, writer)
+        return _Connection(reader, writer, _route(writer))
 
     async def close(self) -> None:
         """Let go of all connections."""
         while self._idle:
             self._idle.pop().drop()
         await asyncio.sleep(0)
+
+
+def _route(writer: asyncio.StreamWriter) -> str:
+    ends = (writer.get_extra_info(name) or ("", 0) for name in ("sockname", "peername"))
+    return "->".join(f"{end[0]}:{end[1]}" for end in ends)
 
 
 def _error_text(error: OSError) -> str:
@@ -241,6 +246,8 @@ class _Call:
         self.done = True
 
     def answer(self, parser: httptools.HttpResponseParser) -> Answer:
+        closes = self.headers.get("connection", "").lower() == "close"
+        self.keeps = self.done and not closes and parser.get_http_version() == "1.1"
         return Answer(parser.get_status_code(), b"".join(self.parts), self.headers)
 
 
@@ -248,16 +255,13 @@ class _Call:
 class _Connection:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
+    route: str
+    """From where to where, which nobody can tell once it is closed."""
     since: float = 0.0
 
     @property
     def usable(self) -> bool:
         return not (self.reader.at_eof() or self.writer.is_closing())
-
-    @property
-    def route(self) -> str:
-        ends = (self.writer.get_extra_info(name) or ("", 0) for name in ("sockname", "peername"))
-        return "->".join(f"{end[0]}:{end[1]}" for end in ends)
 
     def drop(self) -> None:
         self.writer.transport.abort()
@@ -277,7 +281,6 @@ class _Connection:
             except httptools.HttpParserError:
                 raise _malformed(data, call) from None
             if call.done and parser.get_status_code() >= 200:
-                call.keeps = parser.should_keep_alive()
                 return call.answer(parser)
 
 

@@ -19,6 +19,7 @@ from polyver.server.conversion.reviews import (
     CallFailed,
     Review,
     accepted,
+    check_kind,
     failure,
     review_version,
     source_of,
@@ -90,6 +91,8 @@ class InProcess:
             converted = self._function(fresh(obj), api_version)
         except Exception as error:
             raise failure(f"{source_of(obj)} failed: {error}") from error
+        version, kind = converted.get("apiVersion", ""), converted.get("kind", "")
+        check_kind(obj, api_version, version, kind)
         return accepted(obj, converted)
 
     async def close(self) -> None:

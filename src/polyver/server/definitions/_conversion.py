@@ -59,7 +59,10 @@ def _check_client(client: Mapping[str, Any] | None, *, any_ca: bool) -> Iterable
     elif service is not None:
         yield from _check_service(service, f"{_CLIENT}.service")
     if bundle and not any_ca and not is_ca_bundle(bundle):
-        text = "unable to load root certificates: unable to parse bytes as PEM block"
+        text = "unable to parse bytes as PEM block"
+        if b"-----BEGIN" in base64.b64decode(bundle):
+            text = "failed to parse certificate: x509: malformed certificate"
+        text = f"unable to load root certificates: {text}"
         yield invalid_field(f"{_CLIENT}.caBundle", bundle, text)
 
 

@@ -14,6 +14,7 @@ from polyver.server.definitions._conversion import check_conversion, is_ca_bundl
 from polyver.server.definitions._names import check_names, required_names
 from polyver.server.definitions._versions import Versions, schemas_of
 from polyver.server.definitions._warnings import has_defaults, warnings_of
+from polyver.server.deleting import FOREGROUND, ORPHAN
 from polyver.server.rules import Object, Rules
 
 __all__ = ["CLEANUP", "DefinitionRules"]
@@ -76,9 +77,10 @@ class DefinitionRules(Rules):
 
     def begin_deletion(self, obj: Object, now: str) -> None:
         metadata, status = obj["metadata"], obj["status"]
-        finalizers = metadata.get("finalizers") or []
-        added = [] if CLEANUP in finalizers else [CLEANUP]
-        metadata |= {"deletionTimestamp": now, "finalizers": [*finalizers, *added]}
+        # What becomes of dependents is not asked for before the second DELETE.
+        aside = (CLEANUP, ORPHAN, FOREGROUND)
+        kept = [each for each in metadata.get("finalizers") or [] if each not in aside]
+        metadata |= {"deletionTimestamp": now, "finalizers": [*kept, CLEANUP]}
         text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin"
         going = made("Terminating", "True", "InstanceDeletionPending", f"{text} soon")
         conditions = set_condition(status.get("conditions") or [], going, now)

@@ -77,7 +77,7 @@ class Versions:
             yield self._refused("must contain unique version names")
         if sum(each["storage"] for each in versions) != 1:
             yield self._refused("must have exactly one version marked as storage version")
-        if names and (problems := dns_1035_label_problems(names[0])):
+        if names[:1] not in ([], [""]) and (problems := dns_1035_label_problems(names[0])):
             yield invalid_field("spec.version", names[0], ",".join(problems))
 
     def _refused(self, problem: str) -> Cause:
@@ -127,22 +127,26 @@ def _check_parts(version: Object, schema: Object | None, path: str) -> Iterable[
 
 
 def _check_deprecation(version: Object, path: str) -> Iterable[Cause]:
-    text = version.get("deprecationWarning")
+    text: str | None = version.get("deprecationWarning")
     if text is None:
         return
-    if not version.get("deprecated"):
-        yield invalid_field(path, text, "can only be set for deprecated versions")
+    for problem in _text_problems(text, deprecated=bool(version.get("deprecated"))):
+        yield Cause(path, f"Invalid value: {json_text(text)}: {problem}")
+
+
+def _text_problems(text: str, *, deprecated: bool) -> Iterable[str]:
+    if not deprecated:
+        yield "can only be set for deprecated versions"
         return
     if len(text.encode()) > _MOST_TEXT:
-        yield invalid_field(path, text, f"must be <= {_MOST_TEXT} characters long")
+        yield f"must be <= {_MOST_TEXT} characters long"
     if not text:
-        yield invalid_field(path, text, "must not be an empty string")
+        yield "must not be an empty string"
     for number, char in enumerate(text):
         if not char.isprintable():
             at = len(text[:number].encode())
             problem = f"non-printable character found at index {at}"
-            told = f"must only contain printable UTF-8 characters; {problem}"
-            yield invalid_field(path, text, told)
+            yield f"must only contain printable UTF-8 characters; {problem}"
             return
 
 

@@ -44,7 +44,8 @@ class EventConversion:
             return obj
         return _to_core(obj) if api_version == EVENTS[0] else _from_core(obj)
 
-    async def shown(self, obj: Object) -> Object:
+    async def shown(self, obj: Object, *, kept: bool = False) -> Object:
+        del kept
         return await self.convert(obj, self.api_version)
 
     async def stored(self, obj: Object) -> Object:

@@ -82,7 +82,8 @@ class AutoscalerConversion:
             return obj
         return to_v2(obj) if api_version == AUTOSCALERS[0] else to_v1(obj)
 
-    async def shown(self, obj: Object) -> Object:
+    async def shown(self, obj: Object, *, kept: bool = False) -> Object:
+        del kept
         return await self.convert(obj, self.api_version)
 
     async def stored(self, obj: Object) -> Object:
