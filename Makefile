@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help up test check format docs kube record e2e bench lock clean
+.PHONY: help up test check format docs kube kube-old record e2e bench lock clean
 
 help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -30,6 +30,9 @@ docs: .venv/ready ## write the generated pages of docs/reference
 kube: .venv/ready ## build a real kube-apiserver, its controllers, etcd and kubectl (needs Go or PyPI)
 	@$(RUN)/python tests/kube/build.py
 
+kube-old: .venv/ready ## build the oldest kubectl that is served, for the walks (needs Go or PyPI)
+	@$(RUN)/python tests/kube/build.py old
+
 record: kube ## ask the real API server and Go's libraries again what the tests compare with
 	@$(RUN)/python tests/peers/record.py
 	@$(RUN)/python -m tests.peers.kubeobjects.record
@@ -43,7 +46,7 @@ record: kube ## ask the real API server and Go's libraries again what the tests 
 	@$(RUN)/python -m tests.server.openapi_facts
 
 e2e: kube ## run the tests that need the real API server
-	@$(RUN)/pytest -n 2 -m kube tests/kube
+	@$(RUN)/pytest -n 2 -m kube tests/kube tests/walks
 
 bench: .venv/ready ## measure the core
 	@$(RUN)/python bench/core.py

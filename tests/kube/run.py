@@ -38,7 +38,6 @@ MEDIA = {
     "discovery-beta": "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
 }
 T = TypeVar("T")
-PATIENCE = 40.0
 QUIET = 0.3  # how long to listen for events that should not come
 
 
@@ -52,6 +51,8 @@ class Target:
     kubectl: Path
     kubeconfig: Path
     restart_controllers: Callable[[], None] = lambda: None
+    patience: float = 40.0
+    """How many seconds to wait for what happens in the background."""
 
 
 class CaseError(Exception):
@@ -123,7 +124,7 @@ class _Run:
 
     def _until(self, ask: Callable[[], T], holds: Callable[[T], bool], what: str) -> T:
         """Ask until it holds, within reason."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + self._target.patience
         while not holds(answer := ask()):
             if time.monotonic() > end:
                 raise CaseError(f"{self._case.case}, {what}: never came to it: {answer}")
@@ -202,7 +203,7 @@ class _Run:
         headers: dict[str, str] | None = None,
         user: str = "admin",
     ) -> _Answer:
-        connection = self._connect(timeout=PATIENCE)
+        connection = self._connect(timeout=self._target.patience)
         try:
             connection.request(method, path, body, self._headers(body, kind, accept, user, headers))
             response = connection.getresponse()
@@ -233,7 +234,7 @@ class _Run:
         return headers | (extra or {})
 
     def _watch(self, step: Step) -> Any:
-        connection = self._connect(timeout=PATIENCE)
+        connection = self._connect(timeout=self._target.patience)
         try:
             headers = self._headers(None, "json", step.accept, step.as_, step.headers)
             connection.request("GET", self._filled(step.path), headers=headers)
@@ -293,7 +294,7 @@ class _Run:
                 },
                 capture_output=True,
                 text=True,
-                timeout=PATIENCE,
+                timeout=self._target.patience,
                 check=False,
             ),
             lambda ran: ran.returncode == step.until.get("exit", ran.returncode),

@@ -35,7 +35,9 @@ def find_kubectl() -> Path | None:
 def target() -> Iterator[Target]:
     with EmbeddedServer() as server:
         kubectl = find_kubectl() or Path("kubectl")
-        yield Target(server.url, server.ca_file, server.token, kubectl, server.kubeconfig)
+        yield Target(
+            server.url, server.ca_file, server.token, kubectl, server.kubeconfig, patience=10
+        )
 
 
 def whole(case: Case) -> KnownDifference | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-PATIENCE = 40.0
+PATIENCE = 25.0
 T = TypeVar("T")
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 from polyver.core import KubeVersion
@@ -18,11 +19,11 @@ from polyver.objects.tables import custom_printer
 from polyver.server.conversion import Cache, Conversion, conversion_of
 from polyver.server.discovery import storage_version_hash
 from polyver.server.parts import Names, Scale, dotted
-from polyver.server.resource import Resource
+from polyver.server.resource import Resource, encode_sorted
 from polyver.server.rules import Object, Part, Rules
 from polyver.store import Entry
 
-__all__ = ["CustomRules", "custom_resources", "stored_resource"]
+__all__ = ["CustomRules", "compiled", "custom_resources", "stored_resource"]
 
 _METADATA = shape_of("", "v1", "ConfigMap").fields["metadata"]
 _SCALE = Subresource("scale", group="autoscaling", version="v1", kind="Scale")
@@ -130,7 +131,7 @@ def _stored_version(definition: Mapping[str, Any]) -> Mapping[str, Any]:
 def _family(definition: Mapping[str, Any], entry: Entry) -> _Family:
     spec, stored = definition["spec"], _stored_version(definition)
     schemas = {
-        f"{spec['group']}/{version['name']}": compile_schema(schema_of(version))
+        f"{spec['group']}/{version['name']}": compiled(schema_of(version))
         for version in spec["versions"]
     }
     shapes = {version: _whole(schema.shape) for version, schema in schemas.items()}
@@ -151,6 +152,24 @@ class _Family:
     stored: Kind
     converter: Conversion
     cache: Cache
+
+
+def compiled(schema: Mapping[str, Any]) -> Schema:
+    """A schema, compiled once though several versions have it or a definition changes elsewhere."""
+    return _compiled(_Given(hashlib.sha256(encode_sorted(schema)).digest(), schema))
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A schema that is told from others by its digest."""
+
+    digest: bytes
+    schema: Mapping[str, Any] = field(compare=False)
+
+
+@lru_cache(maxsize=256)
+def _compiled(given: _Given) -> Schema:
+    return compile_schema(given.schema)
 
 
 def schema_of(version: Mapping[str, Any]) -> Mapping[str, Any]:

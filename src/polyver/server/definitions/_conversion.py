@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from cryptography import x509
-
+from polyver.objects._texts import quoted
 from polyver.objects.rules import dns_1035_label_problems, dns_subdomain_problems
 from polyver.objects.status import (
     Cause,
@@ -67,11 +66,11 @@ def _check_client(client: Mapping[str, Any] | None, *, any_ca: bool) -> Iterable
 
 
 def _check_url(url: str, path: str) -> Iterable[Cause]:
-    try:
-        parts = urlsplit(url)
-    except ValueError as error:
-        yield required(path, f"url must be a valid URL: {error}{_FORM}")
+    if problem := _unreadable(url):
+        told = f"parse {quoted(url)}: {problem}"
+        yield required(path, f"url must be a valid URL: {told}{_FORM}")
         return
+    parts = urlsplit(url)
     user, _, host = parts.netloc.rpartition("@")
     if parts.scheme != "https":
         text = f"'https' is the only allowed URL scheme{_FORM}"
@@ -84,6 +83,17 @@ def _check_url(url: str, path: str) -> Iterable[Cause]:
         yield invalid_field(path, parts.fragment, "fragments are not permitted in the URL")
     if parts.query:
         yield invalid_field(path, parts.query, "query parameters are not permitted in the URL")
+
+
+def _unreadable(url: str) -> str:
+    """Why a text is no URL at all."""
+    if url.startswith(":"):
+        return "missing protocol scheme"
+    try:
+        urlsplit(url)
+    except ValueError:
+        return "missing ']' in host"
+    return ""
 
 
 def _check_service(service: Mapping[str, Any], path: str) -> Iterable[Cause]:
@@ -131,6 +141,8 @@ def _check_reviews(versions: list[str]) -> Iterable[Cause]:
 
 def is_ca_bundle(encoded: str) -> bool:
     """Whether a text in base64 holds certificates."""
+    from cryptography import x509
+
     try:
         return bool(x509.load_pem_x509_certificates(base64.b64decode(encoded)))
     except (ValueError, binascii.Error):

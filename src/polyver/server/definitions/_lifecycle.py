@@ -19,6 +19,7 @@ from polyver.server.definitions._conditions import is_established, made, with_co
 from polyver.server.definitions._names import NamesInUse, accepted
 from polyver.server.definitions._rules import CLEANUP
 from polyver.server.deleting import delete_all
+from polyver.server.logs import Log
 from polyver.server.media import PLAIN
 from polyver.server.options import Query
 from polyver.server.owning import own
@@ -112,6 +113,7 @@ class Definitions:
         """Decide on one definition after the other, and write down all decisions at once."""
         queue, decided = deque(dict.fromkeys(keys)), dict[str, tuple[Entry, Object]]()
         while queue:
+            await asyncio.sleep(0)  # requests are answered in between
             key = queue.popleft()
             entry = self._server.store.get(key)
             if entry is None:
@@ -157,12 +159,20 @@ class Definitions:
         before = self._served.get(entry.key)
         if before and before.facts == facts:
             return
-        new = []
-        if is_established(definition) and not self._is_builtin(definition):
-            new = custom_resources(definition, entry)
-        new = [each for each in new if not self._is_reserved(each)]
+        new = self._made(entry, definition) if is_established(definition) else []
         self._server.catalogue.replace(before.resources if before else [], new)
         self._served[entry.key] = _Served(facts, new)
+
+    def _made(self, entry: Entry, definition: Object) -> list[Resource]:
+        if self._is_builtin(definition):
+            return []
+        try:
+            made = custom_resources(definition, entry)
+        except Exception as error:
+            # One kind that cannot be served is not in the way of all others.
+            Log().failure("a kind cannot be served", error, definition=entry.key)
+            return []
+        return [each for each in made if not self._is_reserved(each)]
 
     def _is_builtin(self, definition: Object) -> bool:
         """Whether a kind of the server itself is stored where its objects would be."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from polyver.objects.rules import dns_subdomain_problems
-from polyver.objects.schema import compile_schema
 from polyver.objects.status import Cause, invalid_field, required, unsupported
+from polyver.server.custom import compiled
 from polyver.server.definitions._approval import check_approval
 from polyver.server.definitions._conditions import is_established, made, set_condition
 from polyver.server.definitions._conversion import check_conversion, is_ca_bundle
@@ -58,11 +58,11 @@ class DefinitionRules(Rules):
 
     def check_create(self, obj: Object) -> list[Cause]:
         causes = [*_check_name(obj), *_check_spec(obj["spec"], any_ca=True)]
-        return _compiled(obj, [*causes, *_check_rest(obj, None)])
+        return _servable(obj, [*causes, *_check_rest(obj, None)])
 
     def check_update(self, obj: Object, old: Object) -> list[Cause]:
         causes = [*_check_spec(obj["spec"], any_ca=_may_have_any_ca(old))]
-        return _compiled(obj, [*causes, *_check_fixed(obj, old), *_check_rest(obj, old)])
+        return _servable(obj, [*causes, *_check_fixed(obj, old), *_check_rest(obj, old)])
 
     def check_status(self, obj: Object, old: Object) -> list[Cause]:
         del old
@@ -210,9 +210,9 @@ def _may_have_any_ca(old: Object) -> bool:
     return bool(bundle) and not is_ca_bundle(bundle)
 
 
-def _compiled(obj: Object, causes: list[Cause]) -> list[Cause]:
+def _servable(obj: Object, causes: list[Cause]) -> list[Cause]:
     """What cannot be served is not stored: it would be in the way of the next start."""
     if not causes:
         for schema in schemas_of(obj["spec"]):
-            compile_schema(schema)
+            compiled(schema)
     return causes

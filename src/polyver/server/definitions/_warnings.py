@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from polyver.objects._texts import quoted
-from polyver.objects.schema import compile_schema
 from polyver.objects.schema._formats import text_format
+from polyver.objects.schema._structure import rules_of
 from polyver.server.definitions._versions import schemas_of
 
 __all__ = ["has_defaults", "warnings_of"]
@@ -73,7 +73,7 @@ def has_defaults(spec: Schema) -> bool:
 
 def _unenforced(spec: Schema) -> Iterable[str]:
     """Rules in CEL: each is named, but for the rest of very many."""
-    rules = {rule: None for schema in schemas_of(spec) for rule in compile_schema(schema).rules}
+    rules = {rule: None for schema in schemas_of(spec) for rule in rules_of(schema)}
     for place, rule in list(rules)[:_MOST_RULES]:
         yield f"rules in CEL are not enforced by this server: {place or 'object'}: {rule}"
     if len(rules) > _MOST_RULES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from polyver.objects.rules import dns_subdomain_problems, path_segment_problems
 from polyver.objects.status import Cause, invalid_field, required
 from polyver.server.rules import Object, Rules
 
@@ -72,6 +73,8 @@ class EventRules(Rules):
 
     def __init__(self, *, core: bool) -> None:
         self._core = core
+        # The core group never had a rule for the names of events.
+        self.name_problems = path_segment_problems if core else dns_subdomain_problems
 
     def check_create(self, obj: Object) -> list[Cause]:
         event = obj if self._core else _to_core(obj)
