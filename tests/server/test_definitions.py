@@ -379,6 +379,73 @@ def test_what_the_server_writes_into_a_definition_is_its_own() -> None:
     walk(steps)
 
 
+class _Watching:
+    """Reads a watch to its end."""
+
+    def __init__(self, client: Client, path: str) -> None:
+        self.events: list[tuple[str, str]] = []
+        self._client, self._path = client, path
+        self._begun = asyncio.Event()
+        self.task = asyncio.create_task(self._read())
+
+    async def begun(self) -> None:
+        """Wait for the first event."""
+        await self._begun.wait()
+
+    async def _read(self) -> None:
+        request = Request("GET", self._path, "watch=1", {}, b"", ADMIN)
+        answer = await self._client.api.handle(request)
+        assert not isinstance(answer.body, bytes)
+        async for lines in answer.body:
+            for line in lines.splitlines():
+                event = json.loads(line)
+                self.events.append((event["type"], event["object"]["metadata"]["name"]))
+                self._begun.set()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"spec": {"names": {"shortNames": ["t"]}}},
+        {"spec": {"versions": [version(schema={"type": "object", "description": "new"})]}},
+        {"spec": {"versions": [version(served=False)]}},
+    ],
+)
+def test_watches_end_when_a_definition_changes(change: dict[str, Any]) -> None:
+    async def steps(client: Client) -> None:
+        await client.define(definition())
+        await client.ask("POST", THINGS, {"metadata": {"name": "a"}})
+        watching = _Watching(client, THINGS)
+        await watching.begun()
+        label = {"metadata": {"labels": {"a": "b"}}}
+        await client.ask("PATCH", f"{DEFINITIONS}/things.ex.io", label, MERGE)
+        await client.ask("PATCH", f"{THINGS}/a", label, MERGE)
+        await client.ask("PATCH", f"{DEFINITIONS}/things.ex.io", change, MERGE)
+        await asyncio.wait_for(watching.task, 10)
+        assert watching.events == [("ADDED", "a"), ("MODIFIED", "a")]
+
+    walk(steps)
+
+
+def test_a_watch_tells_of_all_objects_that_go_with_their_kind_and_ends() -> None:
+    async def steps(client: Client) -> None:
+        await client.define(definition())
+        await client.ask("POST", THINGS, {"metadata": {"name": "a"}})
+        watching = _Watching(client, THINGS)
+        await watching.begun()
+        await client.ask("POST", THINGS, {"metadata": {"name": "b"}})
+        await client.ask("DELETE", f"{DEFINITIONS}/things.ex.io")
+        await asyncio.wait_for(watching.task, 10)
+        assert watching.events == [
+            ("ADDED", "a"),
+            ("ADDED", "b"),
+            ("DELETED", "a"),
+            ("DELETED", "b"),
+        ]
+
+    walk(steps)
+
+
 def _ruled(*rules: str) -> dict[str, Any]:
     found = [{"rule": rule} for rule in rules]
     return {"type": "object", "properties": {"spec": {"type": "object", _RULES: found}}}

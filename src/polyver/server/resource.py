@@ -13,7 +13,7 @@ from polyver.objects.shape import ANYTHING, Shape
 from polyver.objects.status import ApiError
 from polyver.objects.tables import Printer
 from polyver.server.rules import Object, Part, Rules
-from polyver.store import Entry
+from polyver.store import Entry, Watch
 
 __all__ = ["Catalogue", "Resource", "encode_sorted"]
 
@@ -76,6 +76,8 @@ class Resource:
     """Paths below an object that are more than its status."""
     conversion: Conversion | None = None
     """Between this version and the one that is stored, if that is another."""
+    watches: set[Watch] = field(default_factory=set, compare=False)
+    """What is watching it now, to be ended when it is no longer served as it was."""
     review: bool = False
     """Whether it is a question that is answered and not stored."""
     prefix: str = field(init=False)

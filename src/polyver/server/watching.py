@@ -70,11 +70,21 @@ class _Watching:
         except Compacted as error:
             yield _error(f"too old resource version: {revision} ({error.oldest})")
             return
+        watches = self._call.resource.watches
+        watches.add(watch)
         try:
-            async for line in self._follow(watch, revision):
-                yield line
+            if self._is_served():
+                async for line in self._follow(watch, revision):
+                    yield line
         finally:
+            watches.discard(watch)
             watch.close()
+
+    def _is_served(self) -> bool:
+        """Whether the kind is still served as it was when the request came."""
+        kind, catalogue = self._call.resource.kind, self._call.server.catalogue
+        now = catalogue.get(kind.group, kind.version, kind.plural)
+        return now is not None and now.watches is self._call.resource.watches
 
     def _open(self, revision: int) -> Watch:
         if revision < self._call.resource.since:

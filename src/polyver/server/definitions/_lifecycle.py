@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -27,7 +27,16 @@ from polyver.server.parts import Status
 from polyver.server.paths import Place
 from polyver.server.resource import Resource
 from polyver.server.rules import Object
-from polyver.store import Change, Compacted, Conflict, Entry, Lagging, StoreClosed, StoreFailed
+from polyver.store import (
+    Change,
+    Compacted,
+    Conflict,
+    Entry,
+    Lagging,
+    StoreClosed,
+    StoreFailed,
+    Watch,
+)
 
 __all__ = ["Definitions"]
 
@@ -59,7 +68,14 @@ class _Served:
     """What is in the catalogue for a definition, and what it was made from."""
 
     facts: object
+    going: bool
     resources: list[Resource]
+    watches: set[Watch]
+
+    def end_watches(self) -> None:
+        """Whoever watches begins again, with what is served now."""
+        for watch in list(self.watches):
+            watch.close()
 
 
 class Definitions:
@@ -151,17 +167,24 @@ class Definitions:
         """No longer serve what is gone; the definitions that may get its names are returned."""
         if gone := self._served.pop(key, None):
             self._server.catalogue.replace(gone.resources, [])
+            gone.end_watches()
         self._waiting.discard(key)
         return [each for each in self._names.forget(key) if each in self._waiting]
 
     def _serve(self, entry: Entry, definition: Object) -> None:
-        facts = _facts(definition)
+        facts, going = _facts(definition), "deletionTimestamp" in definition["metadata"]
         before = self._served.get(entry.key)
-        if before and before.facts == facts:
+        same = before is not None and before.facts == facts
+        if before and same and before.going == going:
             return
-        new = self._made(entry, definition) if is_established(definition) else []
+        # That a kind is about to go is no reason to end watches: they tell of its objects' end.
+        watches = before.watches if before and same else set()
+        made = self._made(entry, definition) if is_established(definition) else []
+        new = [replace(each, watches=watches) for each in made]
         self._server.catalogue.replace(before.resources if before else [], new)
-        self._served[entry.key] = _Served(facts, new)
+        self._served[entry.key] = _Served(facts, going, new, watches)
+        if before and not same:
+            before.end_watches()
 
     def _made(self, entry: Entry, definition: Object) -> list[Resource]:
         if self._is_builtin(definition):
@@ -321,6 +344,5 @@ def _is_going(definition: Object) -> bool:
 
 def _facts(definition: Object) -> object:
     """What decides on how a kind is served."""
-    metadata, names = definition["metadata"], definition["status"]["acceptedNames"]
-    going = "deletionTimestamp" in metadata
-    return is_established(definition), definition["spec"], names, going, metadata["uid"]
+    uid, names = definition["metadata"]["uid"], definition["status"]["acceptedNames"]
+    return is_established(definition), definition["spec"], names, uid
