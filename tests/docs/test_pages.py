@@ -25,6 +25,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 STARTED = re.compile(r"^<!-- commands run with: polyver (up.*) -->$", re.MULTILINE)
 # What differs from run to run; and the widths of columns, which follow from it.
 AGE, SPACES = re.compile(r"\b(\d+m)?\d+s\b"), re.compile(r" +$| +(?= )", re.MULTILINE)
+PATIENCE = 60
 NO_KUBECTL = "there is no kubectl on this machine, so {} was not run: `make kube` builds one"
 
 
@@ -111,6 +112,7 @@ def output(command: str, folder: Path, variables: dict[str, str]) -> str:
         capture_output=True,
         text=True,
         check=False,
+        timeout=PATIENCE,
     )
     return ran.stdout
 
