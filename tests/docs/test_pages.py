@@ -84,8 +84,10 @@ def control_plane(page: Path, folder: Path) -> Iterator[dict[str, str]]:
         ready, export = started.stdout.readline(), started.stdout.readline()
         assert ready.startswith("polyver is ready")
         yield environment() | {"KUBECONFIG": export.strip().partition("=")[2]}
-    finally:
         started.terminate()
+        assert started.wait(PATIENCE) == 0
+    finally:
+        started.kill()
         started.communicate()
 
 

@@ -127,10 +127,14 @@ def _app(api: Handler, credentials: Credentials, store: Store, log: Log) -> App:
     return App(
         api,
         Identities(credentials.tokens),
-        checks={"store": partial(_problem, store)},
+        checks={"store": partial(_problem, store), "definitions": partial(_problem_of, api)},
         metrics=Metrics(lambda: store.revision),
         log=log,
     )
+
+
+def _problem_of(api: Handler) -> str:
+    return str(getattr(api, "problem", ""))
 
 
 def _problem(store: Store) -> str:

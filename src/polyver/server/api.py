@@ -62,6 +62,8 @@ class Api:
         release: str = RELEASE,
         address: str = "127.0.0.1:6443",
     ) -> None:
+        self.problem = ""
+        """What keeps the server from being whole, if something does."""
         self.catalogue = Catalogue(builtin_resources())
         self.admission = Chain()
         self.server = Server(store, self.catalogue, self.admission, now, new_uid, new_suffix)
@@ -73,7 +75,11 @@ class Api:
 
     async def run(self) -> None:
         """What goes on between requests: definitions are accepted, old revisions forgotten."""
-        await asyncio.gather(self._definitions.run(), keep_house(self.server.store))
+        try:
+            await asyncio.gather(self._definitions.run(), keep_house(self.server.store))
+        except Exception as error:
+            self.problem = f"definitions are no longer followed: {error!r}"
+            raise
 
     async def handle(self, request: Request) -> Response:
         """The answer to a request; what is wrong with it is an answer too."""

@@ -133,7 +133,7 @@ def _identity_of(body: bytes | Object) -> _Identity:
         if isinstance(body, bytes):
             return _identity.decode(body)
         return msgspec.convert(body, _Identity)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return _Identity()
 
 
@@ -197,6 +197,8 @@ def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Objec
         if kind is not SCALE:
             call.resource.rules.default(decoded.value)
         return decoded.value, decoded.problems
+    if not isinstance(data, dict):
+        raise Undecodable("the result is no object")
     _check_custom(kind, data)
     metadata = decode_typed(_metadata(data), _METADATA)
     unknown = [told.replace(' field "', ' field "metadata.', 1) for told in metadata.problems]
@@ -238,7 +240,11 @@ def read_delete_options(call: Call) -> DeleteOptions:
         return DeleteOptions.of(call.query, None)
     kind = _DELETE_OPTIONS
     try:
-        decoded = decode_typed(_typed_body(call, kind), shape_of("", "v1", kind.kind))
+        content = _typed_body(call, kind)
+        said = _identity_of(content).kind
+        if said and said != kind.kind:
+            raise bad_request(f"a {said} in the body of a deletion, expected {kind.kind}")
+        decoded = decode_typed(content, shape_of("", "v1", kind.kind))
     except Undecodable as error:
         raise undecodable(kind, body, error) from None
     return DeleteOptions.of(call.query, decoded.value)

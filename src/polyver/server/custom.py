@@ -260,6 +260,11 @@ class CustomConversion:
             return obj
         return await self.converter.convert(obj, api_version)
 
+    async def close(self) -> None:
+        """Let go of what it was converted with; all versions of a kind share that."""
+        await self.cache.close()
+        await self.converter.close()
+
 
 class Converter(Protocol):
     """Makes of an object in one version one in another, or knows what it was made before."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from polyver.core import PolyverError
 from polyver.objects import encode_json
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError, conflict, not_found
@@ -113,10 +114,21 @@ async def _delete_once(
     head, tail = await call.resource.stored_form(obj)
     if options.dry_run or b"%b%d%b" % (head, entry.revision, tail) == entry.value:
         return obj
-    if call.resource.kind.resource == "namespaces":
-        call.server.terminating.add(obj["metadata"]["name"])
-    written = await call.store.write(Change(entry.key, head, tail, entry.revision))
+    written = await _mark(call, Change(entry.key, head, tail, entry.revision))
     return await call.resource.decode(written)
+
+
+async def _mark(call: Call, change: Change) -> Entry:
+    """Write that a deletion has begun."""
+    if call.resource.kind.resource != "namespaces":
+        return await call.store.write(change)
+    name = change.key.rpartition("/")[2]
+    call.server.terminating.add(name)
+    try:
+        return await call.store.write(change)
+    except PolyverError:
+        call.server.terminating.discard(name)
+        raise
 
 
 def _set_finalizers(obj: Object, options: DeleteOptions) -> None:

@@ -42,11 +42,12 @@ class Documents:
 
     def answer(self, request: Request) -> Response:
         """The document at a path that is no resource."""
-        if request.method not in ("GET", "HEAD"):
-            raise not_allowed()
         if self._edition.number != self._catalogue.edition:
             self._edition = _Edition(self._catalogue, self._release, self._address)
-        return self._edition.answer(request)
+        found = self._edition.answer(request)
+        if request.method not in ("GET", "HEAD") and found.status != 404:
+            raise not_allowed()
+        return found
 
 
 class _Edition:

@@ -175,7 +175,7 @@ def _as_of(before: Entry, revision: int) -> Entry:
 
 
 # Many watchers get the same line, one after the other.
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4)
 def _plain_line(kind: str, value: bytes) -> bytes:
     return b'{"type":"%b","object":%b}\n' % (kind.encode(), value)
 

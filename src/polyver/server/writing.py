@@ -33,7 +33,8 @@ from polyver.store import Change, Conflict, Entry
 
 __all__ = ["create_object", "patch_object", "update_object"]
 
-_MOST_TRIES = 20
+# Without a revision a write is tried until it wins; this many others cannot all be faster.
+_MOST_TRIES = 1000
 _STANDARD_FINALIZERS = ("foregroundDeletion", "kubernetes", "orphan")
 _SET_BY_SERVER = (
     "creationTimestamp",
@@ -122,7 +123,7 @@ async def _own(
 
 def _check_finalizers(call: Call, metadata: Object) -> list[Cause]:
     """Built-in kinds insist on a domain; custom ones warn, for what was there before the rule."""
-    if call.resource.kind.custom:
+    if call.resource.kind.custom or call.resource.kind.group == "apiextensions.k8s.io":
         return []
     text = "name is neither a standard finalizer name nor is it fully qualified"
     return [
@@ -327,7 +328,9 @@ def _check_revision(call: Call, obj: Object, entry: Entry) -> None:
         revision = parse_revision(given)
     except ValueError as error:
         raise ApiError(500, "", str(error)) from None
-    if revision != entry.revision and (revision or not call.resource.rules.unconditional):
+    if not revision and not call.resource.rules.unconditional:
+        raise _must_be_specified(call)
+    if revision and revision != entry.revision:
         raise conflict(call.resource.kind, call.place.name, MODIFIED)
 
 
@@ -375,13 +378,15 @@ def match_name(call: Call, obj: Object) -> None:
 
 def match_namespace(call: Call, obj: Object) -> None:
     metadata = obj["metadata"]
+    if not call.resource.kind.namespaced:
+        metadata.pop("namespace", None)
+        return
     given = metadata.get("namespace") or ""
     if given and given != call.place.namespace:
         raise bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
-    if call.resource.kind.namespaced:
-        metadata["namespace"] = call.place.namespace
+    metadata["namespace"] = call.place.namespace
 
 
 def _dedupe_owners(call: Call, obj: Object) -> None:

@@ -43,8 +43,10 @@ class Watcher:
         """All events that wait, or none if none comes in time."""
         if not self._waiting and self._end is None:
             self._woken.clear()
+            # Not wait_for, which may lose a cancellation on Python 3.11.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), patience)
+                async with asyncio.timeout(patience):
+                    await self._woken.wait()
         if not self._waiting and self._end is not None:
             raise self._end
         events = list(self._waiting)

@@ -14,7 +14,7 @@ import msgspec
 from polyver.objects.status import ApiError
 from polyver.server._http import Request, User
 from polyver.server.call import Call, Server
-from polyver.server.custom import custom_resources, stored_resource
+from polyver.server.custom import CustomConversion, custom_resources, stored_resource
 from polyver.server.definitions._conditions import is_established, made, with_condition
 from polyver.server.definitions._names import NamesInUse, accepted
 from polyver.server.definitions._rules import CLEANUP
@@ -44,6 +44,7 @@ _GROUP, _PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
 _PREFIX = f"/{_GROUP}/{_PLURAL}/"
 _MANAGER = "kube-apiserver"
 _PATIENCE = 60.0
+_REQUESTS_END = 60.0
 _LOOK_AGAIN = 5.0
 _decoder = msgspec.json.Decoder(dict[str, Any])
 
@@ -72,10 +73,23 @@ class _Served:
     resources: list[Resource]
     watches: set[Watch]
 
+    async def close(self) -> None:
+        """Let go of the webhook that converted, if there was one."""
+        for resource in self.resources[:1]:
+            if isinstance(resource.conversion, CustomConversion):
+                await resource.conversion.close()
+
     def end_watches(self) -> None:
         """Whoever watches begins again, with what is served now."""
         for watch in list(self.watches):
             watch.close()
+
+
+async def _closed_later(served: _Served) -> None:
+    try:
+        await asyncio.sleep(_REQUESTS_END)
+    finally:
+        await served.close()
 
 
 class Definitions:
@@ -88,6 +102,7 @@ class Definitions:
         """Definitions that do not have all the names that they want."""
         self._served: dict[str, _Served] = {}
         self._cleaning: dict[str, asyncio.Task[None]] = {}
+        self._retired: set[asyncio.Task[None]] = set()
         self._emptied: dict[str, int] = {}
         """The revisions as of which the objects of definitions that are gone were gone."""
 
@@ -107,8 +122,17 @@ class Definitions:
         except StoreClosed:
             return
         finally:
-            for task in self._cleaning.values():
+            for task in (*self._cleaning.values(), *self._retired):
                 task.cancel()
+            await asyncio.gather(*self._retired, return_exceptions=True)
+            for served in self._served.values():
+                await served.close()
+
+    def _retire(self, served: _Served) -> None:
+        """Close what is no longer served, when the requests that still use it have ended."""
+        task = asyncio.create_task(_closed_later(served))
+        self._retired.add(task)
+        task.add_done_callback(self._retired.discard)
 
     async def _follow(self) -> None:
         store = self._server.store
@@ -167,6 +191,7 @@ class Definitions:
         """No longer serve what is gone; the definitions that may get its names are returned."""
         if gone := self._served.pop(key, None):
             self._server.catalogue.replace(gone.resources, [])
+            self._retire(gone)
             gone.end_watches()
         self._waiting.discard(key)
         return [each for each in self._names.forget(key) if each in self._waiting]
@@ -183,6 +208,8 @@ class Definitions:
         new = [replace(each, watches=watches) for each in made]
         self._server.catalogue.replace(before.resources if before else [], new)
         self._served[entry.key] = _Served(facts, going, new, watches)
+        if before:
+            self._retire(before)
         if before and not same:
             before.end_watches()
 
