@@ -80,7 +80,7 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
         url = _url(settings.host, listener)
         address = url.removeprefix("https://")
         api = await undo.enter_async_context(
-            (opens or partial(_pipeline, ca=credentials.ca_file.read_text()))(store, address)
+            (opens or partial(_pipeline, credentials=credentials))(store, address)
         )
         tls = tls_context(credentials)
         kubeconfig = settings.kubeconfig or folder / "kubeconfig"
@@ -94,15 +94,18 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
 
 
 @asynccontextmanager
-async def _pipeline(store: Store, address: str, *, ca: str) -> AsyncIterator[Handler]:
+async def _pipeline(
+    store: Store, address: str, *, credentials: Credentials
+) -> AsyncIterator[Handler]:
     """The pipeline, with what goes on behind it: definitions, and the controllers."""
     from polyver.engine import AccountController, Engine, GarbageCollector, NamespaceController
     from polyver.server.api import Api
     from polyver.server.bootstrap import prepare
     from polyver.server.direct import DirectClient
-    from polyver.server.identity import CONTROLLERS
+    from polyver.server.identity import CONTROLLERS, Identities
 
     api = Api(store, address=address)
+    api.server.authenticate = Identities(credentials.tokens).owner
     await prepare(api, port=int(address.rpartition(":")[2]))
     running = asyncio.create_task(api.run())
     client = DirectClient(api, CONTROLLERS, agent="kube-controller-manager")
@@ -110,7 +113,7 @@ async def _pipeline(store: Store, address: str, *, ca: str) -> AsyncIterator[Han
     controllers = [
         GarbageCollector(client),
         NamespaceController(client),
-        AccountController(client, ca=ca),
+        AccountController(client, ca=credentials.ca_file.read_text()),
     ]
     try:
         async with Engine(client, controllers):

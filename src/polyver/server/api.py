@@ -76,9 +76,12 @@ class Api:
     async def run(self) -> None:
         """What goes on between requests: definitions are accepted, old revisions forgotten."""
         try:
-            await asyncio.gather(self._definitions.run(), keep_house(self.server.store))
-        except Exception as error:
-            self.problem = f"definitions are no longer followed: {error!r}"
+            # Not gather, which would not wait for one to clean up when another was quicker.
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._definitions.run())
+                group.create_task(keep_house(self.server.store))
+        except* Exception as errors:
+            self.problem = f"definitions are no longer followed: {errors.exceptions[0]!r}"
             raise
 
     async def handle(self, request: Request) -> Response:

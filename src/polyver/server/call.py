@@ -6,7 +6,7 @@ import datetime
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 
-from polyver.server._http import Request, Response
+from polyver.server._http import Request, Response, User
 from polyver.server.admission import Chain
 from polyver.server.media import JSON, Form
 from polyver.server.options import Query
@@ -30,6 +30,8 @@ class Server:
     now: Callable[[], datetime.datetime]
     new_uid: Callable[[], str]
     new_suffix: Callable[[], str]
+    authenticate: Callable[[str], User | None] = lambda token: None  # noqa: ARG005
+    """Whose token it is, if it is anybody's."""
     terminating: set[str] = field(default_factory=set)
     """Namespaces whose deletion was asked for, known before it is written: what is created in them
     after that is refused, and what was created before is already on its way to the store."""

@@ -68,16 +68,18 @@ class Identities:
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
             return ANONYMOUS
-        return self._owner(token.encode("utf-8", "surrogateescape"))
+        owner = self.owner(token)
+        if owner is None:
+            raise ApiError(401, "Unauthorized", "Unauthorized")
+        return owner
 
-    def _owner(self, token: bytes) -> User:
-        owner = None
+    def owner(self, text: str) -> User | None:
+        """Whose token it is, if it is anybody's."""
+        token, owner = text.encode("utf-8", "surrogateescape"), None
         # Every token is compared to its end, so that the time tells nothing about any.
         for known, user in self._tokens:
             if hmac.compare_digest(known, token):
                 owner = user
-        if owner is None:
-            raise ApiError(401, "Unauthorized", "Unauthorized")
         return owner
 
 

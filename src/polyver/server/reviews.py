@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyver.server._http import Response
+from polyver.server._http import Response, User
 from polyver.server.answers import data_answer
 from polyver.server.bodies import read_object
 from polyver.server.call import Call
@@ -37,4 +37,15 @@ def _answered(call: Call, asked: Object) -> Object:
         case "SelfSubjectReview":
             created = {"creationTimestamp": call.server.timestamp()}
             return {"metadata": created, "status": self_review(user)}
-    raise AssertionError(f"nobody answers a {call.resource.kind.kind}")
+        case "TokenReview":
+            return {"spec": spec, "status": _authenticated(call, str(spec.get("token") or ""))}
+    other = User(str(spec.get("user") or ""), tuple(map(str, spec.get("groups") or ())))
+    return {"spec": spec, "status": access_review(other, spec)}
+
+
+def _authenticated(call: Call, token: str) -> Object:
+    """Whose token it is."""
+    user = call.server.authenticate(token)
+    if user is None:
+        return {"user": {}, "error": "[invalid bearer token, unknown]"}
+    return {"authenticated": True, "user": self_review(user)["userInfo"]}

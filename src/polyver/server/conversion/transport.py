@@ -12,6 +12,7 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import quote, unquote, urlsplit
 
@@ -29,6 +30,7 @@ MOST_CALLS = 32
 LARGEST_ANSWER = 16 << 20
 HANDSHAKE = 10.0
 _KEPT_FOR = 90.0
+_GRACE = 1.0
 _CHUNK = 1 << 16
 _LAST_PORT = 65535
 _TIMED_OUT = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
@@ -195,9 +197,8 @@ class Transport:
 
     async def close(self) -> None:
         """Let go of all connections."""
-        while self._idle:
-            self._idle.pop().drop()
-        await asyncio.sleep(0)
+        idle, self._idle = self._idle, deque()
+        await asyncio.gather(*(connection.close() for connection in idle))
 
 
 def _route(writer: asyncio.StreamWriter) -> str:
@@ -265,6 +266,13 @@ class _Connection:
 
     def drop(self) -> None:
         self.writer.transport.abort()
+
+    async def close(self) -> None:
+        """End it, and wait until it has ended: a loop that is closed before that hangs."""
+        self.writer.close()
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_GRACE):
+                await self.writer.wait_closed()
 
     async def receive(self, call: _Call) -> Answer:
         """Read one answer."""
