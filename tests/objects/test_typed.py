@@ -154,10 +154,18 @@ def test_of_yaml_the_first_document_counts() -> None:
     assert decoded.problems == ('unknown field "AAA"', 'unknown field "zzz"')
 
 
-@pytest.mark.parametrize("body", [b"a: [", b"\xff", b"a: 1\na: 2"])
-def test_yaml_that_is_none_is_refused(body: bytes) -> None:
-    with pytest.raises(Undecodable, match="error converting YAML to JSON"):
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b"a: [1", "yaml: line 1: did not find expected ',' or ']'"),
+        (b"\xff", "yaml: invalid leading UTF-8 octet"),
+        (b"a: 1\na: 2", 'yaml: line 1: "a" is there twice, first in line 1'),
+    ],
+)
+def test_yaml_that_is_none_is_refused(body: bytes, problem: str) -> None:
+    with pytest.raises(Undecodable) as caught:
         read_yaml(body)
+    assert str(caught.value) == problem
 
 
 # Numbers that Go prints as they are written.

@@ -163,7 +163,6 @@ def test_each_increment_counts_once(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-@pytest.mark.xfail(strict=False, reason="a patch that lost twenty times is a conflict")
 @pytest.mark.parametrize("path", [CONFIG_MAPS, WIDGETS])
 def test_a_patch_loses_nothing_of_another(path: str, tmp_path: Path) -> None:
     async def run() -> None:

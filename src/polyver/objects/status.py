@@ -150,11 +150,10 @@ def _about(kind: Kind, name: str = "") -> dict[str, Any]:
 def not_found(kind: Kind, name: str) -> ApiError:
     """There is no such object.
 
-        >>> from polyver.objects._texts import quoted, shown
-    from polyver.objects.kinds import Kind
-        >>> widgets = Kind("ex.io", "v1", "Widget", "widgets", "widget", namespaced=True)
-        >>> print(not_found(widgets, "a"))
-        widgets.ex.io "a" not found
+    >>> from polyver.objects.kinds import Kind
+    >>> widgets = Kind("ex.io", "v1", "Widget", "widgets", "widget", namespaced=True)
+    >>> print(not_found(widgets, "a"))
+    widgets.ex.io "a" not found
     """
     message = f"{kind.resource} {quoted(name)} not found"
     return ApiError(404, "NotFound", message, details=_about(kind, name))
