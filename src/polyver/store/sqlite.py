@@ -37,7 +37,7 @@ __all__ = ["SqliteStore"]
 
 _FORMAT = 1
 _MOST_AT_ONCE = 256
-_COMPACTED_AT_ONCE = 1000
+_CLEANED_AT_ONCE = 500
 _LAST = "\U0010ffff"  # comes after every character that a key has
 
 _SCHEMA = """
@@ -51,7 +51,7 @@ create table log (
 create unique index log_by_key on log (key, revision);
 create table current (key text primary key, revision integer not null) without rowid;
 create table facts (name text primary key, value integer not null) without rowid;
-insert into facts values ('newest', 0), ('compacted', 0);
+insert into facts values ('newest', 0), ('compacted', 0), ('cleaned', 0);
 """
 _RANGE = "one.key > :after and one.key >= :start and one.key < :end"
 # The range is looked up in `current`, which is small, and each value by its revision.
@@ -77,19 +77,16 @@ from log as one left join log as before on before.revision = (
 )
 where one.revision > :since and one.key >= :start and one.key < :end order by one.revision
 """
-# A tombstone goes last: without it, what it buried would be there again.
-_SUPERSEDED = """
+# What each change in a range of revisions has replaced, and then the tombstones among them: without
+# a tombstone, what it buried would be there again.
+_REPLACED = """
 delete from log where revision in (
-    select revision from log as one where revision <= :at and exists (
-        select 1 from log where key = one.key and revision > one.revision and revision <= :at
-    ) limit :most
+    select older.revision from log as one cross join log as older
+    on older.key = one.key and older.revision < one.revision
+    where one.revision > :start and one.revision <= :end
 )
 """
-_TOMBSTONES = """
-delete from log where revision in (
-    select revision from log where revision <= :at and deleted limit :most
-)
-"""
+_TOMBSTONES = "delete from log where revision > :start and revision <= :end and deleted"
 
 _Values = dict[str, str | int]
 _Do = Callable[[apsw.Connection], Event | None]
@@ -190,12 +187,10 @@ class SqliteStore:
         if revision > self.revision:
             raise FutureRevision(revision, self.revision)
         await self._ask(lambda database: _set_fact(database, "compacted", revision))
-        for statement in (_SUPERSEDED, _TOMBSTONES):
-            # In small pieces, so that writers do not wait for all of it.
-            before = -1
-            while before != (left := _number(self._reader, "select count(*) from log", {})):
-                before = left
-                await self._ask(partial(_compact, statement, revision))
+        # In small pieces, so that writers do not wait for all of it; the cost is that of what has
+        # changed since the last time.
+        while (start := _fact(self._reader, "cleaned")) < revision:
+            await self._ask(partial(_clean, start, min(start + _CLEANED_AT_ONCE, revision)))
 
     def _ask(self, do: _Do) -> asyncio.Future[Event | None]:
         self._check_open()
@@ -323,8 +318,10 @@ def _apply(database: apsw.Connection, change: Change) -> Event:
     return event
 
 
-def _compact(statement: str, revision: int, database: apsw.Connection) -> None:
-    database.execute(statement, {"at": revision, "most": _COMPACTED_AT_ONCE})
+def _clean(start: int, end: int, database: apsw.Connection) -> None:
+    for statement in (_REPLACED, _TOMBSTONES):
+        database.execute(statement, {"start": start, "end": end})
+    _set_fact(database, "cleaned", end)
 
 
 def _fact(database: apsw.Connection, name: str) -> int:
