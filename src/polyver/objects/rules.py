@@ -233,5 +233,8 @@ def check_metadata_update(metadata: Mapping[str, Any], old: Mapping[str, Any]) -
         value = metadata.get(name)
         if value != old.get(name):
             causes.append(invalid_field(f"metadata.{name}", value, "field is immutable"))
+    causes += _check_labels(metadata.get("labels") or {})
     causes += check_annotations(metadata.get("annotations") or {})
+    causes += _check_owners(metadata.get("ownerReferences") or [])
+    causes += _check_finalizers(metadata.get("finalizers") or [])
     return causes

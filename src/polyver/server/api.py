@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 
 from polyver.objects import encode_json
+from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError, bad_request, internal, not_allowed, not_found
 from polyver.server._http import Request, Response
 from polyver.server.admission import Chain
@@ -67,7 +68,9 @@ class Api:
         self.catalogue = Catalogue(builtin_resources())
         self.admission = Chain()
         self.server = Server(store, self.catalogue, self.admission, now, new_uid, new_suffix)
-        self.admission.add(lifecycle(self.server))
+        namespaces = lifecycle(self.server)
+        self.admission.add(namespaces)
+        self.server.last_check = namespaces.check
         self.admission.add(addresses(self.server))
         self._documents = Documents(self.catalogue, release=release, address=address)
         self._definitions = Definitions(self.server)
@@ -197,21 +200,33 @@ def _fits(resource: Resource, place: Place) -> bool:
 def _check_method(resource: Resource, place: Place, verb: str) -> bool:
     """Whether the path is there for a verb; refuses what it knows and does not do."""
     kind = resource.kind
+    if place.old_watch and verb != "watch":
+        raise not_allowed()
     if kind.namespaced and not place.namespace and verb not in ("list", "watch"):
         if kind.custom:
             return False
         raise not_allowed()
     if kind.custom:
-        if verb in ("update", "patch") and not place.name:
-            raise bad_request("name must be provided")
-        if place.subresource and kind.subresource(place.subresource) is None:
-            raise not_found(kind, place.name)
+        _check_custom(kind, place, verb)
         return True
     part = kind.subresource(place.subresource)
     named = {"create": False, "update": True, "patch": True}.get(verb, bool(place.name))
     if verb not in (part.verbs if part else kind.verbs) or named != bool(place.name):
         raise not_allowed()
     return True
+
+
+def _check_custom(kind: Kind, place: Place, verb: str) -> None:
+    if verb in ("update", "patch") and not place.name:
+        raise bad_request("name must be provided")
+    if not place.subresource:
+        return
+    if kind.subresource(place.subresource) is None:
+        raise not_found(kind, place.name)
+    if verb not in ("get", "update", "patch"):
+        text = f'{verb} is not supported on resources of kind "{kind.resource}"'
+        details = {"group": kind.group, "kind": kind.plural}
+        raise ApiError(405, "MethodNotAllowed", text, details=details)
 
 
 async def _perform(call: Call, verb: str) -> Response:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 
 from polyver.server._http import Request, Response, User
-from polyver.server.admission import Chain
+from polyver.server.admission import Chain, Review
 from polyver.server.media import JSON, Form
 from polyver.server.options import Query
 from polyver.server.paths import Place
@@ -30,6 +30,8 @@ class Server:
     now: Callable[[], datetime.datetime]
     new_uid: Callable[[], str]
     new_suffix: Callable[[], str]
+    last_check: Callable[[Review], None] = lambda review: None  # noqa: ARG005
+    """What must still hold when a new object is stored."""
     authenticate: Callable[[str], User | None] = lambda token: None  # noqa: ARG005
     """Whose token it is, if it is anybody's."""
     terminating: set[str] = field(default_factory=set)

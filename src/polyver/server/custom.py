@@ -111,15 +111,18 @@ _KNOWN_FINALIZERS = ("orphan", "foregroundDeletion")
 _MOST_REPLICAS = 2**31 - 1
 
 
-def custom_resources(definition: Mapping[str, Any], entry: Entry) -> list[Resource]:
+def custom_resources(
+    definition: Mapping[str, Any], entry: Entry, *, settled: int = 0
+) -> list[Resource]:
     """What a definition has served, a resource for each version."""
-    family, versions = _family(definition, entry), definition["spec"]["versions"]
+    family = _family(definition, entry, settled or entry.revision)
+    versions = definition["spec"]["versions"]
     return [_resource(family, version) for version in versions if version["served"]]
 
 
 def stored_resource(definition: Mapping[str, Any], entry: Entry) -> Resource:
     """A kind in the version that is stored, served or not."""
-    return _resource(_family(definition, entry), _stored_version(definition))
+    return _resource(_family(definition, entry, entry.revision), _stored_version(definition))
 
 
 def _stored_version(definition: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -128,7 +131,7 @@ def _stored_version(definition: Mapping[str, Any]) -> Mapping[str, Any]:
     return stored
 
 
-def _family(definition: Mapping[str, Any], entry: Entry) -> _Family:
+def _family(definition: Mapping[str, Any], entry: Entry, settled: int) -> _Family:
     spec, stored = definition["spec"], _stored_version(definition)
     schemas = {
         f"{spec['group']}/{version['name']}": compiled(schema_of(version))
@@ -138,7 +141,8 @@ def _family(definition: Mapping[str, Any], entry: Entry) -> _Family:
     hashed = storage_version_hash(spec["group"], stored["name"], spec["names"]["kind"])
     kind = _kind(definition, stored, hashed)
     converter = conversion_of(spec.get("conversion"), kind)
-    return _Family(definition, entry, schemas, shapes, kind, converter, Cache(converter))
+    cache = Cache(converter)
+    return _Family(definition, entry, settled, schemas, shapes, kind, converter, cache)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +151,7 @@ class _Family:
 
     definition: Mapping[str, Any]
     entry: Entry
+    settled: int
     schemas: Mapping[str, Schema]
     shapes: Mapping[str, Shape]
     stored: Kind
@@ -205,7 +210,7 @@ def _resource(family: _Family, version: Mapping[str, Any]) -> Resource:
         stored=family.stored,
         selectable=_selectable(version.get("selectableFields") or ()),
         since=family.entry.created,
-        settled=family.entry.revision,
+        settled=family.settled,
         shapes=family.shapes,
         conform=conform,
         schema=(version.get("schema") or {}).get("openAPIV3Schema") or {},

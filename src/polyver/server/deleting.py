@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from polyver.core import PolyverError
 from polyver.objects import encode_json
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError, conflict, not_found
@@ -126,9 +125,9 @@ async def _mark(call: Call, change: Change) -> Entry:
     call.server.terminating.add(name)
     try:
         return await call.store.write(change)
-    except PolyverError:
+    finally:
+        # From now on what is stored says so itself, or nothing has begun.
         call.server.terminating.discard(name)
-        raise
 
 
 def _set_finalizers(obj: Object, options: DeleteOptions) -> None:

@@ -62,7 +62,7 @@ class _Edition:
         self._made: dict[str, bytes] = {}
 
     def answer(self, request: Request) -> Response:
-        path = request.path.rstrip("/") or "/"
+        path = "/" + "/".join(filter(None, request.path.split("/")))
         accept = request.headers.get("accept", "")
         match path.strip("/").split("/"):
             case ["openapi", "v2"]:

@@ -59,7 +59,7 @@ VERBS = {
 
 def verb_of(method: str, place: Place, *, watch: bool) -> str:
     """The verb that permissions are about."""
-    verb = VERBS.get(method, method.lower())
+    verb = VERBS.get(method, "")
     if verb == "get" and (watch or place.old_watch):
         return "watch"
     if not place.name:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from polyver.store import Entry, Page
 
 __all__ = ["get_object", "list_objects"]
 
+_PAGE = 500
 _TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - no secret
 
 
@@ -73,9 +75,11 @@ async def _collect(
         return await _only(call, selection, cut, prefix)
     found: list[Entry] = []
     while True:
-        page = call.store.page(prefix, after=cut.after, limit=limit, revision=cut.revision)
+        size = limit if selection.everything or not limit else max(limit, _PAGE)
+        page = call.store.page(prefix, after=cut.after, limit=size, revision=cut.revision)
         if selection.everything:
             return page.entries, page
+        await asyncio.sleep(0)  # others are answered between pages
         for number, entry in enumerate(page.entries):
             if await selection.matches(entry):
                 found.append(entry)
@@ -209,14 +213,15 @@ def refuse_future(call: Call, revision: int) -> None:
     """A revision that is yet to come cannot be read."""
     current = call.store.revision
     if revision > current:
-        details = {
-            "causes": [
-                {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
-            ],
-            "retryAfterSeconds": 1,
-        }
-        message = f"Timeout: Too large resource version: {revision}, current: {current}"
-        raise ApiError(504, "Timeout", message, details=details, headers={"Retry-After": "1"})
+        raise too_large_revision(revision, current)
+
+
+def too_large_revision(revision: int, current: int) -> ApiError:
+    """The refusal of a revision that is yet to come."""
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    details = {"causes": [cause], "retryAfterSeconds": 1}
+    message = f"Timeout: Too large resource version: {revision}, current: {current}"
+    return ApiError(504, "Timeout", message, details=details, headers={"Retry-After": "1"})
 
 
 def _refuse_compacted(call: Call, revision: int) -> None:

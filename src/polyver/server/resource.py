@@ -15,7 +15,7 @@ from polyver.objects.tables import Printer
 from polyver.server.rules import Object, Part, Rules
 from polyver.store import Entry, Watch
 
-__all__ = ["Catalogue", "Resource", "encode_sorted"]
+__all__ = ["Catalogue", "Resource", "encode_sorted", "rewritten"]
 
 _sorted = msgspec.json.Encoder(order="sorted")
 _decode = msgspec.json.Decoder()
@@ -142,6 +142,13 @@ def _written(head: bytes, obj: Object) -> tuple[bytes, bytes]:
     before = b"," if metadata else b""
     start = b'%b"metadata":%b%b"resourceVersion":"' % (head, written[:-1], before)
     return start, b'"},%b' % _sorted.encode(rest)[1:] if rest else b'"}}'
+
+
+def rewritten(value: bytes) -> tuple[bytes, bytes]:
+    """A stored object in two parts, between which another revision belongs."""
+    obj: Object = _decode.decode(value)
+    named = _sorted.encode({"apiVersion": obj["apiVersion"], "kind": obj["kind"]})
+    return _written(named[:-1] + b",", obj)
 
 
 def encode_sorted(value: object) -> bytes:

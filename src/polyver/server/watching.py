@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from functools import lru_cache
 
 from polyver.objects import encode_json
@@ -13,7 +14,8 @@ from polyver.server._http import Response
 from polyver.server.answers import table_of
 from polyver.server.call import Call
 from polyver.server.options import ListOptions, read_revision
-from polyver.server.resource import NotConverted, Resource
+from polyver.server.reading import too_large_revision
+from polyver.server.resource import NotConverted, Resource, rewritten
 from polyver.server.rules import Object
 from polyver.server.selecting import Selection, read_selection
 from polyver.store import Compacted, Entry, Event, Lagging, StoreClosed, Watch
@@ -27,8 +29,13 @@ _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
 def watch_objects(call: Call, options: ListOptions) -> Response:
     """A stream of events; what is wrong with the request is told before it begins."""
+    if call.place.name:  # one of the old paths, which name the object
+        named = f"metadata.name={call.place.name}"
+        options = replace(options, fields=",".join(filter(None, [options.fields, named])))
     selection = read_selection(call.resource, options)
     revision = read_revision(options.revision)
+    if call.form.kind == "Table":
+        table_of(call, [])  # tells what is wrong with the query, if something is
     return call.stream(_Watching(call, options, selection).lines(revision))
 
 
@@ -53,6 +60,9 @@ class _Watching:
     async def lines(self, revision: int) -> AsyncIterator[bytes]:
         options, store = self._options, self._call.store
         start = store.revision
+        if options.initial and revision > start:
+            yield _data_line("ERROR", too_large_revision(revision, start).status)
+            return
         if options.initial or (options.initial is None and not revision):
             page = store.page(self._prefix)
             try:
@@ -99,6 +109,7 @@ class _Watching:
                 events = await watch.batch(min(left, _BOOKMARK_EVERY))
             except (Lagging, StoreClosed):
                 return
+            reached = watch.revision  # before anything is waited for: what comes then is not told
             lines = [
                 line
                 for event in events
@@ -106,7 +117,7 @@ class _Watching:
             ]
             if self._options.bookmarks and time.monotonic() >= bookmark:
                 bookmark = time.monotonic() + _BOOKMARK_EVERY
-                lines.append(self._bookmark(watch.revision))
+                lines.append(self._bookmark(reached))
             if lines:
                 yield b"".join(lines)
 
@@ -169,9 +180,8 @@ class _Watching:
 
 def _as_of(before: Entry, revision: int) -> Entry:
     """An object that left the selection, with the revision that made it leave."""
-    # The first is its own: in metadata nothing else is called so, and the rest comes later.
-    old, new = b'"resourceVersion":"%d"' % before.revision, b'"resourceVersion":"%d"' % revision
-    return before._replace(value=before.value.replace(old, new, 1), revision=revision)
+    head, tail = rewritten(before.value)
+    return before._replace(value=b"%b%d%b" % (head, revision, tail), revision=revision)
 
 
 # Many watchers get the same line, one after the other.

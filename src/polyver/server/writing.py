@@ -27,7 +27,7 @@ from polyver.server.options import WriteOptions, parse_revision
 from polyver.server.owning import own, set_entries, times_kept
 from polyver.server.parts import Whole
 from polyver.server.patching import APPLY, applied_to, patch_type, patched, read_config
-from polyver.server.resource import encode_sorted
+from polyver.server.resource import encode_sorted, rewritten
 from polyver.server.rules import Object, Part
 from polyver.store import Change, Conflict, Entry
 
@@ -100,6 +100,7 @@ async def _create_once(call: Call, draft: Draft, options: WriteOptions) -> Respo
     _warn(call, obj, None, review)
     key = resource.key(metadata.get("namespace", ""), name)
     head, tail = await resource.stored_form(obj)
+    call.server.last_check(review)
     if options.dry_run:
         if found := call.store.get(key):
             raise await _exists(call, name, found)
@@ -256,7 +257,10 @@ async def _updated(
     part.prepare(obj, old)
     if call.resource.rules.counts and part.name != "status":
         _count(call, obj, old)
-    metadata = check_metadata_update(obj["metadata"], old["metadata"])
+    metadata = [
+        *check_metadata_update(obj["metadata"], old["metadata"]),
+        *_check_finalizers(call, obj["metadata"]),
+    ]
     # Twice, as the real server tells them: once for all kinds, once for this one.
     _refuse(call, call.place.name, [*metadata, *metadata, *part.check(obj, old)])
     await call.server.admission.validate(review)
@@ -299,17 +303,11 @@ async def _store(
     if obj["metadata"].get("deletionTimestamp") and not call.resource.rules.held(obj):
         # The last finalizer is gone, and with it the object. Watchers see it as it was before,
         # and the answer has the revision of before.
-        last = _parts(entry)
+        last = rewritten(entry.value)
         await call.store.write(Change(entry.key, *last, entry.revision, delete=True))
         return data_answer(call, part.show(obj))
     written = await call.store.write(Change(entry.key, head, tail, entry.revision))
     return await _answer(call, part, written)
-
-
-def _parts(entry: Entry) -> tuple[bytes, bytes]:
-    """What is stored, in two parts, between which its revision was."""
-    head, _, tail = entry.value.partition(b'"resourceVersion":"%d"' % entry.revision)
-    return head + b'"resourceVersion":"', b'"' + tail
 
 
 async def _answer(call: Call, part: Part, entry: Entry) -> Response:

@@ -230,7 +230,8 @@ class SqliteStore:
                 except Conflict as conflict:
                     outcomes.append(conflict)
             self._writer.execute("commit")
-        except apsw.Error as error:
+        except Exception as error:
+            # Whatever it was, the thread goes on: without it nobody would be answered any more.
             if self._writer.in_transaction:
                 self._writer.execute("rollback")
             return [StoreFailed(f"the disk refused a write: {error}") for _ in all_work]
@@ -294,7 +295,9 @@ def _opened(path: Path) -> apsw.Connection:
         with database:
             database.execute(_SCHEMA)
             database.execute(f"pragma user_version = {_FORMAT}")
-    elif version != _FORMAT:
+    elif version == _FORMAT:
+        database.execute("insert or ignore into facts values ('cleaned', 0)")
+    else:
         raise StoreFailed(f"its format is {version}, this polyver knows {_FORMAT}")
     return database
 

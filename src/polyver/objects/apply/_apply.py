@@ -91,7 +91,7 @@ def _outcome(
 
 
 def _check(config: Object, scope: Scope) -> None:
-    api_version, kind = config.get("apiVersion") or "", config.get("kind") or ""
+    api_version, kind = _text(config, "apiVersion"), _text(config, "kind")
     group_version = api_version if "/" in api_version else f"/{api_version}"
     if (api_version, kind) != (scope.api_version, scope.kind):
         raise bad_request(f"invalid object type: {group_version}, Kind={kind}")

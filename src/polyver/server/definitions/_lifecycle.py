@@ -101,6 +101,7 @@ class Definitions:
         self._waiting: set[str] = set()
         """Definitions that do not have all the names that they want."""
         self._served: dict[str, _Served] = {}
+        self._following = False
         self._cleaning: dict[str, asyncio.Task[None]] = {}
         self._retired: set[asyncio.Task[None]] = set()
         self._emptied: dict[str, int] = {}
@@ -115,6 +116,7 @@ class Definitions:
 
     async def run(self) -> None:
         """Follow every change until the store is closed."""
+        self._following = True
         try:
             while True:
                 with suppress(Lagging, Compacted):
@@ -217,7 +219,10 @@ class Definitions:
         if self._is_builtin(definition):
             return []
         try:
-            made = custom_resources(definition, entry)
+            # What is written until now may not be as the definition describes it now; at the
+            # start there was nobody who could have written.
+            settled = self._server.store.revision if self._following else entry.revision
+            made = custom_resources(definition, entry, settled=settled)
         except Exception as error:
             # One kind that cannot be served is not in the way of all others.
             Log().failure("a kind cannot be served", error, definition=entry.key)

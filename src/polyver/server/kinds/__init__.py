@@ -70,7 +70,7 @@ def builtin_resources() -> Iterable[Resource]:
     return [_resource(kind) for kind in builtin_kinds()]
 
 
-def lifecycle(server: Server) -> Admission:
+def lifecycle(server: Server) -> NamespaceLifecycle:
     """What keeps objects out of namespaces that are not there."""
     namespaces = server.catalogue.get("", "v1", "namespaces")
     assert namespaces is not None

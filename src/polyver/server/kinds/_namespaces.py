@@ -13,7 +13,6 @@ __all__ = ["NamespaceLifecycle", "NamespaceRules"]
 
 _FINALIZER = "kubernetes"
 _NAME_LABEL = "kubernetes.io/metadata.name"
-ALWAYS = ("default", "kube-system", "kube-public", "kube-node-lease")
 _UNDELETABLE = ("default", "kube-system", "kube-public")
 
 
@@ -31,6 +30,7 @@ class NamespaceRules(Rules):
             finalizers = [*finalizers, _FINALIZER]
         spec["finalizers"] = finalizers
         obj["status"] = {"phase": "Active"}
+        self.default(obj)  # a name that was generated is known only now
 
     def prepare_update(self, obj: Object, old: Object) -> None:
         # Only its own path changes what keeps a namespace.
@@ -38,8 +38,9 @@ class NamespaceRules(Rules):
 
     def default(self, obj: Object) -> None:
         metadata = obj["metadata"]
-        labels = metadata.get("labels") or {}
-        metadata["labels"] = labels | {_NAME_LABEL: metadata.get("name", "")}
+        if metadata.get("name"):
+            labels = metadata.get("labels") or {}
+            metadata["labels"] = labels | {_NAME_LABEL: metadata["name"]}
 
     def held(self, obj: Object) -> bool:
         return bool(obj.get("spec", {}).get("finalizers")) or super().held(obj)
@@ -66,13 +67,15 @@ class NamespaceLifecycle:
             if review.name in _UNDELETABLE:
                 raise forbidden(review.kind, review.name, "this namespace may not be deleted")
             return
-        self._check(review)
+        self.check(review)
 
-    def _check(self, review: Review) -> None:
+    def check(self, review: Review) -> None:
+        """Also asked just before a new object is stored, as the rest of the way may take long."""
+        if not review.kind.namespaced:
+            return
         name = review.namespace
         entry = self._server.store.get(f"/{self._kind.group}/{self._kind.plural}/{name}")
         if entry is None:
-            self._server.terminating.discard(name)
             raise not_found(self._kind, name)
         if name in self._server.terminating or b'"deletionTimestamp":"' in entry.value:
             raise _terminating(review)
