@@ -254,3 +254,47 @@ def test_a_kind_that_changed_shows_old_objects_as_it_is_now() -> None:
         assert [each["size"] for each in (await client.get(WIDGETS))["items"]] == [3]
 
     run(test)
+
+
+REVIEWS = {
+    "authentication.k8s.io/v1/tokenreviews": ({"token": "right"}, "authenticated"),
+    "authorization.k8s.io/v1/subjectaccessreviews": (
+        {
+            "user": "jane",
+            "groups": ["system:masters"],
+            "resourceAttributes": {"verb": "get", "resource": "pods"},
+        },
+        "allowed",
+    ),
+}
+
+
+@pytest.mark.parametrize("path", REVIEWS)
+def test_a_review_is_answered(path: str) -> None:
+    spec, field = REVIEWS[path]
+
+    async def test(client: Client) -> None:
+        client.api.server.authenticate = lambda token: ADMIN if token == "right" else None
+        answered = await client.make(f"/apis/{path}", {"spec": spec})
+        assert answered["status"][field] is True
+        wrong = {"token": "wrong"} if "token" in spec else spec | {"groups": []}
+        answered = await client.make(f"/apis/{path}", {"spec": wrong})
+        assert not answered["status"].get(field)
+
+    run(test)
+
+
+def test_admission_webhooks_are_not_ignored_in_silence() -> None:
+    async def test(client: Client) -> None:
+        path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+        hook = {
+            "name": "a.ex.io",
+            "clientConfig": {"url": "https://127.0.0.1/x"},
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }
+        answer = await client.ask("POST", path, {"metadata": {"name": "a"}, "webhooks": [hook]})
+        told = dict(answer.headers).get("warning", "")
+        assert (answer.status, "not called" in told) == (201, True)
+
+    run(test)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 from polyver.objects.rules import dns_1035_label_problems, dns_subdomain_problems
@@ -23,6 +23,10 @@ class WebhookRules(BuiltinRules):
     """Webhooks that change or refuse what is written."""
 
     unconditional = False
+
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        if obj.get("webhooks") and (old is None or old.get("webhooks") != obj["webhooks"]):
+            yield "admission webhooks are stored, but not called by this server"
 
     def check_create(self, obj: Object) -> list[Cause]:
         names: set[str] = set()
