@@ -22,10 +22,12 @@ Review = dict[str, Any]
 class Webhook:
     """Serves `POST /convert` on loopback over TLS, in the way that `behaviour` says.
 
-    It knows one kind of change: `spec.hostPort` in v1 is `spec.host` and `spec.port` in v2.
+    Unless it is given another one, it knows one kind of change: `spec.hostPort` in v1 is
+    `spec.host` and `spec.port` in v2.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, convert: Callable[[Review, str], Review] | None = None) -> None:
+        self._convert = convert or converted
         now = datetime.datetime.now(datetime.UTC)
         authority = Authority.create("polyver-webhook", now=now)
         pair = authority.server("127.0.0.1", now=now)
@@ -78,7 +80,8 @@ class Webhook:
             return 200, b"not json"
         if self.behaviour == "slow":
             time.sleep(1)
-        objects = [converted(item, request["desiredAPIVersion"]) for item in request["objects"]]
+        wanted = request["desiredAPIVersion"]
+        objects = [self._convert(item, wanted) for item in request["objects"]]
         response: Review = {
             "uid": request["uid"],
             "result": {"status": "Success"},
