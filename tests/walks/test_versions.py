@@ -43,7 +43,10 @@ def convert(item: dict[str, Any], wanted: str) -> dict[str, Any]:
         spec.pop(name, None)
     if size is not None:
         version = wanted.rpartition("/")[2]
-        as_said = {"v1alpha1": {"disk": str(size)}, "v1beta1": {"size": size}}
+        as_said: dict[str, dict[str, Any]] = {
+            "v1alpha1": {"disk": str(size)},
+            "v1beta1": {"size": size},
+        }
         spec |= as_said.get(version, {"storage": {"size": size}})
     return item | {"apiVersion": wanted} | ({"spec": spec} if "spec" in item else {})
 
@@ -120,7 +123,8 @@ class Widgets:
     def watched(self, version: str, since: str, *, most: int) -> Any:
         """The first events after a revision."""
         events: list[Any] = []
-        stream: Any = watch.Watch()
+        watching: Any = watch
+        stream = watching.Watch()
         for event in stream.stream(
             self._objects.list_namespaced_custom_object,
             *self._place(version),
@@ -175,7 +179,7 @@ def test_two_appliers_in_two_versions_share_an_object(widgets: Widgets) -> None:
     with pytest.raises(client.ApiException) as refused:
         widgets.apply("v1alpha1", "a", "two", color="red", disk="20")
     assert refused.value.status == 409
-    assert 'conflict with "one"' in json.loads(refused.value.body)["message"]
+    assert 'conflict with "one"' in json.loads(str(refused.value.body))["message"]
     widgets.apply("v1", "a", "one")
     assert widgets.get("v1beta1", "a")["spec"] == {"color": "red"}, "nobody wants a size any more"
 
