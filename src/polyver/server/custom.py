@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 from typing import Any, Protocol
 
 from polyver.core import KubeVersion
+from polyver.objects._merging import go_text, go_type
 from polyver.objects.builtin import shape_of
 from polyver.objects.jsonpath import InvalidPath, parse_path
 from polyver.objects.kinds import CUSTOM_VERBS, Kind, Subresource
@@ -50,6 +51,9 @@ class CustomRules(Rules):
         if self.terminating:
             text = "create not allowed while custom resource definition is terminating"
             raise forbidden(self._kind, obj["metadata"].get("name", ""), text)
+        if self.has_status:
+            # A status that a request brings is dropped, one that the schema fills in is not.
+            self._schema.default(obj)
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*self._schema.validate(obj), *self._scale_problems(obj)]
@@ -73,7 +77,7 @@ class CustomRules(Rules):
             return
         field = dotted(path)
         if expected != "int64" or isinstance(found, bool) or not isinstance(found, int):
-            text = f"{found} is of the type {_go_name(found)}, expected {expected}"
+            text = f"{go_text(found)} is of the type {go_type(found)}, expected {expected}"
             yield invalid_field(field, 0, f"{field} accessor error: {text}")
         elif found < 0:
             yield invalid_field(field, found, "should be a non-negative integer")
@@ -100,11 +104,6 @@ def _reached(obj: object, path: Names) -> tuple[Any, str]:
             return None, ""
         obj = obj[name]
     return obj, "int64"
-
-
-def _go_name(value: object) -> str:
-    names = {str: "string", bool: "bool", float: "float64", int: "int64", list: "[]interface {}"}
-    return names.get(type(value), "map[string]interface {}")
 
 
 _KNOWN_FINALIZERS = ("orphan", "foregroundDeletion")
