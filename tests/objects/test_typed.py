@@ -149,7 +149,7 @@ def test_what_nests_as_deep_as_it_may_is_read() -> None:
 
 def test_of_yaml_the_first_document_counts() -> None:
     body = b"kind: ConfigMap\ndata: {b: z, a: x}\nzzz: 1\nAAA: 2\n---\nkind: Secret\n"
-    decoded = decode_typed(read_yaml(body), CONFIG_MAP)
+    decoded = decode_typed(read_yaml(body)[0], CONFIG_MAP)
     assert decoded.value["data"] == {"a": "x", "b": "z"}
     assert decoded.problems == ('unknown field "AAA"', 'unknown field "zzz"')
 
@@ -159,13 +159,17 @@ def test_of_yaml_the_first_document_counts() -> None:
     [
         (b"a: [1", "yaml: line 1: did not find expected ',' or ']'"),
         (b"\xff", "yaml: invalid leading UTF-8 octet"),
-        (b"a: 1\na: 2", 'yaml: line 1: "a" is there twice, first in line 1'),
     ],
 )
 def test_yaml_that_is_none_is_refused(body: bytes, problem: str) -> None:
     with pytest.raises(Undecodable) as caught:
         read_yaml(body)
     assert str(caught.value) == problem
+
+
+def test_of_a_key_that_is_there_twice_in_yaml_the_last_one_counts() -> None:
+    told = 'yaml: unmarshal errors:\n  line 2: key "a" already set in map'
+    assert read_yaml(b"a: 1\na: 2") == ({"a": 2}, [told])
 
 
 # Numbers that Go prints as they are written.

@@ -256,7 +256,7 @@ def test_a_kind_that_changed_shows_old_objects_as_it_is_now() -> None:
     run(test)
 
 
-REVIEWS = {
+REVIEWS: dict[str, tuple[dict[str, Any], str]] = {
     "authentication.k8s.io/v1/tokenreviews": ({"token": "right"}, "authenticated"),
     "authorization.k8s.io/v1/subjectaccessreviews": (
         {

@@ -52,7 +52,11 @@ class Refused(InvalidManifest):
 class YamlReader:
     """Builds values from the events of the YAML parser."""
 
-    def __init__(self, text: str, source: str) -> None:
+    def __init__(
+        self, text: str, source: str, *, doubled: list[tuple[str, int]] | None = None
+    ) -> None:
+        """Keys that are there twice are refused, or else put into `doubled` with their lines."""
+        self._doubled = doubled
         self._source = source
         self._line = 1
         self._left = 10_000 + _MOST_PER_CHARACTER * len(text)
@@ -146,14 +150,18 @@ class YamlReader:
             written = self._node(event, depth + 1)[0]
             key = self._key(written)
             if key in fields:
-                first = inside[key].line
-                at = f"{self._source}:{line}"
-                raise Refused(f'"{key}" is there twice, first in line {first}', at=at)
+                self._twice(key, line, inside[key].line)
             fields[key], value_mark = self._node(self._next(), depth + 1)
             inside[key] = Mark(line, value_mark.inside, key_was_text=isinstance(written, str))
         for value, value_mark in merged:
             self._merge(fields, inside, value, value_mark)
         return fields
+
+    def _twice(self, key: str, line: int, first: int) -> None:
+        if self._doubled is None:
+            at = f"{self._source}:{line}"
+            raise Refused(f'"{key}" is there twice, first in line {first}', at=at)
+        self._doubled.append((key, line))
 
     def _merge(
         self,

@@ -73,14 +73,20 @@ def decode_plain(body: bytes) -> tuple[Any, tuple[str, ...]]:
     return value, problems[:_MOST_PROBLEMS]
 
 
-def read_yaml(body: bytes) -> Any:
-    """The first document of a YAML text, its keys in order: the real server sorts them."""
+def read_yaml(body: bytes) -> tuple[Any, list[str]]:
+    """The first document of a YAML text, and what is there twice in it; the last one counts.
+
+    Its keys are in order: the real server sorts them.
+    """
+    doubled: list[tuple[str, int]] = []
     try:
-        documents = YamlReader(body.decode(), "body").documents()
+        documents = YamlReader(body.decode(), "body", doubled=doubled).documents()
         value, _ = next(documents, (None, None))
     except (InvalidManifest, UnicodeDecodeError) as error:
         raise Undecodable(_yaml_problem(error), unrecognized=True) from None
-    return msgspec.json.decode(msgspec.json.encode(value, order="sorted"))
+    data = msgspec.json.decode(msgspec.json.encode(value, order="sorted"))
+    lines = [f'  line {line}: key "{key}" already set in map' for key, line in doubled]
+    return data, ["\n".join(["yaml: unmarshal errors:", *lines])] if lines else []
 
 
 def _yaml_problem(error: InvalidManifest | UnicodeDecodeError) -> str:

@@ -80,15 +80,16 @@ def judge(
 
 
 def _read_typed(call: Call, kind: Kind) -> tuple[Object, Sequence[str]]:
-    body = _typed_body(call, kind)
+    doubled: list[str] = []
+    body = _typed_body(call, kind, doubled)
     _check_typed(kind, _identity_of(body))
     decoded = decode_typed(body, _shape(call, kind))
     if kind is not SCALE:
         call.resource.rules.default(decoded.value)
-    return decoded.value, decoded.problems
+    return decoded.value, [*doubled, *decoded.problems]
 
 
-def _typed_body(call: Call, kind: Kind) -> bytes | Object:
+def _typed_body(call: Call, kind: Kind, problems: list[str] | None = None) -> bytes | Object:
     match body_type(call.request.headers.get("content-type", "")):
         case "application/vnd.kubernetes.protobuf":
             return decode_protobuf(
@@ -97,7 +98,9 @@ def _typed_body(call: Call, kind: Kind) -> bytes | Object:
                 expected=kind.kind,
             )
         case "application/yaml":
-            data = _yaml(call.request.body, kind)
+            data, doubled = _yaml(call.request.body, kind)
+            if problems is not None:
+                problems += doubled
             return data if isinstance(data, dict) else msgspec.json.encode(data)
     return call.request.body
 
@@ -119,7 +122,7 @@ def _shape(call: Call, kind: Kind) -> Shape:
     return call.resource.shape
 
 
-def _yaml(body: bytes, kind: Kind) -> Any:
+def _yaml(body: bytes, kind: Kind) -> tuple[Any, list[str]]:
     try:
         return read_yaml(body)
     except Undecodable as error:
@@ -165,7 +168,7 @@ def _read_custom(call: Call) -> tuple[Object, Sequence[str]]:
     if media == PROTOBUF:
         raise ApiError(415, "UnsupportedMediaType", "custom kinds have no protobuf form")
     if media == YAML:
-        data = _yaml(call.request.body, kind)
+        data, doubled = _yaml(call.request.body, kind)
     else:
         data, doubled = decode_plain(call.request.body)
     if not isinstance(data, dict) or not data.get("kind"):

@@ -75,7 +75,7 @@ def _merged(call: Call, obj: Object) -> tuple[Any, Sequence[str]]:
 def read_config(call: Call) -> Object:
     """The body of an apply, which is YAML, or JSON, which is YAML too."""
     try:
-        config = read_yaml(call.request.body)
+        config, _ = read_yaml(call.request.body)
     except Undecodable as error:
         raise bad_request(f"error encoding patch: {error}") from None
     if isinstance(config, dict):

@@ -197,7 +197,7 @@ def _read_slowly(body: bytes) -> tuple[_Answer, str]:
 def _parsed(body: bytes) -> dict[str, Any]:
     try:
         # What does not begin as an object in JSON is taken for YAML, which all texts may be.
-        text = body if body.lstrip()[:1] == b"{" else encode_json(read_yaml(body))
+        text = body if body.lstrip()[:1] == b"{" else encode_json(read_yaml(body)[0])
     except Undecodable as error:
         raise CallFailed(str(error)) from None
     try:
