@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from tests.definitions import widget_definition
 
 from polyver.testing import EmbeddedServer
 
@@ -32,22 +33,7 @@ STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
 LIMIT = 3 * 1024 * 1024
-ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-VERSION = {
-    "name": "v1",
-    "served": True,
-    "storage": True,
-    "schema": {"openAPIV3Schema": ANYTHING},
-}
-DEFINITION = {
-    "metadata": {"name": "widgets.bad.example.com"},
-    "spec": {
-        "group": "bad.example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "widgets", "kind": "Widget"},
-        "versions": [VERSION],
-    },
-}
+DEFINITION = widget_definition("bad.example.com")
 KINDS = {CONFIG_MAPS: ("v1", "ConfigMap"), WIDGETS: ("bad.example.com/v1", "Widget")}
 
 

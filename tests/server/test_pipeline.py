@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from tests.definitions import widget_definition
 
 from polyver.engine import Engine, NamespaceController
 from polyver.server._http import Request, Response
@@ -23,28 +24,7 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WIDGETS = "/apis/ex.io/v1/namespaces/default/widgets"
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
-DEFINITION = {
-    "metadata": {"name": "widgets.ex.io"},
-    "spec": {
-        "group": "ex.io",
-        "scope": "Namespaced",
-        "names": {"plural": "widgets", "kind": "Widget"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
+DEFINITION = widget_definition("ex.io", subresources={"status": {}})
 
 
 class Client:

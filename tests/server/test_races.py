@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from tests.definitions import widget_definition
 
 from polyver.engine import Engine, GarbageCollector, NamespaceController
 from polyver.objects import encode_json
@@ -32,22 +33,7 @@ NAMESPACES = "/api/v1/namespaces"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WIDGETS = "/apis/races.example.com/v1/namespaces/default/widgets"
 MERGE = "application/merge-patch+json"
-ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-VERSION = {
-    "name": "v1",
-    "served": True,
-    "storage": True,
-    "schema": {"openAPIV3Schema": ANYTHING},
-}
-DEFINITION = {
-    "metadata": {"name": "widgets.races.example.com"},
-    "spec": {
-        "group": "races.example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "widgets", "kind": "Widget"},
-        "versions": [VERSION],
-    },
-}
+DEFINITION = widget_definition("races.example.com")
 
 
 class Client:

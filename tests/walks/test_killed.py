@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.definitions import widget_definition
 
 POLYVER = str(Path(sys.executable).parent / "polyver")
 ROUNDS = int(os.environ.get("POLYVER_KILLS", "3"))
@@ -30,23 +31,7 @@ CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 WIDGETS = "/apis/killed.example.com/v1/namespaces/default/widgets"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 KINDS = {CONFIG_MAPS: ("v1", "ConfigMap"), WIDGETS: ("killed.example.com/v1", "Widget")}
-ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-WIDGET = {
-    "metadata": {"name": "widgets.killed.example.com"},
-    "spec": {
-        "group": "killed.example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "widgets", "kind": "Widget"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": ANYTHING},
-            }
-        ],
-    },
-}
+WIDGET = widget_definition("killed.example.com")
 Headers = Mapping[str, str]
 GONE = (OSError, http.client.HTTPException)
 

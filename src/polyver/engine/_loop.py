@@ -44,7 +44,6 @@ class Loop(Generic[K]):
         self.controller = controller
         self.queue: WorkQueue[K] = WorkQueue(clock=clock, backoff=backoff, limit=limit)
         self._clock = clock
-        self._workers = workers
         self._free = asyncio.Semaphore(workers)
         self._running: set[asyncio.Task[None]] = set()
         self._metrics = Metrics()

@@ -40,7 +40,6 @@ class Kind:
     custom: bool = False
     storage_hash: str = ""
     """Of the stored version, so that clients know when it changes."""
-    deprecated: bool = False
     api_version: str = field(init=False)
     resource: str = field(init=False)
     """The name in the texts of errors: `configmaps`, `widgets.ex.io`."""

@@ -26,6 +26,7 @@ __all__ = [
     "read_yaml",
     "strictly_refused",
     "undecodable",
+    "what_is",
 ]
 
 _MOST_PROBLEMS = 100

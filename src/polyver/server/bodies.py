@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from polyver.objects import encode_json
-from polyver.objects.builtin import builtin_kinds, shape_of
+from polyver.objects.builtin import builtin_kinds, metadata_shape, shape_of
 from polyver.objects.kinds import Kind
 from polyver.objects.protobuf import decode_protobuf
 from polyver.objects.schema import MalformedMetadata
@@ -21,6 +21,7 @@ from polyver.objects.typed import (
     read_yaml,
     strictly_refused,
     undecodable,
+    what_is,
 )
 from polyver.server.call import Call
 from polyver.server.media import PROTOBUF, YAML, body_type
@@ -32,7 +33,6 @@ __all__ = ["conform", "judge", "read_delete_options", "read_object"]
 
 _SHOWN = 30
 _DELETE_OPTIONS = Kind("meta.k8s.io", "v1", "DeleteOptions", "", "", namespaced=False)
-_METADATA = shape_of("", "v1", "ConfigMap").fields["metadata"]
 # The real server still knows these, though it does not serve them.
 _KNOWN_UNSERVED = frozenset({("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition")})
 
@@ -203,7 +203,7 @@ def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Objec
     if not isinstance(data, dict):
         raise Undecodable("the result is no object")
     _check_custom(kind, data)
-    metadata = decode_typed(_metadata(data), _METADATA)
+    metadata = decode_typed(_metadata(data), metadata_shape())
     unknown = [told.replace(' field "', ' field "metadata.', 1) for told in metadata.problems]
     obj = {**data, "metadata": metadata.value}
     try:
@@ -216,9 +216,8 @@ def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Objec
 def _metadata(data: Object) -> Object:
     found = data.get("metadata")
     if found is not None and not isinstance(found, dict):
-        names = {list: "array", str: "string", bool: "bool"}
-        what = names.get(type(found), "number")
-        raise Undecodable(f"json: cannot unmarshal {what} into Go value of type v1.ObjectMeta")
+        text = f"json: cannot unmarshal {what_is(found)} into Go value of type v1.ObjectMeta"
+        raise Undecodable(text)
     return found or {}
 
 

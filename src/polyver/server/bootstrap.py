@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from polyver.objects import encode_json
-from polyver.server._http import Request, User
+from polyver.server._http import Request
 from polyver.server.api import Api
+from polyver.server.identity import SERVER
 
 __all__ = ["prepare"]
 
-_SYSTEM = User("system:apiserver", ("system:masters",))
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
@@ -24,10 +24,10 @@ async def prepare(api: Api, *, port: int) -> None:
 
 async def _create(api: Api, path: str, obj: dict[str, Any]) -> None:
     name = obj["metadata"]["name"]
-    found = await api.handle(Request("GET", f"{path}/{name}", "", {}, b"", _SYSTEM))
+    found = await api.handle(Request("GET", f"{path}/{name}", "", {}, b"", SERVER))
     if found.status == 404:
         headers = {"content-type": "application/json", "user-agent": "kube-apiserver"}
-        await api.handle(Request("POST", path, "", headers, encode_json(obj), _SYSTEM))
+        await api.handle(Request("POST", path, "", headers, encode_json(obj), SERVER))
 
 
 def _service(port: int) -> dict[str, Any]:

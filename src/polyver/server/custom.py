@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from polyver.core import KubeVersion
 from polyver.objects._merging import go_text, go_type
-from polyver.objects.builtin import shape_of
+from polyver.objects.builtin import metadata_shape
 from polyver.objects.jsonpath import InvalidPath, parse_path
 from polyver.objects.kinds import CUSTOM_VERBS, Kind, Subresource
 from polyver.objects.schema import Schema, compile_schema
@@ -26,7 +26,6 @@ from polyver.store import Entry
 
 __all__ = ["CustomRules", "compiled", "custom_resources", "stored_resource"]
 
-_METADATA = shape_of("", "v1", "ConfigMap").fields["metadata"]
 _SCALE = Subresource("scale", group="autoscaling", version="v1", kind="Scale")
 
 
@@ -185,7 +184,7 @@ def schema_of(version: Mapping[str, Any]) -> Mapping[str, Any]:
 def _whole(shape: Shape) -> Shape:
     """The shape of whole objects, which also have what all objects have."""
     text = Shape(type="string")
-    fields = {**shape.fields, "apiVersion": text, "kind": text, "metadata": _METADATA}
+    fields = {**shape.fields, "apiVersion": text, "kind": text, "metadata": metadata_shape()}
     return replace(shape, fields=fields)
 
 
@@ -295,7 +294,6 @@ def _kind(definition: Mapping[str, Any], version: Mapping[str, Any], hashed: str
         subresources=tuple(subresources),
         custom=True,
         storage_hash=hashed,
-        deprecated=bool(version.get("deprecated")),
     )
 
 

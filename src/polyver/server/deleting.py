@@ -5,11 +5,12 @@ from __future__ import annotations
 from polyver.objects import encode_json
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError, conflict, not_found
-from polyver.server._http import Request, Response, User
+from polyver.server._http import Request, Response
 from polyver.server.admission import Review
 from polyver.server.answers import data_answer, list_answer
 from polyver.server.bodies import read_delete_options
 from polyver.server.call import Call, Server
+from polyver.server.identity import SERVER
 from polyver.server.media import PLAIN
 from polyver.server.options import DeleteOptions, ListOptions, Query
 from polyver.server.paths import Place
@@ -71,7 +72,7 @@ async def delete_collection(call: Call) -> Response:
 async def delete_all(server: Server, resource: Resource) -> None:
     """All objects of a kind, because the kind itself goes."""
     place = Place(resource.kind.group, resource.kind.version, resource.kind.plural)
-    request = Request("DELETE", "", "", {}, b"", User("system:apiserver", ("system:masters",)))
+    request = Request("DELETE", "", "", {}, b"", SERVER)
     await delete_collection(Call(server, request, resource, place, Query(""), PLAIN))
 
 

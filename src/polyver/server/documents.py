@@ -6,6 +6,8 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
+import msgspec
+
 from polyver.objects import dump_yaml, encode_json
 from polyver.objects.builtin import shape_of
 from polyver.objects.shape import Shape
@@ -22,6 +24,7 @@ from polyver.server.discovery import (
 )
 from polyver.server.media import JSON, PLAIN, YAML, choose_form
 from polyver.server.openapi import CustomSchema, OpenApi
+from polyver.server.options import Query
 from polyver.server.resource import Catalogue
 
 __all__ = ["Documents", "unknown_path"]
@@ -157,8 +160,6 @@ class _Edition:
 
     def _hashed(self, request: Request, path: str, body: bytes) -> Response:
         """A document that is asked for by the hash of its content never changes."""
-        from polyver.server.options import Query
-
         asked, right = Query(request.query).text("hash"), self._openapi.hash(path)
         if asked and asked != right:
             location = ("location", f"/openapi/v3/{path}?hash={right}")
@@ -200,8 +201,6 @@ def _tagged(request: Request, body: bytes, media: str) -> Response:
 
 
 def _as_yaml(body: bytes) -> bytes:
-    import msgspec
-
     return dump_yaml(msgspec.json.decode(body)).encode()
 
 

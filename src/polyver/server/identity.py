@@ -21,6 +21,7 @@ __all__ = [
     "ADMIN",
     "ANONYMOUS",
     "CONTROLLERS",
+    "SERVER",
     "VIEWER",
     "Identities",
     "Wanted",
@@ -41,6 +42,7 @@ UNAUTHENTICATED = "system:unauthenticated"
 ADMIN = User("kubernetes-admin", (MASTERS, AUTHENTICATED), "kubernetes-admin")
 VIEWER = User("polyver:viewer", (VIEWERS, AUTHENTICATED), "polyver:viewer")
 CONTROLLERS = User("system:kube-controller-manager", (MASTERS, AUTHENTICATED))
+SERVER = User("system:apiserver", (MASTERS,))
 ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
 
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"

@@ -16,17 +16,23 @@ Names = tuple[str, ...]
 SCALE = Kind("autoscaling", "v1", "Scale", "scales", "scale", namespaced=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """The object itself; a status that has its own path stays as it is."""
+class _ShownWhole:
+    """A part whose path shows the whole object."""
 
-    rules: Rules
-    name: str = ""
+    __slots__ = ()
 
     def show(self, obj: Object) -> Object:
         return obj
 
     base = show
+
+
+@dataclass(frozen=True, slots=True)
+class Whole(_ShownWhole):
+    """The object itself; a status that has its own path stays as it is."""
+
+    rules: Rules
+    name: str = ""
 
     def merge(self, shown: Object, old: Object) -> Object:
         if not self.rules.has_status:
@@ -42,16 +48,11 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class Status(_ShownWhole):
     """The status alone: nothing else changes here, and only in few kinds metadata."""
 
     rules: Rules
     name: str = "status"
-
-    def show(self, obj: Object) -> Object:
-        return obj
-
-    base = show
 
     def merge(self, shown: Object, old: Object) -> Object:
         merged = self.rules.prepare_status(shown, old)
@@ -71,16 +72,11 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
-class Finalize:
+class Finalize(_ShownWhole):
     """What keeps a namespace, which only its own path may take away."""
 
     rules: Rules
     name: str = "finalize"
-
-    def show(self, obj: Object) -> Object:
-        return obj
-
-    base = show
 
     def merge(self, shown: Object, old: Object) -> Object:
         spec = {key: value for key, value in old.get("spec", {}).items() if key != "finalizers"}

@@ -11,7 +11,7 @@ from polyver.objects._json import Undecodable, plain, read
 from polyver.objects.apply import Entry, apply
 from polyver.objects.status import ApiError, Cause, bad_request
 from polyver.objects.strategic import apply_strategic_merge
-from polyver.objects.typed import read_yaml
+from polyver.objects.typed import read_yaml, what_is
 from polyver.server.bodies import conform, judge
 from polyver.server.call import Call
 from polyver.server.options import WriteOptions
@@ -81,7 +81,7 @@ def read_config(call: Call) -> Object:
     if isinstance(config, dict):
         return config
     told = "error decoding patch: error unmarshaling JSON: while decoding JSON"
-    raise bad_request(f"{told}: json: cannot unmarshal {_go_type(config)} into {_GO_MAP}")
+    raise bad_request(f"{told}: json: cannot unmarshal {what_is(config)} into {_GO_MAP}")
 
 
 async def applied_to(
@@ -123,7 +123,7 @@ def _patch_object(call: Call) -> tuple[Object, Sequence[str]]:
     if patch is None:
         raise bad_request("invalid JSON patch")
     told = "error decoding patch: json: cannot unmarshal"
-    raise bad_request(f"{told} {_go_type(patch)} into {_GO_MAP}")
+    raise bad_request(f"{told} {what_is(patch)} into {_GO_MAP}")
 
 
 def _data(call: Call) -> tuple[Any, Sequence[str]]:
@@ -138,7 +138,7 @@ def _json_patched(call: Call, obj: Object) -> tuple[Any, Sequence[str]]:
         raise bad_request("invalid JSON patch") from None
     if not isinstance(operations, list):
         text = "Go value of type []handlers.jsonPatchOp"
-        what = _go_type(operations)
+        what = what_is(operations)
         raise bad_request(f"error decoding patch: json: cannot unmarshal {what} into {text}")
     if len(operations) > _MOST_OPERATIONS:
         text = (
@@ -164,11 +164,6 @@ def _odd_operations(operations: list[Any]) -> list[str]:
         for name in operation
         if name not in _OPERATION
     ]
-
-
-def _go_type(value: object) -> str:
-    names = {dict: "object", list: "array", str: "string", bool: "bool"}
-    return names.get(type(value), "number")
 
 
 def _invalid(value: str, problem: str) -> ApiError:

@@ -178,15 +178,6 @@ class Catalogue:
     def get(self, group: str, version: str, plural: str) -> Resource | None:
         return self._by_place.get((group, version, plural))
 
-    def find(self, api_version: str, kind: str) -> Resource | None:
-        """The resource of a kind in a version."""
-        group, _, version = api_version.rpartition("/")
-        for resource in self._by_place.values():
-            one = resource.kind
-            if one.kind == kind and one.version == version and one.group == group:
-                return resource
-        return None
-
     def is_builtin(self, group: str) -> bool:
         return group in self._builtin
 

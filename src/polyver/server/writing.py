@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from polyver.objects._texts import same
 from polyver.objects.apply import Entry as Managed
 from polyver.objects.rules import check_metadata, check_metadata_update
 from polyver.objects.status import (
@@ -27,7 +28,7 @@ from polyver.server.options import WriteOptions, parse_revision
 from polyver.server.owning import own, set_entries, times_kept
 from polyver.server.parts import Whole
 from polyver.server.patching import APPLY, applied_to, patch_type, patched, read_config
-from polyver.server.resource import encode_sorted, rewritten
+from polyver.server.resource import rewritten
 from polyver.server.rules import Object, Part
 from polyver.store import Change, Conflict, Entry
 
@@ -438,8 +439,3 @@ def _warn(call: Call, obj: Object, old: Object | None, review: Review) -> None:
 def _options(call: Call, name: str, *, applied: bool | None = None) -> WriteOptions:
     agent = call.request.headers.get("user-agent", "")
     return WriteOptions.read(call.query, name, agent=agent, applied=applied)
-
-
-def same(one: object, other: object) -> bool:
-    """Equal as JSON: true is not 1."""
-    return one == other and encode_sorted(one) == encode_sorted(other)

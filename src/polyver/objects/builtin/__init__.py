@@ -6,7 +6,7 @@ from polyver.objects.builtin._kinds import builtin_kinds
 from polyver.objects.builtin._types import shape_named, type_names
 from polyver.objects.shape import Shape
 
-__all__ = ["builtin_kinds", "shape_of"]
+__all__ = ["builtin_kinds", "metadata_shape", "shape_of"]
 
 
 def shape_of(group: str, version: str, kind: str) -> Shape:
@@ -21,3 +21,8 @@ def shape_of(group: str, version: str, kind: str) -> Shape:
     if not group and name not in type_names():
         name = f"meta/{version}.{kind}"
     return shape_named(name)
+
+
+def metadata_shape() -> Shape:
+    """The shape of the metadata that objects of all kinds have."""
+    return shape_of("", "v1", "ConfigMap").fields["metadata"]

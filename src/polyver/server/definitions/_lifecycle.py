@@ -12,13 +12,14 @@ from typing import Any
 import msgspec
 
 from polyver.objects.status import ApiError
-from polyver.server._http import Request, User
+from polyver.server._http import Request
 from polyver.server.call import Call, Server
 from polyver.server.custom import CustomConversion, custom_resources, stored_resource
 from polyver.server.definitions._conditions import is_established, made, with_condition
 from polyver.server.definitions._names import NamesInUse, accepted
 from polyver.server.definitions._rules import CLEANUP
 from polyver.server.deleting import delete_all
+from polyver.server.identity import SERVER
 from polyver.server.logs import Log
 from polyver.server.media import PLAIN
 from polyver.server.options import Query
@@ -275,7 +276,7 @@ class Definitions:
         return resource
 
     def _call(self, resource: Resource) -> Call:
-        request = Request("PUT", "", "", {}, b"", User("system:apiserver", ("system:masters",)))
+        request = Request("PUT", "", "", {}, b"", SERVER)
         place = Place(_GROUP, "v1", _PLURAL, subresource="status")
         return Call(self._server, request, resource, place, Query(""), PLAIN)
 
