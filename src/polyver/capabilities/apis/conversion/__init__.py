@@ -1,0 +1,34 @@
+"""Conversion between the versions of a kind: rules both ways, and a carry for what they lose."""
+
+from polyver.capabilities.apis.conversion._block import Block, InvalidRules
+from polyver.capabilities.apis.conversion._building import InvalidRule, Rules
+from polyver.capabilities.apis.conversion._carry import ANNOTATION, CarryTooLarge
+from polyver.capabilities.apis.conversion._converter import (
+    Converter,
+    FunctionEdge,
+    NotConvertible,
+)
+from polyver.capabilities.apis.conversion._paths import InvalidPath
+from polyver.capabilities.apis.conversion._reading import (
+    Declared,
+    DeclaredEdge,
+    read_conversion,
+    read_conversions,
+)
+
+__all__ = [
+    "ANNOTATION",
+    "Block",
+    "CarryTooLarge",
+    "Converter",
+    "Declared",
+    "DeclaredEdge",
+    "FunctionEdge",
+    "InvalidPath",
+    "InvalidRule",
+    "InvalidRules",
+    "NotConvertible",
+    "Rules",
+    "read_conversion",
+    "read_conversions",
+]

@@ -1,0 +1,110 @@
+"""The carry: what the versions of an object lost, in an annotation beside what is visible.
+
+Written as JSON with sorted keys: `{"format": 1, "lost": {"v1": {"spec.legacyMode": {"is": …}}}}`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from polyver.capabilities.apis.conversion._delta import Lost
+from polyver.core import PolyverError, listed
+
+__all__ = ["ANNOTATION", "LIMIT", "Carry", "CarryTooLarge", "join", "split"]
+
+ANNOTATION: Final = "conversion.polyver.dev/carry"
+LIMIT: Final = 256 * 1024
+"""As much as all annotations of an object may have together."""
+FORMAT: Final = 1
+
+Object = dict[str, Any]
+
+
+class CarryTooLarge(PolyverError):
+    """More is lost than fits into an annotation."""
+
+    def __init__(self, carry: Carry, size: int) -> None:
+        sizes = {
+            f"{path} of {version} ({len(encode(entry))} bytes)": len(encode(entry))
+            for version, lost in carry.lost.items()
+            for path, entry in lost.items()
+        }
+        largest = sorted(sizes, key=lambda name: -sizes[name])
+        super().__init__(
+            f"what other versions cannot express takes {size} bytes, and at most {LIMIT} fit: "
+            f"{listed(largest, most=5)}",
+            hint="make these fields smaller, or give the other versions fields for them",
+        )
+
+
+@dataclass(slots=True)
+class Carry:
+    """What each version lost, and how the map of annotations was found."""
+
+    lost: dict[str, Lost] = field(default_factory=dict)
+    was_empty: bool = False
+    """Whether there was a map of annotations with nothing in it."""
+
+
+encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class _Written(msgspec.Struct):
+    format: int
+    lost: dict[str, dict[str, dict[str, Any]]]
+    empty: bool = False
+
+
+_decode = msgspec.json.Decoder(_Written).decode
+
+
+def split(obj: Object) -> tuple[Object, Carry]:
+    """An object without its carry, and what that says."""
+    metadata = obj.get("metadata")
+    annotations = metadata.get("annotations") if type(metadata) is dict else None
+    if type(annotations) is not dict or type(metadata) is not dict:
+        return obj, Carry()
+    if ANNOTATION not in annotations:
+        return obj, Carry(was_empty=not annotations)
+    carry = read(annotations[ANNOTATION])
+    rest = {name: value for name, value in annotations.items() if name != ANNOTATION}
+    kept = {name: value for name, value in metadata.items() if name != "annotations"}
+    if rest or carry.was_empty:
+        kept["annotations"] = rest
+    return {**obj, "metadata": kept}, carry
+
+
+def read(text: object) -> Carry:
+    """A carry as it is written; one that is none, or of another format, says nothing."""
+    try:
+        written = _decode(text) if isinstance(text, str) else None
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        written = None
+    if written is None or written.format != FORMAT:
+        return Carry()
+    return Carry(written.lost, written.empty)
+
+
+def join(obj: Object, carry: Carry) -> Object:
+    """An object with its carry; without one if there is nothing to carry."""
+    lost = {version: each for version, each in carry.lost.items() if each}
+    if not lost:
+        return obj
+    metadata = obj.get("metadata")
+    metadata = metadata if type(metadata) is dict else {}
+    annotations = metadata.get("annotations")
+    annotations = annotations if type(annotations) is dict else {}
+    text = write(Carry(lost, carry.was_empty and not annotations))
+    return {**obj, "metadata": {**metadata, "annotations": {**annotations, ANNOTATION: text}}}
+
+
+def write(carry: Carry) -> str:
+    """A carry as text; CarryTooLarge if it would not be allowed."""
+    said: dict[str, Any] = {"format": FORMAT, "lost": carry.lost}
+    text = encode(said | ({"empty": True} if carry.was_empty else {}))
+    if len(text) > LIMIT:
+        raise CarryTooLarge(carry, len(text))
+    return text.decode()

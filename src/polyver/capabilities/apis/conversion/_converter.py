@@ -1,0 +1,284 @@
+"""Objects of one kind, from any of its versions to any other, with nothing lost.
+
+Conversion goes along the tree, an edge at a time. What the carry says is trusted after its guards
+were checked against the object as it came in, and gets new guards from the object as it goes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import MsgspecError, Raw, json
+
+from polyver.capabilities.apis.conversion._carry import ANNOTATION, Carry, join, split
+from polyver.capabilities.apis.conversion._compile import Compiled, Unusual, compile_way
+from polyver.capabilities.apis.conversion._delta import has_guards, without
+from polyver.capabilities.apis.conversion._hops import ByFunctions, ByRules, Function, Step
+from polyver.capabilities.apis.conversion._reading import DeclaredEdge
+from polyver.capabilities.apis.conversion._values import copied
+from polyver.core import ConversionTree, Edge, Hop, PolyverError, listed
+from polyver.objects import encode_json
+from polyver.objects.schema import Schema, compile_schema
+from polyver.objects.schema._structure import Structure, read_structure
+
+__all__ = ["Converter", "FunctionEdge", "NotConvertible", "Tree", "interpret"]
+
+Object = dict[str, Any]
+Tree = ConversionTree[Step]
+Schemas = Mapping[str, Schema]
+"""The compiled schemas of versions, as far as they are known."""
+
+
+class NotConvertible(PolyverError):
+    """An object that is of no version that is known, or a version that is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionEdge:
+    """Two versions, and a function for each direction."""
+
+    source: str
+    target: str
+    there: Function
+    back: Function
+
+
+class Converter:
+    """All versions of one kind, and the ways between them.
+
+    Without the schema of a version it cannot tell which fields that lacks: they are passed on.
+    """
+
+    def __init__(
+        self,
+        group: str,
+        kind: str,
+        versions: Sequence[str],
+        edges: Sequence[DeclaredEdge | FunctionEdge],
+        *,
+        hub: str | None = None,
+        schemas: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
+        self.group = group
+        self.kind = kind
+        self.versions = tuple(versions)
+        self.schemas = {name: compile_schema(each) for name, each in (schemas or {}).items()}
+        structures = {name: read_structure(each) for name, each in (schemas or {}).items()}
+        steps = [_edge(edge, structures) for edge in edges]
+        self.tree: Tree = ConversionTree(versions=versions, edges=steps, hub=hub)
+        self._names = {each: Raw(encode_json(f"{group}/{each}")) for each in self.versions}
+        self._known = {bytes(name): each for each, name in self._names.items()}
+        self._kind_name = encode_json(kind)
+        self._plain = _Ways(self.tree, raw=False)
+        self._raw = _Ways(self.tree, raw=True)
+
+    def convert(self, obj: Object, version: str) -> Object:
+        """An object in another version, as new data.
+
+        >>> from polyver.capabilities.apis.conversion import Rules
+        >>> rules = Rules()
+        >>> rules.move("spec.cronSpec", "spec.schedule")
+        >>> edge = DeclaredEdge("v1", "v2", rules.block())
+        >>> crontab = Converter("ex.io", "CronTab", ["v1", "v2"], [edge])
+        >>> old = {"apiVersion": "ex.io/v1", "kind": "CronTab", "spec": {"cronSpec": "* * * * *"}}
+        >>> crontab.convert(old, "v2")["spec"]
+        {'schedule': '* * * * *'}
+        """
+        source = self.version_of(obj)
+        self._check(version)
+        if source == version:
+            same: Object = copied(obj)
+            return same
+        made = self._compiled(obj, source, version)
+        if made is None:
+            rest = {name: value for name, value in obj.items() if name != "apiVersion"}
+            made = interpret(self.tree, self.schemas, rest, source=source, target=version)
+        return {**made, "apiVersion": f"{self.group}/{version}"}
+
+    def convert_raw(self, raw: bytes | Raw, version: str) -> bytes:
+        """The same for an object that is JSON: what no rule looks into is not even decoded."""
+        try:
+            top = _fields(raw)
+            source = self._raw_version(top)
+        except (MsgspecError, UnicodeError, RecursionError) as error:
+            raise NotConvertible(f"this is no object: {error}") from None
+        self._check(version)
+        if source == version:
+            return bytes(raw)
+        run = self._raw[source, version]
+        try:
+            if run is None:
+                raise Unusual
+            made = self._run_raw(run, top, bytes(raw), source, version)
+        except Unusual:
+            return encode_json(self.convert(_plain(raw), version))
+        made["apiVersion"] = self._names[version]
+        return encode_json(made)
+
+    def _run_raw(self, run: Compiled, top: Object, raw: bytes, source: str, target: str) -> Object:
+        carry = Carry()
+        if _CARRY in raw:
+            metadata = top["metadata"] = _fields(top["metadata"])
+            metadata["annotations"] = _plain(metadata["annotations"])
+            top, carry = split(top)
+            carry.lost.pop(source, None)
+            _check_passing(carry, self.tree.way(source, target))
+        run(top, carry.lost)
+        return _joined(top, carry) if carry.lost else top
+
+    def _raw_version(self, top: Mapping[str, Raw]) -> str:
+        version = self._known.get(bytes(top.get("apiVersion", b"")))
+        if version is None or bytes(top.get("kind", b"")) != self._kind_name:
+            found = {name: _plain(top[name]) for name in ("apiVersion", "kind") if name in top}
+            return self.version_of(found)
+        return version
+
+    def _compiled(self, obj: Object, source: str, target: str) -> Object | None:
+        """What the compiled rules make of an object; None if the interpreter has to."""
+        run = self._plain[source, target]
+        if run is None:
+            return None
+        made, carry = split(copied(obj))
+        carry.lost.pop(source, None)
+        try:
+            _check_passing(carry, self.tree.way(source, target))
+            run(made, carry.lost)
+        except Unusual:
+            return None
+        return join(made, carry)
+
+    def version_of(self, obj: Mapping[str, Any]) -> str:
+        """The version that an object is in."""
+        found, kind = obj.get("apiVersion"), obj.get("kind")
+        group, _, version = found.rpartition("/") if isinstance(found, str) else ("", "", "")
+        if (group, kind) != (self.group, self.kind):
+            fact = f"{kind} of {found} is no {self.kind} of {self.group}"
+            raise NotConvertible(fact, at="apiVersion")
+        self._check(version)
+        return version
+
+    def _check(self, version: str) -> None:
+        if version not in self.versions:
+            known = listed(self.versions)
+            raise NotConvertible(
+                f"{self.kind} of {self.group} has no version {version}", hint=f"known: {known}"
+            )
+
+
+def _edge(edge: DeclaredEdge | FunctionEdge, structures: Mapping[str, Structure]) -> Edge[Step]:
+    source, target = structures.get(edge.source), structures.get(edge.target)
+    if isinstance(edge, DeclaredEdge):
+        block = edge.block.bound(source, target)
+        return Edge(edge.source, edge.target, ByRules(block, False), ByRules(block, True))
+    there = ByFunctions(edge.there, edge.back, source, target)
+    back = ByFunctions(edge.back, edge.there, target, source)
+    return Edge(edge.source, edge.target, there, back)
+
+
+_fields = json.Decoder(dict[str, Raw]).decode
+_plain = json.Decoder().decode
+_CARRY = ANNOTATION.encode()
+
+
+def _joined(top: Object, carry: Carry) -> Object:
+    """An object whose metadata may still be bytes, with its carry."""
+    metadata = top.get("metadata", {})
+    if type(metadata) is Raw:
+        metadata = _fields(metadata)
+    if type(metadata.get("annotations")) is Raw:
+        metadata["annotations"] = _fields(metadata["annotations"])
+        carry.was_empty = not metadata["annotations"]
+    top["metadata"] = metadata
+    return join(top, carry)
+
+
+class _Ways(dict[tuple[str, str], Compiled | None]):
+    """The compiled way from one version to another, made when it is first asked for."""
+
+    def __init__(self, tree: Tree, *, raw: bool) -> None:
+        self._tree = tree
+        self._raw = raw
+
+    def __missing__(self, pair: tuple[str, str]) -> Compiled | None:
+        made = self[pair] = compile_way(self._tree.way(*pair), raw=self._raw)
+        return made
+
+
+def _check_passing(carry: Carry, way: Sequence[Hop[Step]]) -> None:
+    """What is only passed on needs the interpreter if it has guards: it may be stale."""
+    passed = carry.lost.keys() - {hop.target for hop in way}
+    if any(has_guards(carry.lost[version]) for version in passed):
+        raise Unusual
+
+
+def interpret(tree: Tree, schemas: Schemas, obj: Object, *, source: str, target: str) -> Object:
+    """An object without apiVersion, from one version to another."""
+    visible, carry = split(obj)
+    conversion = _Conversion(tree, schemas)
+    conversion.trust(visible, carry, source)
+    return conversion.converted(visible, carry, source, target)
+
+
+class _Conversion:
+    """The steps of one conversion."""
+
+    def __init__(self, tree: Tree, schemas: Schemas) -> None:
+        self._tree = tree
+        self._schemas = schemas
+
+    def converted(self, obj: Object, carry: Carry, source: str, target: str) -> Object:
+        made = self._walk(obj, carry, source, target)
+        self._seal(made, carry, target)
+        return join(made, carry)
+
+    def _walk(self, obj: Object, carry: Carry, source: str, target: str) -> Object:
+        """Convert along the way; the carry, which is trusted, is changed."""
+        for hop in self._tree.way(source, target):
+            made = hop.convert.run(obj)
+            made = hop.convert.restored(made, carry.lost.pop(hop.target, {}))
+            if lost := hop.convert.lost(obj, made):
+                carry.lost[hop.source] = lost
+            obj = made
+        return obj
+
+    def trust(self, obj: Object, carry: Carry, version: str) -> None:
+        """Leave in the carry only what belongs to the object as it is."""
+        for lost_version, hop, view in self._views(obj, carry, version):
+            lost = carry.lost[lost_version]
+            checked = hop.convert.guards(lost, view)
+            stale = {id(entry) for entry, key, now in checked if entry[key] != now}
+            carry.lost[lost_version] = without(lost, stale)
+
+    def _seal(self, obj: Object, carry: Carry, version: str) -> None:
+        """Set the guards of all that is carried to what the object looks like."""
+        for lost_version, hop, view in self._views(obj, carry, version):
+            for entry, key, now in list(hop.convert.guards(carry.lost[lost_version], view)):
+                entry[key] = now
+
+    def _views(
+        self, obj: Object, carry: Carry, version: str
+    ) -> Iterable[tuple[str, Hop[Step], Object]]:
+        """For every version that lost something: the step back to it, and what that would read.
+
+        That is the object with its defaults, which an API server may fill in at any time.
+        """
+        known = [each for each in carry.lost if each in self._tree.versions]
+        ways = {each: self._tree.way(version, each) for each in known}
+        for lost_version, way in sorted(ways.items(), key=lambda pair: len(pair[1])):
+            if not way:  # an object cannot have lost what it could show
+                del carry.lost[lost_version]
+                continue
+            hop = way[-1]
+            view = self._defaulted(obj, version)
+            if hop.source != version:
+                kept = Carry({v: copied(each) for v, each in carry.lost.items()})
+                view = self._defaulted(self._walk(view, kept, version, hop.source), hop.source)
+            yield lost_version, hop, view
+
+    def _defaulted(self, obj: Object, version: str) -> Object:
+        filled: Object = copied(obj)
+        if version in self._schemas:
+            self._schemas[version].default(filled)
+        return filled

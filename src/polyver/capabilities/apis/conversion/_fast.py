@@ -1,0 +1,111 @@
+"""What simple rules do to plain values when nothing is lost, which is nearly always.
+
+Each is a function from what a rule reads to what it writes, or None if something would be lost:
+then the rule itself is asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from polyver.capabilities.apis.conversion._rules import Cast, Rule, Scale, Split, Values
+from polyver.objects._texts import same
+
+__all__ = ["Fast", "fast"]
+
+Fast = Callable[..., Any]
+"""Takes what the rule reads, not all of it missing; gives a tuple if it writes several."""
+
+_CANONICAL: Final = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII).fullmatch
+_MOST: Final = 2**63 - 1
+
+
+def fast(rule: Rule, *, back: bool) -> Fast:
+    """What a rule does when nothing is lost."""
+    match rule:
+        case Values():
+            return _words(rule, back=back)
+        case Cast():
+            kinds = (rule.source_type, rule.target_type)
+            return _CASTS.get(kinds[::-1] if back else kinds) or _checked(rule, back=back)
+        case Scale() if rule.factor.denominator == 1:
+            return _scaled(rule.factor.numerator, back=back)
+        case Split(absent=None) if not back:
+            return _split(rule)
+    return _checked(rule, back=back)
+
+
+def _checked(rule: Rule, *, back: bool) -> Fast:
+    single = len(rule.ports(back=back)[1]) == 1
+
+    def run(*values: Any) -> Any:
+        made = rule.run(values, back=back)
+        if not all(map(same, rule.run(made, back=not back), values)):
+            return None
+        return made[0] if single else made
+
+    return run
+
+
+def _words(rule: Values, *, back: bool) -> Fast:
+    words = {(type(a), a): b for a, b in rule.words.items()}
+    if back:
+        words = {(type(b), b): a for (_, a), b in words.items()}
+    get = words.get
+    return lambda value: get((type(value), value)) if type(value) in _PLAIN else None
+
+
+_PLAIN: Final = frozenset([str, int, bool])
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if type(value) is str and _CANONICAL(value) else None
+
+
+def _written(value: Any) -> Any:
+    return str(value) if type(value) is int else None
+
+
+_CASTS: Final[Mapping[tuple[Type, Type], Fast]] = {
+    ("string", "integer"): _whole,
+    ("integer", "string"): _written,
+}
+
+
+def _scaled(factor: int, *, back: bool) -> Fast:
+    def times(value: Any) -> Any:
+        if type(value) is not int:
+            return None
+        made = value * factor
+        return made if -_MOST <= made <= _MOST else None
+
+    def divided(value: Any) -> Any:
+        if type(value) is not int:
+            return None
+        made, rest = divmod(value, factor)
+        return None if rest else made
+
+    return divided if back else times
+
+
+def _split(rule: Split) -> Fast:
+    separator, count, kinds = rule.separator, len(rule.into), rule.types
+    if any(kind not in ("string", "integer") for kind in kinds):
+        return _checked(rule, back=False)
+    numbers = [place for place, kind in enumerate(kinds) if kind == "integer"]
+
+    def split(value: Any) -> Any:
+        if type(value) is not str:
+            return None
+        parts: list[Any] = value.split(separator, count - 1)
+        if len(parts) < count:
+            return None
+        for place in numbers:
+            if not _CANONICAL(parts[place]):
+                return None
+            parts[place] = int(parts[place])
+        return tuple(parts)
+
+    return split

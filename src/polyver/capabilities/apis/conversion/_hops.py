@@ -1,0 +1,136 @@
+"""One edge in one direction, by rules or by functions of the user: one interface for both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from polyver.capabilities.apis.conversion._block import Block
+from polyver.capabilities.apis.conversion._delta import (
+    Guard,
+    Lost,
+    delta,
+    item_guards,
+    patch,
+    place_of,
+)
+from polyver.capabilities.apis.conversion._paths import parse_path, pick
+from polyver.capabilities.apis.conversion._values import copied, fingerprint
+from polyver.objects.schema._structure import Structure
+
+__all__ = ["ByFunctions", "ByRules", "Step"]
+
+Object = dict[str, Any]
+Function = Callable[[Object], Object]
+
+
+class Step(Protocol):
+    """From one version to its neighbour. Objects have neither apiVersion nor the carry."""
+
+    def run(self, obj: Object) -> Object:
+        """What an object becomes, with nothing of what was lost before."""
+        ...
+
+    def lost(self, obj: Object, made: Object) -> Lost:
+        """What an object has that would not come back from what was made of it."""
+        ...
+
+    def restored(self, made: Object, lost: Lost) -> Object:
+        """What was made, together with what was lost of it before."""
+        ...
+
+    def guards(self, lost: Lost, view: Object) -> Iterator[Guard]:
+        """The guards in what was lost of the target, while the source looks like this."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ByRules:
+    """An edge that is declared."""
+
+    block: Block
+    back: bool
+
+    def run(self, obj: Object) -> Object:
+        return self.block.run(obj, back=self.back)
+
+    def lost(self, obj: Object, made: Object) -> Lost:
+        return self.block.lost(obj, made, back=self.back)
+
+    def restored(self, made: Object, lost: Lost) -> Object:
+        return self.block.restored(made, lost, back=self.back)
+
+    def guards(self, lost: Lost, view: Object) -> Iterator[Guard]:
+        return self.block.guards(lost, view, back=self.back)
+
+
+@dataclass(frozen=True, slots=True)
+class ByFunctions:
+    """An edge that is a pair of functions.
+
+    What they lose is what the one does not give back after the other. It is restored while they
+    still give the same at its place: which fields it belongs to, nobody told.
+    """
+
+    there: Function
+    back: Function
+    source: Structure | None
+    target: Structure | None
+
+    def run(self, obj: Object) -> Object:
+        return _same_object(obj, self.there(copied(obj)))
+
+    def lost(self, obj: Object, made: Object) -> Lost:
+        again = _same_object(made, self.back(copied(made)))
+        return _guarded(delta(again, obj, self.source))
+
+    def restored(self, made: Object, lost: Lost) -> Object:
+        whole: Object = copied(made)
+        patch(whole, lost, self.target)
+        return whole
+
+    def guards(self, lost: Lost, view: Object) -> Iterator[Guard]:
+        return _guards(lost, self.run(view), self.target)
+
+
+def _guarded(lost: Lost) -> Lost:
+    """What was lost, each value with a guard of its own."""
+    made: Lost = {}
+    for path, entry in lost.items():
+        each = {name: value for name, value in entry.items() if name != "whole"}
+        if "is" in each or "absent" in each:
+            each["if"] = ""
+        if "by" in each:
+            each["by"] = {name: _guarded(inner) for name, inner in each["by"].items()}
+        made[path] = each
+    return made
+
+
+def _guards(lost: Lost, made: Any, place: Structure | None) -> Iterator[Guard]:
+    for text, entry in lost.items():
+        path = parse_path(text)
+        found, inside = pick(made, path), place_of(place, path)
+        if "if" in entry:
+            yield entry, "if", fingerprint([found])
+        else:
+            yield from item_guards(
+                entry,
+                found,
+                inside.keys if inside is not None else (),
+                partial(_guards, place=inside and inside.items),
+            )
+
+
+def _same_object(obj: Object, made: Object) -> Object:
+    """What a function made, with the metadata that it may not change."""
+    before, after = obj.get("metadata"), made.get("metadata")
+    if type(before) is not dict:
+        return made
+    kept = {name: value for name, value in before.items() if name not in _FREE}
+    free = {n: v for n, v in after.items() if n in _FREE} if type(after) is dict else {}
+    return {**made, "metadata": {**kept, **free}}
+
+
+_FREE = ("labels", "annotations")

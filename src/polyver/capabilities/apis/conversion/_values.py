@@ -1,0 +1,148 @@
+"""Plain values: when two are the same, and how one type is written as another.
+
+A cast is exact or nearest; whoever casts back and compares knows which.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import re
+from collections.abc import Sequence
+from enum import Enum
+from fractions import Fraction
+from typing import Any, Final, Literal
+
+import msgspec
+
+__all__ = ["MISSING", "TYPES", "Missing", "Type", "cast", "copied", "fingerprint", "scaled"]
+
+Type = Literal["string", "integer", "number", "boolean"]
+TYPES: Final[tuple[Type, ...]] = ("string", "integer", "number", "boolean")
+
+_LEAST, _MOST = -(2**63), 2**63 - 1
+_WHOLE: Final = re.compile(r"\s*[+-]?[0-9]{1,19}\s*", re.ASCII)
+_NUMBER: Final = re.compile(
+    r"\s*[+-]?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?\s*", re.ASCII
+)
+_sorted = msgspec.json.Encoder(order="sorted")
+
+
+class Missing(Enum):
+    """That a field is not there, which is something else than null."""
+
+    MISSING = 0
+
+    def __copy__(self) -> Missing:
+        return self
+
+    def __deepcopy__(self, _: object) -> Missing:
+        return self
+
+
+MISSING: Final = Missing.MISSING
+
+
+def copied(value: Any) -> Any:
+    """A value that shares nothing with the other."""
+    return copy.deepcopy(value) if type(value) in (dict, list) else value
+
+
+def fingerprint(values: Sequence[Any]) -> str:
+    """What tells whether values, or their absence, are still the same.
+
+    >>> fingerprint([1, MISSING]) == fingerprint([1.0, MISSING]) != fingerprint([1, None])
+    True
+    """
+    plain = [[] if value is MISSING else [_settled(value)] for value in values]
+    return hashlib.blake2b(_sorted.encode(plain), digest_size=9).hexdigest()
+
+
+def _settled(value: Any) -> Any:
+    """A value as an API server may write it again: 1.0 is 1 there."""
+    if type(value) is dict:
+        return {key: _settled(each) for key, each in value.items()}
+    if type(value) is list:
+        return [_settled(each) for each in value]
+    return int(value) if type(value) is float and value.is_integer() else value
+
+
+def cast(value: Any, source: Type, target: Type) -> Any:
+    """A value of one type as another, the nearest if there is none, or MISSING.
+
+    >>> cast("8080", "string", "integer"), cast("08080", "string", "integer")
+    (8080, 8080)
+    >>> cast("abc", "string", "integer")
+    <Missing.MISSING: 0>
+    """
+    if not _is(value, source):
+        return MISSING
+    if source == target:
+        return value
+    return _CASTS[target](value)
+
+
+def _is(value: Any, kind: Type) -> bool:
+    match kind:
+        case "string":
+            return type(value) is str
+        case "boolean":
+            return type(value) is bool
+        case "integer":
+            return type(value) is int
+        case "number":
+            return type(value) in (int, float)
+
+
+def _text(value: Any) -> Any:
+    return msgspec.json.encode(value).decode()
+
+
+def _integer(value: Any) -> Any:
+    if type(value) is str:
+        if not _WHOLE.fullmatch(value):
+            return MISSING
+        value = int(value)
+    if type(value) is float and not _LEAST <= value <= _MOST:
+        return MISSING
+    value = int(value)
+    return value if _LEAST <= value <= _MOST else MISSING
+
+
+def _decimal(value: Any) -> Any:
+    if type(value) is not str:
+        return int(value) if type(value) is bool else value
+    if not _NUMBER.fullmatch(value):
+        return MISSING
+    if _WHOLE.fullmatch(value):
+        return _integer(value)
+    return float(value)
+
+
+def _boolean(value: Any) -> Any:
+    if type(value) is str:
+        return {"true": True, "false": False}.get(value, MISSING)
+    return bool(value) if value in (0, 1) else MISSING
+
+
+_CASTS: Final = {"string": _text, "integer": _integer, "number": _decimal, "boolean": _boolean}
+
+
+def scaled(value: Any, factor: Fraction, target: Type) -> Any:
+    """A number in another unit, the nearest one towards zero if it must be whole.
+
+    >>> scaled(1500, Fraction(1, 1000), "integer"), scaled(1500, Fraction(1, 1000), "number")
+    (1, 1.5)
+    """
+    if type(value) is float:
+        # As it is written: 0.1 is a tenth, and not the double next to it.
+        exact = Fraction(repr(value)) if abs(value) < 1e300 else None
+    else:
+        exact = Fraction(value) if type(value) is int else None
+    if exact is None:
+        return MISSING
+    exact *= factor
+    if exact.denominator == 1 or target == "integer":
+        whole = int(exact)
+        return whole if _LEAST <= whole <= _MOST else MISSING
+    return float(exact)
