@@ -107,26 +107,27 @@ class Converter:
         self._check(version)
         if source == version:
             return bytes(raw)
-        run = self._raw[source, version]
         try:
-            if run is None:
-                raise Unusual
-            made = self._run_raw(run, top, bytes(raw), source, version)
+            made = self._run_raw(top, bytes(raw), source, version)
         except Unusual:
             return encode_json(self.convert(_plain(raw), version))
         made["apiVersion"] = self._names[version]
         return encode_json(made)
 
-    def _run_raw(self, run: Compiled, top: Object, raw: bytes, source: str, target: str) -> Object:
+    def _run_raw(self, top: Object, raw: bytes, source: str, target: str) -> Object:
+        run = self._raw[source, target]
+        if run is None:
+            raise Unusual
         carry = Carry()
-        if _CARRY in raw:
-            metadata = top["metadata"] = _fields(top["metadata"])
-            metadata["annotations"] = _plain(metadata["annotations"])
-            top, carry = split(top)
-            carry.lost.pop(source, None)
-            _check_passing(carry, self.tree.way(source, target))
-        run(top, carry.lost)
-        return _joined(top, carry) if carry.lost else top
+        try:
+            if _CARRY in raw:
+                top, carry = _split(top)
+                carry.lost.pop(source, None)
+                _check_passing(carry, self.tree.way(source, target))
+            run(top, carry.lost)
+            return _joined(top, carry) if carry.lost else top
+        except (MsgspecError, UnicodeError):  # something is no object that should be one
+            raise Unusual from None
 
     def _raw_version(self, top: Mapping[str, Raw]) -> str:
         version = self._known.get(bytes(top.get("apiVersion", b"")))
@@ -180,6 +181,15 @@ def _edge(edge: DeclaredEdge | FunctionEdge, structures: Mapping[str, Structure]
 _fields = json.Decoder(dict[str, Raw]).decode
 _plain = json.Decoder().decode
 _CARRY = ANNOTATION.encode()
+
+
+def _split(top: Object) -> tuple[Object, Carry]:
+    """An object whose fields are still bytes without its carry, and what that says."""
+    metadata = _fields(top.get("metadata", b"{}"))
+    if "annotations" not in metadata:
+        return top, Carry()
+    metadata["annotations"] = _plain(metadata["annotations"])
+    return split({**top, "metadata": metadata})
 
 
 def _joined(top: Object, carry: Carry) -> Object:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from polyver.capabilities.apis.conversion._rules import Cast, Rule, Scale, Split, Values
+from polyver.capabilities.apis.conversion._values import Type
 from polyver.objects._texts import same
 
 __all__ = ["Fast", "fast"]
