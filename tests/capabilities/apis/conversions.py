@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from hypothesis import note
 from hypothesis import strategies as st
 
 from polyver.capabilities.apis.conversion import (
@@ -33,8 +34,13 @@ spec:
     to: v2
     rules:
     - move:   {from: spec.cronSpec, to: spec.schedule}
-    - split:  {from: spec.hostPort, into: [spec.host, spec.port], separator: ":", types: [string, integer]}
-    - split:  {from: spec.times, into: [spec.at.minute, spec.at.hour, spec.at.day], separator: " ", absent: "*"}
+    - split:
+        {from: spec.hostPort, into: [spec.host, spec.port], separator: ":", types: [string, integer]}
+    - split:
+        from: spec.times
+        into: [spec.at.minute, spec.at.hour, spec.at.day]
+        separator: " "
+        absent: "*"
     - wrap:   {from: spec.image, to: spec.images}
     - values: {at: spec.policy, map: {Allow: allow, Forbid: forbid}}
     - cast:   {at: spec.replicas, from: string, to: integer}
@@ -135,9 +141,13 @@ _ITEMS = st.lists(
 )
 VALUES = st.recursive(
     _WORDS | st.integers(-3, 2500) | st.booleans() | st.none(),
-    lambda inner: st.lists(inner, max_size=2)
-    | st.dictionaries(st.sampled_from(["name", "value", "cmd", "a", "b", "x"]), inner, max_size=3)
-    | _ITEMS,
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["name", "value", "cmd", "a", "b", "x"]), inner, max_size=3
+        )
+        | _ITEMS
+    ),
     max_leaves=5,
 )
 _METADATA = st.sampled_from(
@@ -152,9 +162,7 @@ _METADATA = st.sampled_from(
 def objects(names: list[str]) -> st.SearchStrategy[Object]:
     """Objects with these fields in their spec, whatever they hold, and partial ones."""
     spec = st.fixed_dictionaries({}, optional=dict.fromkeys(names, VALUES)) | VALUES
-    return st.fixed_dictionaries(
-        {"metadata": _METADATA}, optional={"spec": spec, "status": VALUES}
-    )
+    return st.fixed_dictionaries({"metadata": _METADATA}, optional={"spec": spec, "status": VALUES})
 
 
 EVERY_FIELD = sorted(
@@ -219,6 +227,7 @@ def drawn_converters(draw: st.DrawFn) -> Converter:
         for number, target in enumerate(versions)
         if number
     ]
+    note("; ".join(f"{edge.source} to {edge.target}: {edge.block.rules}" for edge in edges))
     return Converter("stable.example.com", "CronTab", versions, edges)
 
 

@@ -136,9 +136,17 @@ class Block:
                 reads, writes = rule.ports(back=back)
                 read = tuple(pick(obj, path) for path in reads)
                 written = tuple(pick(made, path) for path in writes)
-                lost |= rule.lost(read, written, back=back)
+                lost |= self.lost_by(rule, read, written, back=back)
         again = self.restored(self.run(made, back=not back), lost, back=not back)
         return lost | delta(again, obj, self.read(back=back))
+
+    def lost_by(self, rule: Rule, values: Ports, made: Ports, *, back: bool) -> Lost:
+        """What one rule read and would not be there again."""
+        reads, writes = rule.ports(back=back)
+        if not self.root or not any(path[0] == "metadata" for path in (*reads, *writes)):
+            return rule.lost(values, made, back=back)
+        again = self.allowed(rule, rule.run(made, back=not back), back=not back)
+        return rule.missed(values, again, back=back)
 
     def restored(self, made: Object, lost: Lost, *, back: bool) -> Object:
         """What was made, together with what was lost of it before."""

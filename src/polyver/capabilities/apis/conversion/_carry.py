@@ -46,7 +46,7 @@ class Carry:
 
     lost: dict[str, Lost] = field(default_factory=dict)
     was_empty: bool = False
-    """Whether there was a map of annotations with nothing in it."""
+    """Whether there is a map of annotations with nothing in it, as far as clients can see."""
 
 
 encode = msgspec.json.Encoder(order="sorted").encode
@@ -62,17 +62,17 @@ _decode = msgspec.json.Decoder(_Written).decode
 
 
 def split(obj: Object) -> tuple[Object, Carry]:
-    """An object without its carry, and what that says."""
+    """An object without its carry, and what that says; also without an empty map of annotations."""
     metadata = obj.get("metadata")
     annotations = metadata.get("annotations") if type(metadata) is dict else None
     if type(annotations) is not dict or type(metadata) is not dict:
         return obj, Carry()
-    if ANNOTATION not in annotations:
-        return obj, Carry(was_empty=not annotations)
-    carry = read(annotations[ANNOTATION])
+    if annotations and ANNOTATION not in annotations:
+        return obj, Carry()
+    carry = read(annotations[ANNOTATION]) if annotations else Carry(was_empty=True)
     rest = {name: value for name, value in annotations.items() if name != ANNOTATION}
     kept = {name: value for name, value in metadata.items() if name != "annotations"}
-    if rest or carry.was_empty:
+    if rest:
         kept["annotations"] = rest
     return {**obj, "metadata": kept}, carry
 
@@ -91,13 +91,13 @@ def read(text: object) -> Carry:
 def join(obj: Object, carry: Carry) -> Object:
     """An object with its carry; without one if there is nothing to carry."""
     lost = {version: each for version, each in carry.lost.items() if each}
-    if not lost:
-        return obj
     metadata = obj.get("metadata")
     metadata = metadata if type(metadata) is dict else {}
     annotations = metadata.get("annotations")
     annotations = annotations if type(annotations) is dict else {}
-    text = write(Carry(lost, carry.was_empty and not annotations))
+    if not lost and not (carry.was_empty and annotations):
+        return {**obj, "metadata": {**metadata, "annotations": {}}} if carry.was_empty else obj
+    text = write(Carry(lost, carry.was_empty))
     return {**obj, "metadata": {**metadata, "annotations": {**annotations, ANNOTATION: text}}}
 
 

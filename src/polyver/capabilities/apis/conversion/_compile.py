@@ -131,18 +131,19 @@ def _has_null(value: Any) -> bool:
 class _Slow:
     """A rule as the interpreter runs it, for what is lost and what is restored."""
 
+    block: Block
     rule: Rule
     back: bool
     reads: Settled
     writes: Settled
-    allowed: Callable[[Ports], Ports]
 
     def __call__(self, values: Ports, before: Lost | None, after: Lost | None) -> Any:
         values = tuple(map(_plain, values))
-        made = self.allowed(self.rule.run(values, back=self.back))
+        made = self.rule.run(values, back=self.back)
+        made = self.block.allowed(self.rule, made, back=self.back)
         if before:
             made = self._restored(made, before, values)
-        lost = self.rule.lost(values, made, back=self.back)
+        lost = self.block.lost_by(self.rule, values, made, back=self.back)
         guards = list(self.rule.guards(lost, made, back=not self.back))
         if guards:
             self.writes.check(made)
@@ -386,11 +387,11 @@ class _RuleWriter:
         block, back = self.block.block, self.block.back
         reads, writes = self.rule.ports(back=back)
         slow = _Slow(
+            block,
             self.rule,
             back,
             _settled(block.read(back=back), reads, self.block.far[0]),
             _settled(block.written(back=back), writes, self.block.far[1]),
-            self._allowed,
         )
         name = self._out.keep("slow", slow)
         outs = f"({', '.join(made)}{',' if made else ''})" if made else "_"
@@ -484,7 +485,7 @@ def _inner(rule: Rule, *, back: bool, raw: bool) -> Callable[[Any], Any]:
         case Wrap() if back:
             return lambda value: _only(listed(value), one)
         case Wrap():
-            return lambda value: [one(value)]
+            return lambda value: _alone(value, one)
         case Each():
             return lambda value: [one(item) for item in listed(value)]
         case Keyed() if back:
@@ -514,9 +515,19 @@ def _item(block: Block, opened: Callable[[Any], Object], *, back: bool) -> Calla
 
 
 def _only(items: list[Any], one: Callable[[Any], Any]) -> Any:
-    if len(items) != 1:
+    if len(items) != 1 or _is_null(items[0]):
         raise _Loses
     return one(items[0])
+
+
+def _alone(value: Any, one: Callable[[Any], Any]) -> list[Any]:
+    if _is_null(value):
+        raise _Loses
+    return [one(value)]
+
+
+def _is_null(value: Any) -> bool:
+    return value is None or (type(value) is Raw and bytes(value) == b"null")
 
 
 def _keyed(

@@ -125,7 +125,7 @@ class Converter:
                 carry.lost.pop(source, None)
                 _check_passing(carry, self.tree.way(source, target))
             run(top, carry.lost)
-            return _joined(top, carry) if carry.lost else top
+            return _joined(top, carry) if carry.lost or carry.was_empty else top
         except (MsgspecError, UnicodeError):  # something is no object that should be one
             raise Unusual from None
 
@@ -199,7 +199,9 @@ def _joined(top: Object, carry: Carry) -> Object:
         metadata = _fields(metadata)
     if type(metadata.get("annotations")) is Raw:
         metadata["annotations"] = _fields(metadata["annotations"])
-        carry.was_empty = not metadata["annotations"]
+        if not metadata["annotations"]:
+            del metadata["annotations"]
+            carry.was_empty = True
     top["metadata"] = metadata
     return join(top, carry)
 

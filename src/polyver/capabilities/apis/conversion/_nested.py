@@ -97,20 +97,21 @@ class Wrap(_Nested):
     def run(self, values: Ports, *, back: bool) -> Ports:
         value = values[0]
         if back:
-            one = value[0] if type(value) is list and value else MISSING
-            return (self.inside.run_value(one, back=True),)
-        return (MISSING if value is MISSING else [self.inside.run_value(value, back=False)],)
+            return (self.inside.run_value(_first(value), back=True),)
+        if value is MISSING or value is None:
+            return (MISSING,)
+        return ([self.inside.run_value(value, back=False)],)
 
     def lost(self, values: Ports, made: Ports, *, back: bool) -> Lost:
         value = values[0]
         if value is MISSING:
             return super().lost(values, made, back=back)
         if not back:
-            one = made[0][0] if type(made[0]) is list and made[0] else MISSING
-            return self._told(self.inside.lost_value(value, one, back=False), back=False)
-        if type(value) is not list or not value:
+            entry = self.inside.lost_value(value, _first(made[0]), back=False)
+            return self._told(entry, back=False)
+        if _first(value) is MISSING:
             return self._told(was(value, guarded=True), back=True)
-        entry: dict[str, Any] = {}
+        entry = {}
         if first := self.inside.lost_value(value[0], made[0], back=True):
             entry["first"] = first
         if value[1:]:
@@ -131,11 +132,16 @@ class Wrap(_Nested):
     def guards(self, lost: Lost, values: Ports, *, back: bool) -> Iterator[Guard]:
         entry, value = self._entry(lost, back=back), values[0]
         if back:
-            value = value[0] if type(value) is list and value else MISSING
-            yield from self.inside.value_guards(entry, value, back=True)
+            yield from self.inside.value_guards(entry, _first(value), back=True)
             return
         yield from self.inside.value_guards(entry.get("first", {}), value, back=False)
         yield from super().guards(lost, values, back=back)
+
+
+def _first(value: Any) -> Any:
+    """The first item of a list; a null, which may go at any time, is none."""
+    first = value[0] if type(value) is list and value else None
+    return MISSING if first is None else first
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,7 +70,10 @@ class Rule(ABC):
 
     def lost(self, values: Ports, made: Ports, *, back: bool) -> Lost:
         """What it read and would not be there again after running it back."""
-        again = self.run(made, back=not back)
+        return self.missed(values, self.run(made, back=not back), back=back)
+
+    def missed(self, values: Ports, again: Ports, *, back: bool) -> Lost:
+        """What it read and is not the same in what it gave back."""
         reads, _ = self.ports(back=back)
         return {
             show_path(path): was(value, guarded=True)
