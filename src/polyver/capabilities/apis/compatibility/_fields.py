@@ -20,6 +20,7 @@ from polyver.capabilities.apis.compatibility._words import (
     types_of,
 )
 from polyver.objects._texts import same, shown
+from polyver.objects.schema import compile_schema
 
 __all__ = ["compare_inside"]
 
@@ -36,7 +37,7 @@ class Fate(Enum):
 _LOSING: Final = (Fate.DROPPED, Fate.REFUSED)
 _TEXT: Final = {"type": "string"}
 _SCALARS: Final = frozenset(["string", "integer", "number", "boolean"])
-_LOOKING_INSIDE: Final = (*ALTERNATIVES, "enum", "x-kubernetes-validations")
+_LOOKING_INSIDE: Final = (*ALTERNATIVES, "enum", "maxProperties", "x-kubernetes-validations")
 
 
 def compare_inside(place: Place) -> Iterator[Finding | Place]:
@@ -68,8 +69,7 @@ def _compare_fields(place: Place) -> Iterator[Finding | Place]:
 
 
 def _inner(place: Place, old: Schema, new: Schema, path: str, *, required: bool = False) -> Place:
-    limited = place.limited or any(place.new.get(each) for each in _LOOKING_INSIDE)
-    return Place(old, new, path, required, limited)
+    return Place(old, new, path, required, _is_looked_at(place))
 
 
 def _fields(schema: Schema) -> Mapping[str, Schema]:
@@ -112,16 +112,30 @@ def _compare_fate(
         yield from _compare_lost(place, name, old, new)
     elif old not in _LOSING:
         yield place.found("field-claimed", f"{type_name(new)} is new among unknown fields", at=path)
-    elif new.get("default") is not None and _is_looked_at(place):
-        fact = f"{type_name(new)} is new, with the default {shown(new['default'])}"
-        yield place.found("field-filled-in", fact, at=path)
     else:
-        yield place.found("field-added", f"{type_name(new)} is new", at=path)
+        yield _added(place, name, new)
+
+
+def _added(place: Place, name: str, new: Schema) -> Finding:
+    path, fact, rule = path_to(place.path, name), f"{type_name(new)} is new", "field-added"
+    if new.get("default") is not None:
+        fact = f"{fact}, with the default {shown(new['default'])}"
+        rule = "field-filled-in" if _is_looked_at(place) else "field-added"
+        rule = rule if _takes_default(new) else "default-refused"
+    return place.found(rule, fact, at=path)
+
+
+def _takes_default(schema: Schema) -> bool:
+    """Whether a default is right; in maps, the real server takes definitions where it is not."""
+    filled: dict[str, Any] = {}
+    checked = compile_schema({"type": "object", "properties": {"field": schema}})
+    checked.default(filled)
+    return not checked.validate(filled)
 
 
 def _is_looked_at(place: Place) -> bool:
-    keywords = (*_LOOKING_INSIDE, "maxProperties")
-    return place.limited or any(place.new.get(each) is not None for each in keywords)
+    """Whether anything notices what is added inside of a place."""
+    return place.limited or any(place.new.get(each) is not None for each in _LOOKING_INSIDE)
 
 
 def _compare_lost(place: Place, name: str, old: Schema, fate: Fate) -> Iterator[Finding]:

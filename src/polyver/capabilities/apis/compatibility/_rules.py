@@ -36,11 +36,14 @@ class Rule:
     """One sentence; `{other}` stands for a field that the finding names."""
 
 
+# From Kubernetes 1.30 on, the real server lets an update keep the mistakes that it does not touch.
 _KEPT = (
-    "objects that hold such a value can still be updated as long as they leave it as it is "
-    "(Kubernetes 1.30 and newer), but nobody can write it anew"
+    "from Kubernetes 1.30 on, updates that leave such a value as it is still pass, but nobody can "
+    "write it anew"
 )
-_NOT_KEPT = "objects that are there cannot be updated before they are put right"
+_KEPT_AROUND = (
+    "from Kubernetes 1.30 on, updates still pass that change nothing at all beside or inside of it"
+)
 
 _BREAKING = {
     "field-removed": (
@@ -68,11 +71,11 @@ _BREAKING = {
     ),
     "required-field-added": (
         "a new field is required and has no default",
-        f"Give it a default, or make it optional; {_NOT_KEPT}",
+        f"Give it a default, or make it optional; {_KEPT_AROUND}",
     ),
     "required-added": (
         "an optional field became required and has no default",
-        f"Give it a default, or require it in a new version only; {_NOT_KEPT}",
+        f"Give it a default, or require it in a new version only; {_KEPT_AROUND}",
     ),
     "required-exposed": (
         "a required field lost its default, so whoever left it out is refused",
@@ -89,6 +92,10 @@ _BREAKING = {
     "nullable-removed": (
         "null meant something, and is now dropped or refused",
         "Keep nullable, or let absence mean what null meant in a new version with a conversion",
+    ),
+    "default-refused": (
+        "a new field has a default that its own schema refuses, so every object without it is",
+        "Choose a default that is right",
     ),
     "unknown-dropped": (
         "fields without a schema were kept, and are now dropped in silence",
@@ -109,7 +116,8 @@ _BREAKING = {
     "list-keyed": (
         "a list became a set or a map, or has other keys: doubles are refused, and ownership in "
         "server-side apply is by other keys",
-        f"Keep the list-type and its keys, and change them in a new version; {_NOT_KEPT}",
+        "Keep the list-type and its keys, and change them in a new version; an object that holds "
+        "doubles can still be updated, but its owners in server-side apply are lost",
     ),
     "unique-added": (
         "uniqueItems is new",
@@ -184,6 +192,11 @@ _RISKY = {
         "a default is new in a field that was there: objects that left it out now have it",
         "Make sure that the default means what absence meant",
     ),
+    "null-kept": (
+        "null was dropped or replaced by the default, and is now kept where an enum, a number of "
+        "fields, alternatives or rules are checked, or a default was meant",
+        "Leave nullable away: absence says the same",
+    ),
     "unknown-refused": (
         "fields without a schema were dropped, and are now refused",
         "Leave additionalProperties away: unknown fields are dropped, and clients that ask for it "
@@ -199,7 +212,7 @@ _RISKY = {
     ),
     "alternatives-changed": (
         "anyOf, oneOf, allOf or not changed in a way that cannot be compared",
-        f"Make sure that every object in use still passes; {_NOT_KEPT}",
+        f"Make sure that every object in use still passes; {_KEPT_AROUND}",
     ),
     "rule-added": (
         "a rule in CEL is new or another",

@@ -49,6 +49,7 @@ def compare_value(place: Place) -> Iterator[Finding]:
     yield from _compare_pattern(place)
     yield from _compare_format(place)
     yield from _compare_default(place)
+    yield from _compare_null(place)
     yield from _compare_flags(place)
     yield from _compare_merging(place)
     yield from _compare_rules(place)
@@ -120,10 +121,19 @@ def _compare_default(place: Place) -> Iterator[Finding]:
 
 
 _FLAGS = {
-    "nullable": ("nullable-added", "nullable-removed"),
     "uniqueItems": ("unique-added", "unique-removed"),
     EMBEDDED: ("embedded-added", "embedded-removed"),
 }
+
+
+def _compare_null(place: Place) -> Iterator[Finding]:
+    old, new = place.changed("nullable")
+    if new and not old:
+        # Until now null was dropped or replaced before anyone looked at it.
+        noticed = place.limited or place.new.get("enum") or place.new.get("default") is not None
+        yield place.found("null-kept" if noticed else "nullable-added", "nullable is new")
+    elif old and not new:
+        yield place.found("nullable-removed", "nullable is gone")
 
 
 def _compare_flags(place: Place) -> Iterator[Finding]:
