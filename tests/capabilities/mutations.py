@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -27,7 +26,7 @@ SAYINGS: list[Json] = [
     {"maxItems": 50},
     {"maxProperties": 1},
     {"maxProperties": 9},
-    *({"format": each} for each in ("date", "int32", "int64", "double")),
+    *({"format": form} for form in ("date", "int32", "int64", "double")),
     {"nullable": True},
     {"pattern": "a"},
     {"additionalProperties": True},
@@ -39,13 +38,11 @@ SAYINGS: list[Json] = [
     {"allOf": [{"minimum": 0}]},
     {"oneOf": [{"minLength": 1}]},
     {"not": {"required": ["b"]}},
-    *({"default": each} for each in ("a", 5, {})),
+    {"default": "a"},
+    {"default": 5},
+    {"default": {}},
 ]
-BOUNDS = [
-    f"{bound}{each}"
-    for bound in ("min", "max")
-    for each in ("imum", "Length", "Items", "Properties")
-]
+BOUNDS = "minimum maximum minLength maxLength minItems maxItems minProperties maxProperties".split()
 
 
 class Mutator:
@@ -103,7 +100,6 @@ class Mutator:
             elif name in place:
                 place[name] = [*place[name], self._maker._option(place)]
 
-    _changes: tuple[Callable[[Mutator, Json], None], ...]
     _changes = (_say, _say, _unsay, _unsay, _widen, _move, _add, _add, _drop, _choose)
 
 
