@@ -121,6 +121,7 @@ def test_what_every_object_has_need_not_be_declared() -> None:
     after = before | {"properties": before["properties"] | declared}
     assert compare_schemas(before, after, least=Severity.SAFE) == []
     assert compare_schemas(after, before, least=Severity.SAFE) == []
+    assert compare_schemas(before, before | {"required": [*declared]}) == []
 
 
 def test_int_or_string_says_its_alternatives_twice() -> None:

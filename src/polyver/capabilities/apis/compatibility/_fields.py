@@ -88,13 +88,12 @@ def _rest(schema: Schema) -> Schema | Fate:
     match schema.get("additionalProperties"):
         case None:
             return Fate.KEPT if schema.get(PRESERVE) else Fate.DROPPED
-        case True:
-            return Fate.EMPTIED
         case False:
             return Fate.REFUSED
-        case found:
-            assert isinstance(found, Mapping)
+        case Mapping() as found:
             return found
+        case _:
+            return Fate.EMPTIED
 
 
 def _child(schema: Schema, name: str) -> Schema | Fate:
@@ -166,7 +165,7 @@ def _renamed(place: Place, name: str) -> str:
 def _compare_required(place: Place) -> Iterator[Finding]:
     old, new = place.old.get("required") or (), place.new.get("required") or ()
     fields = _fields(place.new)
-    for name in (each for each in new if each not in old):
+    for name in (each for each in new if each not in old and not _is_always_there(place, each)):
         path = path_to(place.path, name)
         if fields.get(name, {}).get("default") is not None:
             yield place.found("required-filled-in", "it is required now, and filled in", at=path)
@@ -178,6 +177,12 @@ def _compare_required(place: Place) -> Iterator[Finding]:
         path = path_to(place.path, name)
         if not isinstance(_child(place.new, name), Fate):
             yield place.found("required-removed", "it is not required any more", at=path)
+
+
+def _is_always_there(place: Place, name: str) -> bool:
+    """Whether a field is required anyhow, as in every whole object."""
+    known = ("apiVersion", "kind") if place.path else ("apiVersion", "kind", "metadata")
+    return bool(place.new.get(EMBEDDED)) and name in known
 
 
 def _compare_rest(place: Place) -> Iterator[Finding | Place]:
