@@ -25,9 +25,9 @@ def compare_schemas(
 ) -> list[Finding]:
     """What objects and clients of the old openAPIV3Schema can no longer do under the new one.
 
-    Both must have passed `check_schema`. What takes nothing away is left out, unless `least` is `Severity.SAFE`. Without a finding that
-    is breaking or risky, every object that was right before is right afterwards, and is kept as
-    it is, but for new fields that have a default.
+    Both must have passed `check_schema`. What takes nothing away is left out, unless `least` is
+    `Severity.SAFE`. Without a finding that is breaking or risky, every object that was right
+    before is right afterwards, and is kept as it is, but for new fields that have a default.
 
     >>> before = {"type": "object", "properties": {"cron": {"type": "string"}}}
     >>> after = {"type": "object", "properties": {"schedule": {"type": "string"}}}
