@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from polyver.capabilities.apis.compatibility import RULES, Severity
 from polyver.cli._app import app, load_all
 from polyver.cli._exit import MEANING
 
@@ -28,7 +29,70 @@ what to do next.
 """
 
 
-PAGES = {"reference/cli.md": command_line}
+def compatibility() -> str:
+    tables = "\n\n".join(map(rules_table, Severity))
+    return f"""<!-- Written by `make docs` from the rules themselves. -->
+# Compatibility of API versions
+
+What objects and clients of one schema or CustomResourceDefinition can no longer do when another
+takes its place: `compare_schemas(old, new)` and `compare_definitions(old, new)` of
+`polyver.capabilities.apis.compatibility`. The order matters: what is narrower in one direction is
+wider in the other.
+
+A finding has a version, a path, a rule, a severity, a fact and an advice.
+
+| severity | meaning |
+|---|---|
+| breaking | existing objects or clients stop working |
+| risky | they may: it depends on what they hold, or cannot be told from the schema |
+| safe | nothing stops working; left out unless asked for with `least=Severity.SAFE` |
+
+| path | what it names |
+|---|---|
+| `spec.size` | a field of the objects |
+| `spec.ports[].name` | a field of each item of a list |
+| `spec.env{{}}` | each value of a map |
+| `spec["a.b"]` | a field whose name would be read as a path |
+| `spec.scope`, `spec.versions[v1].served` | a place in the definition |
+| empty | the whole object |
+
+{tables}
+
+## What it promises
+
+Without a breaking or risky finding, every object that was right before is right afterwards, and
+holds what it held, but for new fields that have a default. Property tests draw schemas, change
+them, and look for an object that proves this wrong. What they do not cover:
+
+- Rules in CEL are texts here: a new or changed one is risky, whatever it says, and nobody looks
+  whether a rule that stayed still fits fields that changed.
+- The real server takes a list where a text with a format should be. Without the format it is
+  refused, and nothing is found.
+- Fields that a schema does not know, and that were dropped, may be refused once it knows them.
+- A name that is gone and a new one with the same schema may be a rename or not: the advice names
+  the nearest one.
+
+## Objects that are already there
+
+From Kubernetes 1.30 on, an update may leave a value as it is that the schema has come to refuse,
+as the embedded server lets it, too. This helps the objects that are there, not the clients that
+write new ones, so it does not make a finding less bad. It does not help where a field is missing
+that became required, or where alternatives (`anyOf`, `oneOf`, `allOf`, `not`) fail, unless nothing
+at all changes in the object that lacks it, or to which they apply.
+"""
+
+
+def rules_table(severity: Severity) -> str:
+    rules = [rule for rule in RULES.values() if rule.severity is severity]
+    rows = [
+        f"| `{rule.name}` | {rule.about} | {rule.advice.format(other='the new field')} |"
+        for rule in rules
+    ]
+    head = "| rule | what is found | advice |\n|---|---|---|"
+    return f"## {severity.value.capitalize()}\n\n{head}\n" + "\n".join(rows)
+
+
+PAGES = {"reference/cli.md": command_line, "reference/compatibility.md": compatibility}
 
 
 def main() -> int:
