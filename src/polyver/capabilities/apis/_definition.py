@@ -119,7 +119,7 @@ class Definition:
     hub: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
-    place: str = ""
+    place: str = field(default="", compare=False)
     """Where it was written, for those who complain."""
 
     def __post_init__(self) -> None:
