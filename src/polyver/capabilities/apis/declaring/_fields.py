@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import keyword
 import sys
-import types
 import typing
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, dataclass_transform, get_origin
@@ -70,8 +69,8 @@ def _hints(cls: type, names: Mapping[str, Any]) -> dict[str, Any]:
     module = sys.modules.get(cls.__module__)
     around = {**vars(module)} if module else {}
     around |= {**names, **vars(cls), cls.__name__: cls}
-    holder = types.ModuleType(cls.__name__)  # hints of modules may be anything
-    holder.__annotations__ = dict(vars(cls).get("__annotations__", {}))
+    own = dict(vars(cls).get("__annotations__", {}))
+    holder = type(cls.__name__, (), {"__annotations__": own})
     try:
         return typing.get_type_hints(holder, around, around, include_extras=True)
     except NameError as error:
