@@ -34,6 +34,8 @@ def load_kinds(names: Sequence[str], *, show_traceback: bool = False) -> list[Ki
     Without any, pyproject.toml says where they are. Kinds that are declared in Python come as
     they are; of others there is the definition.
     """
+    from polyver.apis import crd_of
+
     folder = Path()
     if not names:
         folder, names = _project()
@@ -42,7 +44,7 @@ def load_kinds(names: Sequence[str], *, show_traceback: bool = False) -> list[Ki
         for kind in _found(name, folder, show_traceback=show_traceback):
             definition = definition_of(kind)
             other = found.setdefault(definition.name, kind)
-            if other is not kind and definition_of(other) != definition:
+            if other is not kind and crd_of(definition_of(other)) != crd_of(definition):
                 places = f"{definition_of(other).place} and {definition.place}"
                 raise Unreadable(f"{definition.name} is there twice", at=places)
     return [found[name] for name in sorted(found)]

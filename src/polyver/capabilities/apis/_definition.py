@@ -117,6 +117,7 @@ class Definition:
     """`None` as text: versions differ in apiVersion only. Nothing: by webhook, or not said."""
     webhook: Webhook | None = None
     hub: str = ""
+    """The version between the others; the one that is stored if nobody says."""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     place: str = field(default="", compare=False)
@@ -125,6 +126,7 @@ class Definition:
     def __post_init__(self) -> None:
         ordered = sorted(self.versions, key=lambda v: KubeVersion.parse(v.name), reverse=True)
         object.__setattr__(self, "versions", tuple(ordered))
+        object.__setattr__(self, "hub", self.hub or self.storage)
 
     @property
     def name(self) -> str:

@@ -58,7 +58,7 @@ class _Column(Struct, rename="camel"):
 
 
 class _BetaColumn(_Column, rename={"json_path": "JSONPath"}):
-    pass
+    json_path: str = ""
 
 
 class _Scale(Struct, rename="camel"):
