@@ -40,6 +40,7 @@ from polyver.capabilities.apis.declaring import (
     Rule,
     from_object,
     part,
+    read_kinds,
     to_object,
 )
 
@@ -81,5 +82,6 @@ __all__ = [
     "definitions_of",
     "from_object",
     "part",
+    "read_kinds",
     "to_object",
 ]

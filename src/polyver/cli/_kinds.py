@@ -20,41 +20,33 @@ from polyver.cli._files import SUFFIXES, read_manifests
 from polyver.core import PolyverError
 
 if TYPE_CHECKING:
-    from polyver.apis import Definition, Kind
+    from polyver.apis import Kind
 
-__all__ = ["definition_of", "load_kinds"]
+__all__ = ["load_kinds"]
 
 _SKIPPED = ("__pycache__", "node_modules")
 _POLYVER = Path(__file__).parents[1]
 
 
-def load_kinds(names: Sequence[str], *, show_traceback: bool = False) -> list[Kind | Definition]:
+def load_kinds(names: Sequence[str], *, show_traceback: bool = False) -> list[Kind]:
     """The kinds in modules, .py files, folders and manifests, in the order of their names.
 
-    Without any, pyproject.toml says where they are. Kinds that are declared in Python come as
-    they are; of others there is the definition.
+    Without any, pyproject.toml says where they are. Each is complete, or an error was raised.
     """
     from polyver.apis import crd_of
 
     folder = Path()
     if not names:
         folder, names = _project()
-    found: dict[str, Kind | Definition] = {}
+    found: dict[str, Kind] = {}
     for name in names:
         for kind in _found(name, folder, show_traceback=show_traceback):
-            definition = definition_of(kind)
+            definition = kind.definition()
             other = found.setdefault(definition.name, kind)
-            if other is not kind and crd_of(definition_of(other)) != crd_of(definition):
-                places = f"{definition_of(other).place} and {definition.place}"
+            if other is not kind and crd_of(other.definition()) != crd_of(definition):
+                places = f"{other.place} and {kind.place}"
                 raise Unreadable(f"{definition.name} is there twice", at=places)
     return [found[name] for name in sorted(found)]
-
-
-def definition_of(kind: Kind | Definition) -> Definition:
-    """What a kind is, whoever said it."""
-    from polyver.apis import Kind
-
-    return kind.definition() if isinstance(kind, Kind) else kind
 
 
 def _project() -> tuple[Path, list[str]]:
@@ -83,7 +75,7 @@ def _kinds_in(file: Path) -> list[str]:
     return said
 
 
-def _found(name: str, folder: Path, *, show_traceback: bool) -> Iterator[Kind | Definition]:
+def _found(name: str, folder: Path, *, show_traceback: bool) -> Iterator[Kind]:
     path = folder / name
     is_path = path.suffix in (".py", *SUFFIXES) or "/" in name or path.is_dir()
     try:
@@ -97,8 +89,8 @@ def _found(name: str, folder: Path, *, show_traceback: bool) -> Iterator[Kind | 
     yield from kinds
 
 
-def _in_path(path: Path) -> Iterator[Kind | Definition]:
-    from polyver.apis import definitions_of
+def _in_path(path: Path) -> Iterator[Kind]:
+    from polyver.apis import Kind, definitions_of
 
     if path.is_dir():
         for file in sorted(path.rglob("*")):
@@ -111,7 +103,7 @@ def _in_path(path: Path) -> Iterator[Kind | Definition]:
             raise Unreadable(f"{_shown(path)} cannot be read: there is no such file")
         yield from _kinds_of(_module(path))
     else:
-        yield from definitions_of(read_manifests([_shown(path)]))
+        yield from map(Kind.of, definitions_of(read_manifests([_shown(path)])))
 
 
 def _in_module(name: str, folder: Path) -> Iterator[Kind]:
@@ -131,8 +123,8 @@ def _kinds_of(module: ModuleType) -> Iterator[Kind]:
 
     for kind in vars(module).values():
         if isinstance(kind, Kind):
-            file, _, line = kind.place.rpartition(":")
-            kind.place = f"{_shown(Path(file))}:{line}"
+            file, colon, line = kind.place.rpartition(":")
+            kind.place = f"{_shown(Path(file))}:{line}" if colon else kind.place
             yield kind
 
 

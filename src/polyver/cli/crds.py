@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from polyver.cli._exit import Misused, OutOfDate, Unreadable
-from polyver.cli._kinds import definition_of, load_kinds
+from polyver.cli._kinds import load_kinds
 from polyver.cli._output import print_lines, warn
 from polyver.core import listed
 from polyver.objects import dump_yaml, encode_json
@@ -75,7 +75,7 @@ def crds(
     webhook = _webhook(webhook_service, webhook_url, inject_ca_from)
     found = load_kinds(kinds, show_traceback=traceback)
     _warn(found, webhook)
-    texts = _texts([definition_of(kind) for kind in found], webhook, form, output)
+    texts = _texts([kind.definition() for kind in found], webhook, form, output)
     if output is None:
         print_lines(*(text.removesuffix("\n") for text in texts.values()))
     elif check:
@@ -106,9 +106,9 @@ def _webhook(service: str | None, url: str | None, inject: str | None) -> Webhoo
     return Webhook(parts[1], parts[2], port, _CONVERT, inject_ca_from=inject or "")
 
 
-def _warn(kinds: Sequence[Kind | Definition], webhook: Webhook | None) -> None:
+def _warn(kinds: Sequence[Kind], webhook: Webhook | None) -> None:
     for kind in kinds:
-        definition = definition_of(kind)
+        definition = kind.definition()
         told = webhook or definition.webhook or definition.strategy
         if len(definition.versions) > 1 and not told:
             names = listed([version.name for version in definition.versions])

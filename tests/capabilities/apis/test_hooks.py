@@ -129,6 +129,16 @@ def test_a_hook_for_a_version_that_is_not_there_is_refused(toys: Toys) -> None:
         toys.kind.definition()
 
 
+def test_a_hook_for_the_class_of_another_version_is_refused(toys: Toys) -> None:
+    other: Any = Toys().cls
+
+    @toys.kind.validate("v1")
+    def look(toy: other) -> None: ...
+
+    with pytest.raises(apis.InvalidKind, match="look is for Toy v1, and takes Toy; have it take"):
+        toys.kind.definition()
+
+
 def test_a_hook_takes_what_hooks_take(toys: Toys) -> None:
     with pytest.raises(apis.InvalidKind, match="must take the object"):
         toys.kind.default("v1")(lambda: None)

@@ -172,6 +172,23 @@ def test_a_version_alone_and_without_a_schema_keeps_everything() -> None:
     }
 
 
+def test_a_kind_that_was_read_has_hooks_on_plain_data_and_no_new_versions() -> None:
+    [crontab] = apis.read_kinds(V1, "crd.yaml")
+    assert not crontab.is_ours
+    assert (crontab.hub, crontab.versions) == ("v2", {})
+    assert crontab.definition() == read(V1)
+
+    @crontab.default("v1")
+    def paint(obj: dict[str, Any]) -> None:
+        obj["colour"] = "red"
+
+    assert crontab.defaulted("v1", {})["colour"] == "red"
+    with pytest.raises(apis.InvalidKind, match=r"CronTab was read from crd.yaml:2, and has the"):
+        crontab.version("v3")(type("V3", (), {"__annotations__": {"a": str}}))
+    with pytest.raises(apis.NotAsDeclared, match="is not a version of CronTab"):
+        crontab.from_object({"apiVersion": "stable.example.com/v1", "kind": "CronTab"})
+
+
 def test_versions_are_written_in_kube_order() -> None:
     seed = "v10 v2 v1 v11beta2 v10beta3 v3beta1 v12alpha1 v11alpha2 foo1 foo10".split()
     toy = apis.Kind("Toy", group="ex.io", strategy="None")

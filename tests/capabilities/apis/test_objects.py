@@ -71,6 +71,14 @@ def test_a_partial_object_is_read() -> None:
     assert apis.to_object(apis.from_object(CronTab, only)) == only
 
 
+def test_the_data_stays_as_it_was_whatever_is_done_to_the_object() -> None:
+    data = {**HEAD, "metadata": {"labels": {"a": "b"}}, "spec": {"extra": {"a": [1]}}}
+    found: Any = apis.from_object(CronTab, data)
+    found.metadata["labels"]["a"] = "c"
+    found.spec.extra["a"].append(2)
+    assert data == {**HEAD, "metadata": {"labels": {"a": "b"}}, "spec": {"extra": {"a": [1]}}}
+
+
 def test_unknown_fields_are_passed_over() -> None:
     assert both_ways({"schedule": "@daily", "colour": "red"}) == {"schedule": "@daily"}
 

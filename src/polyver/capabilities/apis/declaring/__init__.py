@@ -2,7 +2,7 @@
 
 from polyver.capabilities.apis.declaring._fields import Fields
 from polyver.capabilities.apis.declaring._hooks import Problem
-from polyver.capabilities.apis.declaring._kind import Kind, part
+from polyver.capabilities.apis.declaring._kind import Kind, part, read_kinds
 from polyver.capabilities.apis.declaring._markers import (
     ABSENT,
     Anything,
@@ -58,5 +58,6 @@ __all__ = [
     "Rule",
     "from_object",
     "part",
+    "read_kinds",
     "to_object",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -45,13 +45,15 @@ def complete(kind: Kind, declared: Sequence[Declared]) -> Definition:
     )
 
 
-def check_hooks(kind: str, hooks: Iterable[Hook], versions: Iterable[str]) -> None:
-    """Whether every hook is for a version that there is."""
-    known = [*versions]
+def check_hooks(kind: str, hooks: Iterable[Hook], classes: Mapping[str, type | None]) -> None:
+    """Whether every hook is for a version that there is, and takes objects of that version."""
     for hook in hooks:
-        if hook.version not in known:
+        if hook.version not in classes:
             fact = f"{hook.name} is for {kind} {hook.version}, which is not declared"
-            raise InvalidKind(fact, hint=f"known: {listed(known)}")
+            raise InvalidKind(fact, hint=f"known: {listed([*classes])}")
+        if hook.cls is not None and hook.cls is not classes[hook.version]:
+            fact = f"{hook.name} is for {kind} {hook.version}, and takes {shown_name(hook.cls)}"
+            raise InvalidKind(fact, hint="have it take the class of that version, or a dict")
 
 
 def _shown(declared: Declared) -> str:

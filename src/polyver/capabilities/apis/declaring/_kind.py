@@ -17,14 +17,17 @@ from polyver.capabilities.apis._definition import (
     Scale,
     Scope,
 )
+from polyver.capabilities.apis._manifests import definitions_of
 from polyver.capabilities.apis.declaring import _checks, _hooks
 from polyver.capabilities.apis.declaring._classes import ClassReader
 from polyver.capabilities.apis.declaring._fields import shown_name
 from polyver.capabilities.apis.declaring._hooks import Hook, Problem
 from polyver.capabilities.apis.declaring._markers import Field, FieldOptions
 from polyver.capabilities.apis.declaring._objects import NotAsDeclared, Part, from_object
+from polyver.core import listed
+from polyver.objects import load_manifests
 
-__all__ = ["Declared", "Kind", "part"]
+__all__ = ["Declared", "Kind", "part", "read_kinds"]
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -88,8 +91,32 @@ class Kind:
         self._checks: list[Hook] = []
         self._reconcile: Callable[..., Any] | None = None
         self._definition: Definition | None = None
+        self._given: Definition | None = None
         self.place = _place(sys._getframe(1))
         """Where it is declared: `kinds.py:7`."""
+
+    @classmethod
+    def of(cls, definition: Definition) -> Kind:
+        """A kind that is defined elsewhere; it has no classes, and its objects are plain data."""
+        names = definition.names
+        kind = cls(
+            names.kind,
+            group=definition.group,
+            plural=names.plural,
+            singular=names.singular,
+            list_kind=names.list_kind,
+            short_names=names.short_names,
+            categories=names.categories,
+            scope=definition.scope,
+            strategy=definition.strategy,
+        )
+        kind._given, kind.place = definition, definition.place
+        return kind
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is declared here, and not in a manifest that somebody else keeps."""
+        return self._given is None
 
     def __repr__(self) -> str:
         return f"<Kind {self.kind}.{self.group}>"
@@ -149,6 +176,9 @@ class Kind:
         return read
 
     def _check_new(self, name: str, cls: type) -> None:
+        if self._given is not None:
+            fact = f"{self.kind} was read from {self.place}, and has the versions that it has there"
+            raise InvalidKind(fact, at=shown_name(cls))
         if name in self._declared:
             other = shown_name(self._declared[name].cls)
             fact = f"{self.kind} {name} is declared twice, by {other} and {shown_name(cls)}"
@@ -157,9 +187,9 @@ class Kind:
     def definition(self) -> Definition:
         """The kind as data; everything that is wrong with the whole of it is raised here."""
         if self._definition is None:
-            made = _checks.complete(self, tuple(self._declared.values()))
-            hooks = (*self._defaults, *self._checks)
-            _checks.check_hooks(self.kind, hooks, self._declared)
+            made = self._given or _checks.complete(self, tuple(self._declared.values()))
+            classes = {version.name: self.versions.get(version.name) for version in made.versions}
+            _checks.check_hooks(self.kind, (*self._defaults, *self._checks), classes)
             self._definition = made
         return self._definition
 
@@ -169,7 +199,7 @@ class Kind:
         declared = self._declared.get(version) if group == self.group else None
         if declared is None or obj.get("kind") != self.kind:
             fact = f"{obj.get('apiVersion')} {obj.get('kind')} is not a version of {self.kind}"
-            raise NotAsDeclared(fact, hint=f"known: {', '.join(self._declared)}")
+            raise NotAsDeclared(fact, hint=f"known: {listed([*self._declared])}")
         return from_object(declared.cls, obj)
 
     # What is done when objects are written, and afterwards.
@@ -229,6 +259,11 @@ class Kind:
     def controller(self) -> Callable[..., Any] | None:
         """What `reconcile` registered."""
         return self._reconcile
+
+
+def read_kinds(text: str, source: str = "manifest") -> list[Kind]:
+    """The kinds in CustomResourceDefinitions, as YAML or JSON; `source` is for errors."""
+    return [Kind.of(definition) for definition in definitions_of(load_manifests(text, source))]
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(Field, FieldOptions))

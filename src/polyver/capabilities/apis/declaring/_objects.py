@@ -92,6 +92,8 @@ def make_part(
 def from_object(cls: type[T], obj: Mapping[str, Any]) -> T:
     """Plain data as an object of a declared class; fields that it does not name are passed over.
 
+    Whatever is done to the object, the data stays as it was.
+
     >>> from polyver import apis
     >>> kind = apis.Kind("Toy", group="ex.io")
     >>> @kind.version("v1")
@@ -105,7 +107,8 @@ def from_object(cls: type[T], obj: Mapping[str, Any]) -> T:
     if wanted and said not in (None, wanted):
         raise NotAsDeclared(f"{_named(obj)} is in {said}, not in {wanted}", at="apiVersion")
     try:
-        return msgspec.convert(obj, cls, dec_hook=_read)
+        # A copy, as what may be anything would be shared, and changed in both.
+        return msgspec.convert(msgspec.to_builtins(obj), cls, dec_hook=_read)
     except msgspec.ValidationError as error:
         fact, path, _ = problem_of(error, obj)
         raise NotAsDeclared(f"{_named(obj)}: {fact}", at=dotted(path)) from None

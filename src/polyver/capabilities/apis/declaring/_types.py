@@ -56,6 +56,9 @@ def read_hint(hint: Any, at: str, classes: Classes) -> Place:
     if isinstance(hint, type | typing._SpecialForm) and hint in _SCALARS:
         schema, python = _SCALARS[hint]
         return Place(dict(schema), python, at)
+    same = getattr(hint, "__supertype__", None) or getattr(hint, "__value__", None)
+    if same is not None and not isinstance(hint, type):
+        return read_hint(same, at, classes)  # NewType and `type X = …`
     read = _FORMS.get(get_origin(hint))
     if read is not None:
         return read(hint, at, classes)
