@@ -195,6 +195,9 @@ class Kind:
 
     def from_object(self, obj: Mapping[str, Any]) -> Any:
         """Plain data as an object of the class of its version."""
+        if self._given is not None:
+            fact = f"{self.kind} was read from {self.place}, and has no classes"
+            raise NotAsDeclared(fact, hint="its objects are plain data")
         group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
         declared = self._declared.get(version) if group == self.group else None
         if declared is None or obj.get("kind") != self.kind:
