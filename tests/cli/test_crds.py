@@ -183,6 +183,23 @@ def test_a_package_is_imported_by_its_name(run: Callable[..., Ran]) -> None:
     assert run("shop/apis/toys.py").out == by_name
 
 
+def test_of_a_folder_only_what_may_hold_kinds_is_run(run: Callable[..., Ran]) -> None:
+    Path("setup.py").write_text("raise SystemExit(1)\n")
+    Path("values.yaml").write_text("{{ this is no YAML\n")
+    Path(".hidden").mkdir()
+    Path(".hidden/polyver.py").write_text("raise SystemExit(1)\n")
+    ran = run(".", "--webhook-service", "shop/hooks")
+    assert (ran.code, ran.out.count("kind: CustomResourceDefinition\n")) == (0, 3)
+
+
+def test_what_code_prints_is_no_part_of_a_manifest(run: Callable[..., Ran]) -> None:
+    expected = run("two.py").out
+    Path("loud.py").write_text(f"print('hello')\n{TWO}")
+    ran = run("loud.py")
+    assert ran.out == expected
+    assert "hello\n" in ran.err
+
+
 def test_a_file_may_be_called_as_a_module_of_somebody_else(run: Callable[..., Ran]) -> None:
     Path("json.py").write_text(TWO)
     assert "name: twos.ex.io" in run("json.py").out

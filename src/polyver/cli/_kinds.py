@@ -11,6 +11,7 @@ import sys
 import tomllib
 import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -94,9 +95,7 @@ def _in_path(path: Path) -> Iterator[Kind]:
 
     if path.is_dir():
         for file in sorted(path.rglob("*")):
-            inside = file.relative_to(path).parts
-            hidden = any(part.startswith(".") or part in _SKIPPED for part in inside)
-            if file.suffix in (".py", *SUFFIXES) and file.is_file() and not hidden:
+            if _may_hold_kinds(file, path):
                 yield from _in_path(file)
     elif path.suffix == ".py":
         if not path.is_file():
@@ -104,6 +103,16 @@ def _in_path(path: Path) -> Iterator[Kind]:
         yield from _kinds_of(_module(path))
     else:
         yield from map(Kind.of, definitions_of(read_manifests([_shown(path)])))
+
+
+def _may_hold_kinds(file: Path, folder: Path) -> bool:
+    """Whether a file of a folder is one to read; code that has nothing to do with us is not run."""
+    inside = file.relative_to(folder).parts
+    hidden = any(part.startswith(".") or part in _SKIPPED for part in inside)
+    if hidden or file.suffix not in (".py", *SUFFIXES) or not file.is_file():
+        return False
+    word = b"polyver" if file.suffix == ".py" else b"CustomResourceDefinition"
+    return word in file.read_bytes()
 
 
 def _in_module(name: str, folder: Path) -> Iterator[Kind]:
@@ -162,7 +171,8 @@ def _reach(folder: Path) -> None:
 
 def _imported(name: str) -> ModuleType:
     try:
-        return importlib.import_module(name)
+        with redirect_stdout(sys.stderr):  # what is printed is for people, and no manifest
+            return importlib.import_module(name)
     except (Exception, SystemExit) as error:
         raise _Failed(name, error) from None
 
@@ -174,7 +184,8 @@ def _loaded(path: Path, name: str) -> ModuleType:
     assert spec.loader is not None
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        with redirect_stdout(sys.stderr):
+            spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise _Failed(str(path), error) from None
     return module

@@ -50,9 +50,10 @@ def crds(
     Parameters
     ----------
     kinds
-        Where the kinds are: modules (myproject.kinds), .py files, folders, or files with
-        CustomResourceDefinitions, v1beta1 ones too. Without any, as pyproject.toml says:
-        [tool.polyver] kinds = ["myproject.kinds"].
+        Where the kinds are: modules (myproject.kinds), .py files, files with
+        CustomResourceDefinitions, v1beta1 ones too, or folders of these; of a folder, Python that
+        does not mention polyver is not run. Without any, as pyproject.toml says: [tool.polyver]
+        kinds = ["myproject.kinds"].
     form
         What to write.
     output

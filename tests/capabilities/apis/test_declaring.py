@@ -7,7 +7,7 @@ import enum
 import re
 from collections.abc import Mapping
 from datetime import date, datetime
-from typing import Annotated, Any, ClassVar, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, ClassVar, Literal, NewType, NotRequired, TypedDict
 
 import annotated_types
 import msgspec
@@ -526,6 +526,27 @@ def test_a_class_that_contains_itself_is_refused() -> None:
         "Node contains itself, and a schema cannot (Node.children[]); "
         "use apis.Anything where it does"
     )
+
+
+def test_what_all_objects_have_cannot_be_something_else() -> None:
+    kind = apis.Kind("Thing", group=GROUP)
+    for name, hint in {"metadata": Port, "kind": int, "apiVersion": dict}.items():
+        with pytest.raises(apis.InvalidKind, match=f"{name} is the same in all kinds"):
+            kind.version("v1")(type("Thing", (), {"__annotations__": {name: hint}}))
+
+
+def test_a_manifest_is_nobody_elses() -> None:
+    definition = kind_with(("v1", {})).definition()
+    apis.crd_of(definition)["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clear()
+    schema = apis.crd_of(definition)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert schema["required"] == ["a"]
+
+
+NEW_NAME = NewType("NEW_NAME", str)
+
+
+def test_a_new_type_is_what_it_is_made_of() -> None:
+    assert schema_of(NEW_NAME) == {"type": "string"}
 
 
 def test_a_mark_that_comes_too_late_is_refused() -> None:

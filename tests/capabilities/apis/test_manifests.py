@@ -207,6 +207,11 @@ def test_versions_are_written_in_kube_order() -> None:
         ("name: v2", "name: v 2", "(crd.yaml:26, spec.versions[1].name)"),
         ("scope: Cluster", "scope: cluster", "invalid enum value 'cluster' (crd.yaml:11, spec.sco"),
         ("served: true", "served: 5", "expected true or false, got a whole number (crd.yaml:21"),
+        (
+            "service: {",
+            "other: {",
+            "it is not said where the webhook is, by a service or a url (crd",
+        ),
         ("plural: crontabs, ", "plural: 5, ", "expected text, got a whole number (crd.yaml:10"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from polyver.capabilities.apis._definition import (
@@ -84,7 +85,7 @@ def _version(version: DefinedVersion) -> dict[str, Any]:
     if version.deprecated:
         data["deprecated"] = True
         data |= {} if version.warning is None else {"deprecationWarning": version.warning}
-    data["schema"] = {"openAPIV3Schema": version.schema or _ANYTHING}
+    data["schema"] = {"openAPIV3Schema": copy.deepcopy(version.schema or _ANYTHING)}
     parts = _said({}, scale=scale_data(version.scale) if version.scale else None)
     return _said(
         data,

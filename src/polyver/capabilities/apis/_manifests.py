@@ -222,7 +222,7 @@ def _read(document: Document) -> Definition:
         ),
         tuple(_version(each, only=len(versions) == 1) for each in versions),
         spec.scope,
-        **_conversion(spec.conversion),
+        **_conversion(spec.conversion, document),
         labels=metadata.labels,
         annotations=metadata.annotations,
         place=document.place(),
@@ -292,13 +292,16 @@ def _scale(scale: _Scale) -> Scale:
     return Scale(*paths)
 
 
-def _conversion(conversion: _Conversion | None) -> dict[str, Any]:
+def _conversion(conversion: _Conversion | None, document: Document) -> dict[str, Any]:
     if conversion is None:
         return {}
     if conversion.strategy == "None":
         return {"strategy": "None"}
     webhook = conversion.webhook
-    client = webhook.client_config if webhook else conversion.webhook_client_config or _Client()
+    client = webhook.client_config if webhook else conversion.webhook_client_config
+    if client is None or not (client.url or client.service):
+        fact = "it is not said where the webhook is, by a service or a url"
+        raise document.error(fact, "spec", "conversion", "webhook")
     reviews = (webhook or conversion).conversion_review_versions
     service = client.service or _Service("", "")
     return {

@@ -77,8 +77,11 @@ class ClassReader:
     def whole(self, cls: type, *, status: bool | None, about: dict[str, Any]) -> type[Part]:
         """The class of whole objects, which have metadata and say what they are."""
         places = self._places(cls)
-        for name in _ROOT:
-            places.pop(name, None)
+        for name, wanted in _ROOT.items():
+            found = places.pop(name, None)
+            if found and (found.schema.get("type") != wanted["type"] or is_part(found.python)):
+                hint = "leave it out, or write dict[str, Any]" if name == "metadata" else ""
+                raise found.wrong(f"{name} is the same in all kinds", hint)
         if status is not False and "status" in places:
             # It is dropped from what clients create, so nobody could be made to give it.
             places["status"].optional = True

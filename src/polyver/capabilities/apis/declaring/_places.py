@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -171,6 +172,8 @@ def _limits(mark: object) -> Iterator[tuple[str, Any]]:
 def _limit(place: Place, name: str, value: Any) -> None:
     if name in _TEXTS:
         _text(place, name, value)
+    elif not math.isfinite(value):
+        raise place.wrong(f"{name} is {value}, and no number in JSON")
     elif name in _NUMBERS:
         if place.schema.get("type") not in ("integer", "number"):
             raise _misplaced(place, name, "numbers")
