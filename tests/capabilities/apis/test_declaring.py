@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 import enum
 import re
+import sys
 from collections.abc import Mapping
 from datetime import date, datetime
+from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal, NewType, NotRequired, TypedDict
 
 import annotated_types
@@ -499,6 +501,7 @@ class Outside:
             {"field": object()},
             "is not plain data (Thing.field); it must be what JSON can hold",
         ),
+        (float, {"field": float("nan")}, "the default nan is not plain data (Thing.field); it"),
         (int, {"field": "a"}, 'v1 cannot be served: Invalid value: "string":  in body must be of'),
         (
             Annotated[int, apis.Le(3)],
@@ -540,6 +543,43 @@ def test_a_manifest_is_nobody_elses() -> None:
     apis.crd_of(definition)["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clear()
     schema = apis.crd_of(definition)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     assert schema["required"] == ["a"]
+
+
+def test_a_field_may_be_called_as_its_type() -> None:
+    kind = apis.Kind("Thing", group=GROUP)
+
+    @kind.version("v1")
+    class Thing:
+        date: date | None = None
+
+    schema = kind.definition().versions[0].schema
+    assert schema is not None
+    assert schema["properties"]["date"] == {"type": "string", "format": "date"}
+
+
+ELSEWHERE = """
+from __future__ import annotations
+import dataclasses
+Port = int
+
+@dataclasses.dataclass
+class Harbour:
+    port: Port
+"""
+
+
+def test_a_class_from_elsewhere_means_what_its_names_mean_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    elsewhere: Any = ModuleType("elsewhere")
+    monkeypatch.setitem(sys.modules, "elsewhere", elsewhere)
+    exec(ELSEWHERE, vars(elsewhere))
+    kind = apis.Kind("Thing", group=GROUP)
+    assert Port is not elsewhere.Port
+    kind.version("v1")(type("Thing", (), {"__annotations__": {"field": elsewhere.Harbour}}))
+    schema = kind.definition().versions[0].schema
+    assert schema is not None
+    assert schema["properties"]["field"]["properties"] == {"port": {"type": "integer"}}
 
 
 NEW_NAME = NewType("NEW_NAME", str)

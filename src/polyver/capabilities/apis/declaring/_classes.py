@@ -184,8 +184,9 @@ def _data(place: Place) -> Any:
     """A default as plain data."""
     try:
         data = plain(place.default)
-        msgspec.json.encode(data)
+        if msgspec.json.decode(msgspec.json.encode(data)) == data:
+            return data
     except (TypeError, NotImplementedError, ValueError):
-        fact = f"the default {place.default!r} is not plain data"
-        raise place.wrong(fact, "it must be what JSON can hold") from None
-    return data
+        pass
+    fact = f"the default {place.default!r} is not plain data"
+    raise place.wrong(fact, "it must be what JSON can hold")

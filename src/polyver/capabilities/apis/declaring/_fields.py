@@ -67,8 +67,13 @@ def fields_of(cls: type, names: Mapping[str, Any]) -> list[Given]:
 def _hints(cls: type, names: Mapping[str, Any]) -> dict[str, Any]:
     """The hints of a class itself, which may be texts that name what is around it."""
     module = sys.modules.get(cls.__module__)
-    around = {**vars(module)} if module else {}
-    around |= {**names, **vars(cls), cls.__name__: cls}
+    known = vars(module) if module else {}
+    # A class from elsewhere means what its own names mean there.
+    is_here = names.get("__name__") == cls.__module__
+    around = {**known, **names} if is_here else {**names, **known}
+    # A field may be called as its type is, so only classes inside count: `date: date | None`.
+    around |= {name: value for name, value in vars(cls).items() if isinstance(value, type)}
+    around[cls.__name__] = cls
     own = dict(vars(cls).get("__annotations__", {}))
     holder = type(cls.__name__, (), {"__annotations__": own})
     try:

@@ -53,7 +53,7 @@ class Classes(Protocol):
 
 def read_hint(hint: Any, at: str, classes: Classes) -> Place:
     """What a hint says."""
-    if isinstance(hint, type | typing._SpecialForm) and hint in _SCALARS:
+    if isinstance(hint, type) and hint in _SCALARS:
         schema, python = _SCALARS[hint]
         return Place(dict(schema), python, at)
     same = getattr(hint, "__supertype__", None) or getattr(hint, "__value__", None)
