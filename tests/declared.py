@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from enum import Enum
 from types import GenericAlias
 from typing import Annotated, Any, Literal
@@ -28,26 +28,34 @@ class Port:
     protocol: Literal["TCP", "UDP"] = "TCP"
 
 
-SCALARS: list[Any] = [
-    str,
-    int,
-    float,
-    bool,
-    datetime,
-    date,
-    Colour,
-    Literal["a", "b"],
-    Literal[1, 2],
-    Annotated[int, apis.Ge(0), apis.Le(9)],
-    Annotated[int, annotated_types.Interval(gt=0, lt=9)],
-    Annotated[float, apis.MultipleOf(0.5)],
-    Annotated[int, apis.Format("int32")],
-    Annotated[str, apis.MinLength(1), apis.MaxLength(5)],
-    Annotated[str, apis.Pattern("^[a-z]+$"), apis.MaxLength(9)],
-    Annotated[str, msgspec.Meta(max_length=3, description="Not long.")],
-    Annotated[str, apis.Format("byte")],
-    Annotated[str, apis.MaxLength(9), apis.Rule("self.size() < 9", message="is long")],
+DEFAULTS: list[tuple[Any, Any]] = [
+    (str, "a"),
+    (int, -1),
+    (float, 1.5),
+    (bool, True),
+    (datetime, datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)),
+    (date, date(2026, 1, 2)),
+    (Colour, Colour.RED),
+    (Literal["a", "b"], "b"),
+    (Literal[1, 2], 1),
+    (Annotated[int, apis.Ge(0), apis.Le(9)], 9),
+    (Annotated[int, annotated_types.Interval(gt=0, lt=9)], 8),
+    (Annotated[float, apis.MultipleOf(0.5)], 2.5),
+    (Annotated[int, apis.Format("int32")], 2**31 - 1),
+    (Annotated[str, apis.MinLength(1), apis.MaxLength(5)], "abcde"),
+    (Annotated[str, apis.Pattern("^[a-z]+$"), apis.MaxLength(9)], "abc"),
+    (Annotated[str, msgspec.Meta(max_length=3, description="Not long.")], ""),
+    (Annotated[str, apis.Format("byte")], "YQ=="),
+    (Annotated[str, apis.MaxLength(9), apis.Rule("self.size() < 9", message="is long")], "b"),
+    (apis.IntOrString, "50%"),
+    (apis.Anything, {"a": [1, None]}),
+    (dict[str, Any], {"a": {}}),
+    (list[int], [1, 2]),
+    (Port, Port(name="http")),
+    (list[Port], [Port(name="http", number=8080)]),
+    (dict[str, bool], {"a": False}),
 ]
+SCALARS = [hint for hint, _ in DEFAULTS[:18]]
 OTHERS: list[Any] = [
     apis.IntOrString,
     apis.Anything,
@@ -91,8 +99,10 @@ def classes(draw: st.DrawFn, depth: int = 1) -> type:
     """A class with a few fields, some of them classes inside of it."""
     inside = classes(depth - 1) if depth else st.just(Port)
     names = draw(st.lists(NAMES, unique=True, min_size=1, max_size=4))
-    drawn = {name: draw(hints(inside)) for name in names}
-    defaults = {name: None for name in names if draw(st.booleans())}
+    pairs = hints(inside).map(lambda hint: (hint, ...)) | hints(inside).map(lambda h: (h, None))
+    fields = {name: draw(pairs | st.sampled_from(DEFAULTS)) for name in names}
+    drawn = {name: hint for name, (hint, _) in fields.items()}
+    defaults = {name: default for name, (_, default) in fields.items() if default is not ...}
     nested = {f"Inner{number}": each for number, each in enumerate(_classes_in([*drawn.values()]))}
     body = {"__annotations__": drawn, "__doc__": draw(st.sampled_from([None, "Some text."]))}
     return type("Drawn", (), {**body, **defaults, **nested})
