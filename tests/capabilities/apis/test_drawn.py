@@ -14,7 +14,9 @@ from polyver.objects._texts import same
 from polyver.objects.schema import check_schema
 from polyver.testing.strategies import objects_from_schema
 
-SLOW = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+SLOW = settings(
+    max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+)
 
 
 @given(kinds())
