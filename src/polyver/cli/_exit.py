@@ -28,10 +28,14 @@ class Unreadable(PolyverError):
     """A file, or standard input, that cannot be read."""
 
 
+class OutOfDate(PolyverError):
+    """Files that are not what they would be if they were written now."""
+
+
 def code(error: PolyverError) -> int:
     """The exit code for an error; errors of other kinds come from what was read."""
     match error:
-        case NoMatch() | UnknownName():
+        case NoMatch() | OutOfDate() | UnknownName():
             return NO
         case InvalidVersion() | Misused():
             return USAGE

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from polyver.objects import Document
 
 _LARGEST = 16 * 1024 * 1024
-_SUFFIXES = (".yaml", ".yml", ".json")
+SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def read_manifests(names: Sequence[str]) -> list[Document]:
@@ -55,9 +55,9 @@ def _texts(name: str) -> Iterator[tuple[str, str]]:
 
 
 def _folder(path: Path) -> Iterator[tuple[str, str]]:
-    names = [str(file) for file in sorted(path.iterdir()) if file.suffix in _SUFFIXES]
+    names = [str(file) for file in sorted(path.iterdir()) if file.suffix in SUFFIXES]
     if not names:
-        raise Unreadable(f"{path} holds no {', '.join(_SUFFIXES)} file")
+        raise Unreadable(f"{path} holds no {', '.join(SUFFIXES)} file")
     for name in names:
         yield from _texts(name)
 

@@ -14,7 +14,15 @@ import yaml
 from polyver.objects._reading import InvalidManifest, Mark, Refused, YamlReader, read_json
 from polyver.objects._scalars import number, scalar
 
-__all__ = ["Document", "InvalidManifest", "Path", "dump_yaml", "load_manifests"]
+__all__ = [
+    "Document",
+    "InvalidManifest",
+    "Path",
+    "dotted",
+    "dump_yaml",
+    "load_manifests",
+    "problem_of",
+]
 
 T = TypeVar("T")
 Path = tuple[str | int, ...]
@@ -37,16 +45,15 @@ class Document:
         """
         where = f"{self.source}:{self._mark_at(path).line}"
         whole = self._path + path
-        return f"{where}, {_dotted(whole)}" if whole else where
+        return f"{where}, {dotted(whole)}" if whole else where
 
     def read(self, kind: type[T]) -> T:
         """The value as a typed structure."""
         try:
             return msgspec.convert(self.value, kind)
         except msgspec.ValidationError as error:
-            fact, _, where = str(error).partition(" - at ")
-            path = _steps(where.strip("`"), self.value, fact)
-            raise InvalidManifest(_plain(fact), at=self.place(*path), hint=_advice(fact)) from None
+            fact, path, hint = problem_of(error, self.value)
+            raise InvalidManifest(fact, at=self.place(*path), hint=hint) from None
 
     def without_nulls(self) -> Document:
         """The same without its nulls, which in a Kubernetes object are as good as nothing."""
@@ -74,7 +81,12 @@ class Document:
         return InvalidManifest(fact, at=self.place(*path), hint=hint)
 
 
-def _dotted(path: Path) -> str:
+def dotted(path: Path) -> str:
+    """A path as people write it.
+
+    >>> dotted(("spec", "ports", 0, "app.kubernetes.io/name"))
+    'spec.ports[0]."app.kubernetes.io/name"'
+    """
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -89,6 +101,12 @@ def _without_nulls(value: object) -> object:
     if isinstance(value, dict):
         return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
     return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
+
+
+def problem_of(error: msgspec.ValidationError, value: object) -> tuple[str, Path, str]:
+    """What msgspec complains of in a value, in plain words: the fact, the path and a next step."""
+    fact, _, where = str(error).partition(" - at ")
+    return _plain(fact), _steps(where.strip("`"), value, fact), _advice(fact)
 
 
 def _steps(where: str, value: object, fact: str) -> Path:

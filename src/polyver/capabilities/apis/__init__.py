@@ -1,9 +1,31 @@
 """apis: one kind, many API versions."""
 
 from polyver.capabilities import Capability
-from polyver.capabilities.apis._manifests import lineages
+from polyver.capabilities.apis._crds import crd_of
+from polyver.capabilities.apis._definition import (
+    Column,
+    DefinedVersion,
+    Definition,
+    InvalidKind,
+    Names,
+    Scale,
+    Webhook,
+)
+from polyver.capabilities.apis._manifests import definitions_of, lineages
 from polyver.capabilities.apis._policy import APIS, selector
 
-__all__ = ["APIS", "CAPABILITY"]
+__all__ = [
+    "APIS",
+    "CAPABILITY",
+    "Column",
+    "DefinedVersion",
+    "Definition",
+    "InvalidKind",
+    "Names",
+    "Scale",
+    "Webhook",
+    "crd_of",
+    "definitions_of",
+]
 
 CAPABILITY = Capability((APIS,), lineages, selector)

@@ -6,6 +6,7 @@ A schema is compiled once for each version of a CRD; then each object is walked 
 from polyver.objects.schema._definition import check_schema
 from polyver.objects.schema._embedded import MalformedMetadata
 from polyver.objects.schema._patterns import python_pattern
+from polyver.objects.schema._pointed import check_columns, check_scale, check_selectable
 from polyver.objects.schema._schema import Schema, compile_schema, is_valid
 from polyver.objects.schema._syntax import InvalidPattern
 
@@ -13,7 +14,10 @@ __all__ = [
     "InvalidPattern",
     "MalformedMetadata",
     "Schema",
+    "check_columns",
+    "check_scale",
     "check_schema",
+    "check_selectable",
     "compile_schema",
     "is_valid",
     "python_pattern",

@@ -12,10 +12,14 @@ from typing import Any
 
 from polyver.objects._texts import json_text
 from polyver.objects.rules import dns_1035_label_problems
-from polyver.objects.schema import check_schema
+from polyver.objects.schema import (
+    check_columns,
+    check_scale,
+    check_schema,
+    check_selectable,
+)
 from polyver.objects.schema._declared import declared
 from polyver.objects.status import Cause, invalid_field, required
-from polyver.server.definitions._fields import check_columns, check_scale, check_selectable
 from polyver.server.resource import encode_sorted
 from polyver.server.rules import Object
 

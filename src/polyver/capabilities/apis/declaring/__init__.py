@@ -1,0 +1,63 @@
+"""Kinds that are declared in Python, one class per version, with type hints."""
+
+from polyver.capabilities.apis.declaring._fields import Fields
+from polyver.capabilities.apis.declaring._hooks import Problem
+from polyver.capabilities.apis.declaring._kind import Kind, part, read_kinds
+from polyver.capabilities.apis.declaring._markers import (
+    ABSENT,
+    Anything,
+    Atomic,
+    Description,
+    EmbeddedResource,
+    Field,
+    Format,
+    Ge,
+    Granular,
+    Gt,
+    IntOrString,
+    Le,
+    ListMap,
+    ListSet,
+    Lt,
+    MaxLength,
+    MinLength,
+    MultipleOf,
+    Nullable,
+    Pattern,
+    Preserve,
+    Rule,
+)
+from polyver.capabilities.apis.declaring._objects import NotAsDeclared, from_object, to_object
+
+__all__ = [
+    "ABSENT",
+    "Anything",
+    "Atomic",
+    "Description",
+    "EmbeddedResource",
+    "Field",
+    "Fields",
+    "Format",
+    "Ge",
+    "Granular",
+    "Gt",
+    "IntOrString",
+    "Kind",
+    "Le",
+    "ListMap",
+    "ListSet",
+    "Lt",
+    "MaxLength",
+    "MinLength",
+    "MultipleOf",
+    "NotAsDeclared",
+    "Nullable",
+    "Pattern",
+    "Preserve",
+    "Problem",
+    "Rule",
+    "from_object",
+    "part",
+    "read_kinds",
+    "to_object",
+]

@@ -1,0 +1,180 @@
+"""`polyver crds`: the manifests of kinds that a project declares, for clusters and for review."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import unified_diff
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from polyver.cli._exit import Misused, OutOfDate, Unreadable
+from polyver.cli._kinds import load_kinds
+from polyver.cli._output import print_lines, warn
+from polyver.core import listed
+from polyver.objects import dump_yaml, encode_json
+
+if TYPE_CHECKING:
+    from polyver.apis import Definition, Kind, Webhook
+
+app = App(name="crds")
+
+_CONVERT = "/convert"
+
+
+class Form(Enum):
+    """What `-o` takes."""
+
+    YAML = "yaml"
+    JSON = "json"
+
+
+@app.default
+def crds(
+    *kinds: str,
+    form: Annotated[Form, Parameter(name=["-o"])] = Form.YAML,
+    output: Annotated[str | None, Parameter(name=["--output"])] = None,
+    check: Annotated[bool, Parameter(negative=())] = False,
+    webhook_service: str | None = None,
+    webhook_url: str | None = None,
+    inject_ca_from: str | None = None,
+    traceback: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Write the CustomResourceDefinitions of kinds, the same to the byte each time.
+
+    Example: polyver crds myproject.kinds --output config/crds --webhook-service shop/hooks
+
+    Parameters
+    ----------
+    kinds
+        Where the kinds are: modules (myproject.kinds), .py files, files with
+        CustomResourceDefinitions, v1beta1 ones too, or folders of these; of a folder, Python that
+        does not mention polyver is not run. Without any, as pyproject.toml says: [tool.polyver]
+        kinds = ["myproject.kinds"].
+    form
+        What to write.
+    output
+        A folder for one file per kind, or a file for all; without it they are printed.
+    check
+        Write nothing; show what differs from the files in --output, and end with 1 if anything.
+    webhook_service
+        The service that converts kinds with several versions: NAMESPACE/NAME[:PORT].
+    webhook_url
+        The URL that converts them, outside of the cluster.
+    inject_ca_from
+        The certificate from which cert-manager fills in the CA: NAMESPACE/NAME.
+    traceback
+        Show the traceback too when code of yours fails.
+    """
+    if output in [each.value for each in Form]:
+        raise Misused(f"--output {output} names a file", hint=f"for a format write -o {output}")
+    if check and output is None:
+        raise Misused("--check has nothing to compare with", hint="say where with --output")
+    webhook = _webhook(webhook_service, webhook_url, inject_ca_from)
+    found = load_kinds(kinds, show_traceback=traceback)
+    _warn(found, webhook)
+    texts = _texts([kind.definition() for kind in found], webhook, form, output)
+    if output is None:
+        print_lines(*(text.removesuffix("\n") for text in texts.values()))
+    elif check:
+        _compare(texts)
+    else:
+        _write(texts)
+
+
+def _webhook(service: str | None, url: str | None, inject: str | None) -> Webhook | None:
+    from polyver.apis import Webhook
+
+    if service and url:
+        raise Misused("--webhook-service and --webhook-url cannot both be")
+    if not service and not url:
+        if inject:
+            raise Misused("--inject-ca-from needs --webhook-service or --webhook-url")
+        return None
+    if inject and not re.fullmatch(r"[^/:]+/[^/:]+", inject):
+        raise Misused(f"--inject-ca-from {inject} is not NAMESPACE/NAME")
+    if url:
+        if not re.match("https://[^/]", url):
+            raise Misused(f"--webhook-url {url} does not begin with https:// and a host")
+        return Webhook(url=url, inject_ca_from=inject or "")
+    parts = re.fullmatch(r"([^/:]+)/([^/:]+)(?::([0-9]+))?", service or "")
+    if parts is None or not 0 < int(parts[3] or 443) < 65536:
+        raise Misused(f"--webhook-service {service} is not NAMESPACE/NAME[:PORT]")
+    port = int(parts[3]) if parts[3] else None
+    return Webhook(parts[1], parts[2], port, _CONVERT, inject_ca_from=inject or "")
+
+
+def _warn(kinds: Sequence[Kind], webhook: Webhook | None) -> None:
+    for kind in kinds:
+        definition = kind.definition()
+        told = webhook or definition.webhook or definition.strategy
+        if len(definition.versions) > 1 and not told:
+            names = listed([version.name for version in definition.versions])
+            warn(
+                f"nobody is said to convert {definition.kind} between {names}, so a cluster would "
+                'change its apiVersion only; say who with --webhook-service, or strategy="None"'
+            )
+
+
+def _texts(
+    kinds: Sequence[Definition], webhook: Webhook | None, form: Form, output: str | None
+) -> dict[Path, str]:
+    """What each file is to hold; all in one if it is a file or is printed."""
+    from polyver.apis import crd_of
+
+    crds = [crd_of(kind, webhook) for kind in kinds]
+    if output is not None and _is_folder(output):
+        return {
+            Path(output) / f"{crd['metadata']['name']}.{form.value}": _text([crd], form)
+            for crd in crds
+        }
+    return {Path(output or "-"): _text(crds, form)}
+
+
+def _is_folder(output: str) -> bool:
+    path = Path(output)
+    return path.is_dir() or output.endswith("/") or not path.suffix
+
+
+def _text(crds: list[dict[str, Any]], form: Form) -> str:
+    if form is Form.YAML:
+        return "---\n".join(map(dump_yaml, crds))
+    whole = crds[0] if len(crds) == 1 else {"apiVersion": "v1", "kind": "List", "items": crds}
+    return f"{encode_json(whole, indent=2).decode()}\n"
+
+
+def _write(texts: dict[Path, str]) -> None:
+    for path, text in texts.items():
+        if _read(path) == text:
+            continue
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise Unreadable(f"{path} cannot be written: {error.strerror}") from None
+        print_lines(f"wrote {path}")
+
+
+def _compare(texts: dict[Path, str]) -> None:
+    stale = []
+    for path, text in texts.items():
+        found = _read(path)
+        if found != text:
+            stale.append(str(path))
+            names = str(path) if found else "/dev/null", str(path)
+            print_lines(*unified_diff(found.splitlines(), text.splitlines(), *names, lineterm=""))
+    if stale:
+        fact = f"out of date: {listed(stale)}"
+        raise OutOfDate(fact, hint="run the command without --check")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unreadable(f"{path} cannot be read: {error}") from None
