@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from polyver.core import PolyverError
-from polyver.server.credentials import Credentials, FolderFailed, server_names
+from polyver.server.credentials import Credentials, server_names
 from polyver.server.kubeconfig import write_kubeconfig
-from polyver.server.logs import Log
+from polyver.serving.addresses import LOOPBACK, url
+from polyver.serving.files import FolderFailed
+from polyver.serving.logs import Log
 
 if TYPE_CHECKING:
-    import socket
     import ssl
 
     from polyver.server.asgi import App, Handler
@@ -31,9 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Embedded", "Settings", "embedded"]
 
-LOOPBACK = "127.0.0.1"
 _RENEW_EVERY = 12 * 3600.0
-_ANY = ("0.0.0.0", "::", "")  # noqa: S104 - these are recognised, not listened on
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,8 @@ Opens = Callable[["Store", str], AbstractAsyncContextManager["Handler"]]
 @asynccontextmanager
 async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIterator[Embedded]:
     """A control plane for as long as the body runs; what cannot be had is a PolyverError."""
-    from polyver.server.serving import bind, serving, tls_context
+    from polyver.server.asgi import certificate_state
+    from polyver.serving.listening import bind, serving
 
     async with AsyncExitStack() as undo:
         # The port first: it is what most often cannot be had, and nothing is touched before.
@@ -77,20 +77,22 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
         store = await undo.enter_async_context(_store(folder, in_memory=settings.data is None))
         names = server_names(settings.host)
         credentials = Credentials.open(folder / "credentials", names, now=_now())
-        url = _url(settings.host, listener)
-        address = url.removeprefix("https://")
+        at = url(settings.host, listener.getsockname()[1])
+        address = at.removeprefix("https://")
         api = await undo.enter_async_context(
             (opens or partial(_pipeline, credentials=credentials))(store, address)
         )
-        tls = tls_context(credentials)
+        tls = credentials.tls()
         kubeconfig = settings.kubeconfig or folder / "kubeconfig"
-        context = write_kubeconfig(kubeconfig, url, credentials)
+        context = write_kubeconfig(kubeconfig, at, credentials)
         log = Log(verbose=settings.verbose)
         app = _app(api, credentials, store, log)
-        await undo.enter_async_context(serving(app, listener, tls))
-        renew = partial(_renew, credentials, names, tls, kubeconfig, url)
+        await undo.enter_async_context(
+            serving(app, listener, lambda: tls, known=certificate_state, ending=app.end_streams)
+        )
+        renew = partial(_renew, credentials, names, tls, kubeconfig, at)
         undo.push_async_callback(_stopped, asyncio.create_task(_renewing(renew, log)))
-        yield Embedded(url, folder, credentials, kubeconfig, context, api)
+        yield Embedded(at, folder, credentials, kubeconfig, context, api)
 
 
 @asynccontextmanager
@@ -176,12 +178,6 @@ def _store(folder: Path, *, in_memory: bool) -> Store:
     return SqliteStore(folder / "store")
 
 
-def _url(host: str, listener: socket.socket) -> str:
-    shown = LOOPBACK if host in _ANY else host
-    shown = f"[{shown}]" if ":" in shown else shown
-    return f"https://{shown}:{listener.getsockname()[1]}"
-
-
 def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
 
@@ -199,12 +195,12 @@ async def _renewing(renew: Callable[[], None], log: Log) -> None:
 
 
 def _renew(
-    credentials: Credentials, names: list[str], tls: ssl.SSLContext, kubeconfig: Path, url: str
+    credentials: Credentials, names: list[str], tls: ssl.SSLContext, kubeconfig: Path, at: str
 ) -> None:
     Credentials.open(credentials.folder, names, now=_now())
     tls.load_cert_chain(credentials.server_cert_file, credentials.server_key_file)
     tls.load_verify_locations(credentials.ca_file)
-    write_kubeconfig(kubeconfig, url, credentials)
+    write_kubeconfig(kubeconfig, at, credentials)
 
 
 async def _stopped(task: asyncio.Task[None]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from urllib.parse import parse_qs
 
 from polyver.objects.codec import encode_json
-from polyver.server._http import Response
+from polyver.serving.http import Response
 
 __all__ = ["Checks", "health"]
 

@@ -1,0 +1,1 @@
+"""Conversion for API servers that ask over HTTPS: ConversionReviews, TLS, health and metrics."""
