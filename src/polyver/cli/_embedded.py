@@ -5,7 +5,6 @@ The command and the test kit both start it here, so that what is tested is what 
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import datetime
 import shutil
@@ -17,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polyver.core import PolyverError
+from polyver.cli._background import in_background, repeated
 from polyver.server.credentials import Credentials, server_names
 from polyver.server.kubeconfig import write_kubeconfig
 from polyver.serving.addresses import LOOPBACK, url
@@ -91,7 +90,10 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
             serving(app, listener, lambda: tls, known=certificate_state, ending=app.end_streams)
         )
         renew = partial(_renew, credentials, names, tls, kubeconfig, at)
-        undo.push_async_callback(_stopped, asyncio.create_task(_renewing(renew, log)))
+        failing = "certificates are not renewed"
+        await undo.enter_async_context(
+            in_background(repeated(renew, every=_RENEW_EVERY, log=log, failing=failing))
+        )
         yield Embedded(at, folder, credentials, kubeconfig, context, api)
 
 
@@ -109,7 +111,6 @@ async def _pipeline(
     api = Api(store, address=address)
     api.server.authenticate = Identities(credentials.tokens).owner
     await prepare(api, port=int(address.rpartition(":")[2]))
-    running = asyncio.create_task(api.run())
     client = DirectClient(api, CONTROLLERS, agent="kube-controller-manager")
     api.catalogue.subscribe(client.kinds_changed)
     controllers = [
@@ -117,11 +118,8 @@ async def _pipeline(
         NamespaceController(client),
         AccountController(client, ca=credentials.ca_file.read_text()),
     ]
-    try:
-        async with Engine(client, controllers):
-            yield api
-    finally:
-        await _stopped(running)
+    async with in_background(api.run()), Engine(client, controllers):
+        yield api
 
 
 def _app(api: Handler, credentials: Credentials, store: Store, log: Log) -> App:
@@ -185,24 +183,10 @@ def _now() -> datetime.datetime:
 # A server that runs for a year must not end with its certificate.
 
 
-async def _renewing(renew: Callable[[], None], log: Log) -> None:
-    while True:
-        await asyncio.sleep(_RENEW_EVERY)
-        try:
-            renew()
-        except (PolyverError, OSError) as error:
-            log.warning("certificates are not renewed", reason=str(error))
-
-
-def _renew(
+async def _renew(
     credentials: Credentials, names: list[str], tls: ssl.SSLContext, kubeconfig: Path, at: str
 ) -> None:
     Credentials.open(credentials.folder, names, now=_now())
     tls.load_cert_chain(credentials.server_cert_file, credentials.server_key_file)
     tls.load_verify_locations(credentials.ca_file)
     write_kubeconfig(kubeconfig, at, credentials)
-
-
-async def _stopped(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.wait((task,))

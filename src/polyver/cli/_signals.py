@@ -11,15 +11,16 @@ __all__ = ["signalled"]
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def signalled() -> asyncio.Event:
-    """Set by the first signal; a second one ends the process at once."""
-    ended = asyncio.Event()
+def signalled() -> asyncio.Future[int]:
+    """The number of the first signal; a second one ends the process at once."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[int] = loop.create_future()
 
     def end(number: int) -> None:
-        if ended.is_set():
+        if ended.done():
             os._exit(128 + number)
-        ended.set()
+        ended.set_result(number)
 
     for number in _SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(number, end, number)
+        loop.add_signal_handler(number, end, number)
     return ended

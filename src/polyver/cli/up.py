@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import shlex
 import sys
 import time
@@ -16,6 +15,7 @@ from cyclopts.validators import Number
 
 from polyver.cli._embedded import Embedded, Settings, embedded
 from polyver.cli._exit import Misused
+from polyver.cli._files import data_folder
 from polyver.cli._output import print_lines
 from polyver.cli._signals import signalled
 from polyver.serving.addresses import LOOPBACK
@@ -78,8 +78,7 @@ def up(
 
 def _data(given: str | None) -> Path | None:
     if given is None:
-        base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-        return Path(base) / "polyver"
+        return data_folder()
     if not given:
         raise Misused("--data is empty", hint=f"name a folder, or {_IN_MEMORY}")
     return None if given == _IN_MEMORY else Path(given)
@@ -105,7 +104,7 @@ async def _serve(settings: Settings, manifests: Sequence[Manifest]) -> None:
         # What is here now stays; the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
-        await ended.wait()
+        await ended
 
 
 def _announce(running: Embedded, settings: Settings, seconds: float, *, loaded: int) -> None:

@@ -26,7 +26,7 @@ from polyver.server.identity import (
 )
 from polyver.server.metrics import Metrics
 from polyver.serving.health import Checks, health
-from polyver.serving.http import Gone, Receive, Scope, Send, TooLarge, read_body
+from polyver.serving.http import Gone, Receive, Scope, Send, TooLarge, read_body, start
 from polyver.serving.logs import Log
 
 __all__ = ["App", "Handler", "certificate_state"]
@@ -38,9 +38,9 @@ _COMPRESSED_ASIDE_FROM = 1024 * 1024
 _HEALTH = ("/healthz", "/livez", "/readyz")
 _LOOPBACK = ("127.", "::1")
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _UNPRINTABLE = re.compile(r"[^!-~]")
 
+_UNCACHED = ("cache-control", "no-cache, private")
 _CERTIFICATE_USER = "certificate_user"
 
 
@@ -96,7 +96,8 @@ class App:
             response = await self._answer(scope, headers, known, receive)
         except Gone:
             return
-        await send(_start(response, _audit_id(known.get("audit-id", ""))))
+        added = [("audit-id", _audit_id(known.get("audit-id", ""))), _UNCACHED]
+        await send(start(response, added))
         if isinstance(response.body, bytes):
             await send({"type": "http.response.body", "body": response.body})
         else:
@@ -236,22 +237,6 @@ async def _body(receive: Receive) -> bytes:
 def _refused(error: ApiError) -> Response:
     headers = [("content-type", "application/json"), *error.headers.items()]
     return Response(error.code, headers, encode_json(error.status) + b"\n")
-
-
-def _start(response: Response, audit: str) -> dict[str, Any]:
-    headers = [(name.lower().encode(), _in_one_line(value)) for name, value in response.headers]
-    names = {name for name, _ in headers}
-    headers.append((b"audit-id", audit.encode()))
-    if b"cache-control" not in names:
-        headers.append((b"cache-control", b"no-cache, private"))
-    if isinstance(response.body, bytes) and response.status not in (204, 304):
-        headers.append((b"content-length", b"%d" % len(response.body)))
-    return {"type": "http.response.start", "status": response.status, "headers": headers}
-
-
-def _in_one_line(value: str) -> bytes:
-    """A header's value; one that would end its line, such as a warning with a name, is mended."""
-    return (value if value.isprintable() else _CONTROL.sub(" ", value)).encode("utf-8", "replace")
 
 
 def _audit_id(given: str) -> str:

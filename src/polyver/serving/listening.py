@@ -57,12 +57,17 @@ def tls_context(certificate: Path, key: Path, *, clients: Path | None = None) ->
     """TLS with a certificate; those whose authority is in `clients` may show one of their own."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(certificate, key)
+    context.load_cert_chain(certificate, key, password=_no_password)
     if clients:
         context.load_verify_locations(clients)
         context.verify_mode = ssl.CERT_OPTIONAL
     context.set_alpn_protocols(["http/1.1"])
     return context
+
+
+def _no_password() -> str:
+    # Without this OpenSSL would ask for one on the terminal.
+    raise ValueError("the key is encrypted")
 
 
 def bind(host: str, port: int) -> socket.socket:
