@@ -126,7 +126,8 @@ class App:
                 body = await read_body(
                     receive, most=self._room.most, most_discarded=2 * self._room.most
                 )
-                reviewed = await self._reviewed(body, began + _patience(scope) * _IN_TIME)
+                with self._metrics.in_flight.track_inprogress():
+                    reviewed = await self._reviewed(body, began + _patience(scope) * _IN_TIME)
         except TooLarge as error:
             reviewed = refused(ApiError(413, "RequestEntityTooLarge", str(error)))
         except ApiError as error:

@@ -46,6 +46,11 @@ class Metrics:
             buckets=_BOUNDS,
             registry=self._registry,
         )
+        self.in_flight = Gauge(
+            "polyver_webhook_reviews_in_flight",
+            "Reviews that have come and are not answered yet.",
+            registry=self._registry,
+        )
         if valid_until:
             Gauge(
                 "polyver_webhook_certificate_until_seconds",
