@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.x509.verification import PolicyBuilder, Store
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyver.serving.files import FolderFailed
@@ -76,6 +76,7 @@ class World:
                 self.state = replace(state, authorities=left)
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(8, 25), st.booleans()), min_size=300, max_size=400))
 def test_whoever_looks_at_any_time_believes_the_certificate(
     waits: list[tuple[int, bool]],
