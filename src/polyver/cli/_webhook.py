@@ -67,9 +67,9 @@ async def webhook(
     log = Log(verbose=settings.verbose)
     async with AsyncExitStack() as undo:
         listener = undo.enter_context(bind(settings.host, settings.port))
-        pair = _pair(settings)
         known = fingerprint()
         converters = load()
+        pair = _pair(settings)
         app = App(
             converters,
             checks={"certificate": lambda: pair.problem(_now())},

@@ -36,7 +36,10 @@ MOST_BODY = 64 * 1024 * 1024
 _BODIES_AT_ONCE = 4
 """As many of the largest as this are held at a time."""
 _THREADS = 4
-_QUICK = 0.002
+_QUICK = 0.01
+"""Not much longer than Python lets a thread hold up the others: a thread would not help."""
+_SMALL = 64 * 1024
+"""Reviews up to this size are taken to cost the same: what they cost is not their bytes."""
 _TIMEOUT = 30.0
 _IN_TIME = 0.95
 """The share of a client's patience after which an answer would come too late."""
@@ -217,10 +220,10 @@ class _Pace:
         self._slowest = float("inf")  # nothing is known, so the first is not waited for
 
     def expected(self, size: int) -> float:
-        return size * self._slowest
+        return max(size, _SMALL) * self._slowest
 
     def learn(self, size: int, seconds: float) -> None:
-        pace = seconds / max(size, 1)
+        pace = seconds / max(size, _SMALL)
         known = self._slowest if self._slowest < float("inf") else pace
         self._slowest = max(pace, 0.99 * known)
 
