@@ -33,6 +33,7 @@ def given(tmp_path: Path) -> list[str]:
         (["--tls-key", "a.key"], "--tls-cert and --tls-key go together"),
         (["--tls-cert", "a", "--tls-key", "b", "--hostname", "x"], "so none is made (--tls-cert)"),
         (["--hostname", "a_b"], "'a_b' is no name of a host (--hostname)"),
+        (["-f", "-"], "standard input cannot be watched (--conversions)"),
         (["--port", "70000"], "--port"),
         (["--largest", "0"], "--largest"),
     ],

@@ -38,5 +38,7 @@ async def repeated(
             if str(error) != told:
                 log.warning(failing, reason=str(error))
             told = str(error)
+        except Exception as error:
+            log.failure(failing, error)
         else:
             told = ""

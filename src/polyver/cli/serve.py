@@ -37,7 +37,9 @@ app = App(name="serve")
 @app.default
 def serve(
     *,
-    conversions: Annotated[list[str], Parameter(name=["--conversions", "-f"], negative=())],
+    conversions: Annotated[
+        list[str], Parameter(name=["--conversions", "-f"], negative=(), allow_leading_hyphen=True)
+    ],
     kinds: Annotated[list[str] | None, Parameter(negative=())] = None,
     host: str = LOOPBACK,
     port: Annotated[int, Parameter(validator=Number(gte=0, lte=65535))] = PORT,
@@ -85,6 +87,9 @@ def serve(
     """
     from polyver.cli._webhook import Settings
 
+    if "-" in conversions:
+        hint = "name a file, which can be read again"
+        raise Misused("standard input cannot be watched", at="--conversions", hint=hint)
     pair = _pair(tls_cert, tls_key, certificates, hostname or [], host)
     settings = Settings(pair, host, port, largest * _MIB, verbose)
 

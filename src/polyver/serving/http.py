@@ -45,8 +45,14 @@ class TooLarge(PolyverError):
     """A body that is larger than this server takes."""
 
 
-async def read_body(receive: Receive, *, most: int, most_discarded: int) -> bytes:
-    """All that the client sends, if it is not too much."""
+async def read_body(
+    receive: Receive,
+    *,
+    most: int,
+    most_discarded: int,
+    keep: Callable[[int], None] = lambda _: None,
+) -> bytes:
+    """All that the client sends, if it is not too much; `keep` hears of all that is kept of it."""
     parts: list[bytes] = []
     size, more = 0, True
     while more:
@@ -59,6 +65,7 @@ async def read_body(receive: Receive, *, most: int, most_discarded: int) -> byte
         # What is too much is still taken, up to a point: many clients read no answer before they
         # have sent everything.
         if size <= most:
+            keep(len(part))
             parts.append(part)
         elif size > most_discarded:
             break

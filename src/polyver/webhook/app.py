@@ -125,10 +125,9 @@ class App:
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         try:
             _check_content(headers)
-            with self._room.held(headers.get(b"content-length", "")):
-                body = await read_body(
-                    receive, most=self._room.most, most_discarded=2 * self._room.most
-                )
+            with self._room.guest() as keep:
+                most = self._room.most
+                body = await read_body(receive, most=most, most_discarded=2 * most, keep=keep)
                 with self._metrics.in_flight.track_inprogress():
                     reviewed = await self._reviewed(body, began + _patience(scope) * _IN_TIME)
         except TooLarge as error:
@@ -193,24 +192,28 @@ class App:
 
 
 class _Room:
-    """How much may be held in memory: bodies that have begun to come, all together."""
+    """How much may be held in memory: all that has come of the bodies that are not answered yet."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self._free = _BODIES_AT_ONCE * most
 
     @contextlib.contextmanager
-    def held(self, length: str) -> Iterator[None]:
-        # A client that does not say how much it will send may send as much as is allowed.
-        said = length.isascii() and length.isdecimal() and len(length) < 20
-        wanted = min(int(length), self.most) if said else self.most
-        if wanted > self._free:
-            raise ApiError(429, "TooManyRequests", "too much is being converted; try again")
-        self._free -= wanted
+    def guest(self) -> Iterator[Callable[[int], None]]:
+        """What takes room for one body, piece by piece, and gives it back at the end."""
+        taken = 0
+
+        def take(size: int) -> None:
+            nonlocal taken
+            if size > self._free:
+                raise ApiError(429, "TooManyRequests", "too much is being converted; try again")
+            taken += size
+            self._free -= size
+
         try:
-            yield
+            yield take
         finally:
-            self._free += wanted
+            self._free += taken
 
 
 class _Pace:
