@@ -1,14 +1,18 @@
-"""The reference of the server: what it lists is what there is."""
+"""What the pages list is what there is."""
 
 from __future__ import annotations
 
+import datetime
 import re
 from pathlib import Path
 
 from polyver.objects.builtin import builtin_kinds
 from polyver.server.metrics import Metrics
+from polyver.webhook.metrics import Metrics as WebhookMetrics
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "server.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "reference" / "server.md").read_text()
+WEBHOOK = (DOCS / "how-to" / "serve-a-conversion-webhook.md").read_text()
 
 
 def section(title: str) -> str:
@@ -28,3 +32,22 @@ def test_every_metric_is_listed() -> None:
     assert isinstance(body, bytes)
     listed = set(re.findall(r"^\| `(.+?)` \|", section("Metrics"), re.MULTILINE))
     assert listed == set(re.findall(r"^# TYPE (\S+)", body.decode(), re.MULTILINE))
+
+
+def test_every_metric_of_the_webhook_is_listed() -> None:
+    body = WebhookMetrics(lambda: datetime.datetime.now(datetime.UTC)).response().body
+    assert isinstance(body, bytes)
+    listed = set(re.findall(r"^\| `(polyver_\w+)` \|", WEBHOOK, re.MULTILINE))
+    # With each of them, the library also tells since when it is counted.
+    found = re.findall(r"^# TYPE (\S+?)(?:_created)? ", body.decode(), re.MULTILINE)
+    assert {name.removesuffix("_total") for name in found} == {
+        name.removesuffix("_total") for name in listed
+    }
+
+
+def test_every_option_of_the_webhook_is_told_of() -> None:
+    reference = (DOCS / "reference" / "cli.md").read_text()
+    own = reference.split("## polyver serve\n")[1].split("\n## ")[0]
+    options = set(re.findall(r"`(--[a-z-]+)", own)) - {"--help"}
+    assert options
+    assert {option for option in options if option not in WEBHOOK} == set()

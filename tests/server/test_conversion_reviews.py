@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polyver.objects.converted import InvalidMetadata, fresh, restored
 from polyver.objects.manifests import dump_yaml
 from polyver.objects.status import ApiError
-from polyver.server.conversion.metadata import InvalidMetadata, fresh, restored
 from polyver.server.conversion.reviews import Review, review_version
 from polyver.server.conversion.statuses import Answer, problem_of, retry_after
 

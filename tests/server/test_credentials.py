@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyver.objects import dump_yaml, load_manifests
-from polyver.server.credentials import Credentials, FolderFailed
+from polyver.server.credentials import Credentials
 from polyver.server.kubeconfig import CannotWriteKubeconfig, merged, write_kubeconfig
-from polyver.server.serving import tls_context
+from polyver.serving.files import FolderFailed
 
 NOW = datetime.datetime(2026, 11, 15, tzinfo=datetime.UTC)
 NAMES = ["127.0.0.1", "localhost"]
@@ -52,7 +52,7 @@ def test_certificates_are_renewed_in_time_and_for_new_names(
     assert before["admin.token"] == after["admin.token"]
     # Whoever trusts the authority goes on trusting, until it ends itself.
     assert (before["ca.crt"] == after["ca.crt"]) == (days < 3000)
-    tls_context(kept)
+    kept.tls()
 
 
 @pytest.mark.parametrize("name", ["ca.crt", "ca.key", "server.key", "certificates.json"])
@@ -64,7 +64,7 @@ def test_what_is_spoilt_is_made_anew(tmp_path: Path, name: str, content: bytes |
         (tmp_path / name).write_bytes(content)
     elif (tmp_path / name).exists():
         (tmp_path / name).unlink()
-    tls_context(Credentials.open(tmp_path, NAMES, now=NOW))
+    Credentials.open(tmp_path, NAMES, now=NOW).tls()
 
 
 def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:

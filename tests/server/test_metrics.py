@@ -6,8 +6,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from polyver.server._http import Response
-from polyver.server.health import Checks, health
 from polyver.server.metrics import Metrics
+from polyver.serving.health import Checks, health
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, tuple[str, ...]], float]:

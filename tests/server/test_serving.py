@@ -19,12 +19,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from polyver.objects import encode_json
-from polyver.server import serving as _serving
 from polyver.server._http import Request, Response
 from polyver.server.asgi import App
 from polyver.server.credentials import Credentials, server_names
 from polyver.server.identity import Identities, self_review
-from polyver.server.serving import CannotListen, bind, serving, tls_context
+from polyver.serving import listening as _serving
+from polyver.serving.listening import CannotListen, bind, serving
 from polyver.store import Store
 from polyver.testing import EmbeddedServer
 
@@ -491,11 +491,11 @@ def test_a_new_certificate_is_used_without_a_restart(tmp_path: Path) -> None:
 
     async def run() -> None:
         kept = Credentials.open(tmp_path, server_names("127.0.0.1"), now=now)
-        context = tls_context(kept)
+        context = kept.tls()
         listener = bind("127.0.0.1", 0)
         app = App(Pipeline(), Identities({}))
         port = listener.getsockname()[1]
-        async with serving(app, listener, context):
+        async with serving(app, listener, lambda: context):
             before = await serial(port, kept.ca_file)
             assert before == await serial(port, kept.ca_file)
             Credentials.open(tmp_path, [*server_names("127.0.0.1"), "new"], now=now)

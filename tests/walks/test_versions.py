@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from kubernetes import client, config, watch
+from kubernetes import client
 from tests.kube.webhook import Webhook
-from tests.walks.conftest import DEFINITIONS
-from tests.walks.support import Walk, eventually
+from tests.walks.widgets import Widgets, widgets_by_webhook
+
+if TYPE_CHECKING:
+    from tests.walks.support import Walk
 
 VERSIONS = ("v1alpha1", "v1beta1", "v1")
-APPLY = "application/apply-patch+yaml"
 # The same thing, as each version says it.
 SHOWN: dict[str, Any] = {
     "v1alpha1": {"disk": "10"},
@@ -51,92 +51,6 @@ def convert(item: dict[str, Any], wanted: str) -> dict[str, Any]:
     return item | {"apiVersion": wanted} | ({"spec": spec} if "spec" in item else {})
 
 
-def definition(walk: Walk, webhook: Webhook) -> dict[str, Any]:
-    color = {"color": {"type": "string"}}
-    return {
-        "metadata": {"name": walk.widgets_crd},
-        "spec": {
-            "group": walk.group,
-            "scope": "Namespaced",
-            "names": {"plural": "widgets", "kind": "Widget"},
-            "conversion": {
-                "strategy": "Webhook",
-                "webhook": {
-                    "conversionReviewVersions": ["v1"],
-                    "clientConfig": {"url": webhook.url, "caBundle": webhook.ca},
-                },
-            },
-            "versions": [
-                {
-                    "name": name,
-                    "served": True,
-                    "storage": name == "v1beta1",
-                    "schema": {
-                        "openAPIV3Schema": {
-                            "type": "object",
-                            "properties": {
-                                "spec": {"type": "object", "properties": FIELDS[name] | color}
-                            },
-                        }
-                    },
-                }
-                for name in VERSIONS
-            ],
-        },
-    }
-
-
-class Widgets:
-    """The widgets of a walk, in any version."""
-
-    def __init__(self, walk: Walk, api: Any) -> None:
-        self.walk = walk
-        self._objects = client.CustomObjectsApi(api)
-
-    def _place(self, version: str) -> tuple[str, str, str, str]:
-        return self.walk.group, version, self.walk.namespace, "widgets"
-
-    def body(self, version: str, name: str, **spec: Any) -> dict[str, Any]:
-        named = {"apiVersion": f"{self.walk.group}/{version}", "kind": "Widget"}
-        return named | {"metadata": {"name": name}, "spec": spec}
-
-    def create(self, version: str, name: str, **spec: Any) -> Any:
-        return self._objects.create_namespaced_custom_object(
-            *self._place(version), self.body(version, name, **spec)
-        )
-
-    def get(self, version: str, name: str) -> Any:
-        return self._objects.get_namespaced_custom_object(*self._place(version), name)
-
-    def list(self, version: str) -> Any:
-        return self._objects.list_namespaced_custom_object(*self._place(version))
-
-    def apply(self, version: str, name: str, manager: str, **spec: Any) -> Any:
-        return self._objects.patch_namespaced_custom_object(
-            *self._place(version),
-            name,
-            self.body(version, name, **spec),
-            field_manager=manager,
-            _content_type=APPLY,
-        )
-
-    def watched(self, version: str, since: str, *, most: int) -> Any:
-        """The first events after a revision."""
-        events: list[Any] = []
-        watching: Any = watch
-        stream = watching.Watch()
-        for event in stream.stream(
-            self._objects.list_namespaced_custom_object,
-            *self._place(version),
-            resource_version=since,
-            timeout_seconds=20,
-        ):
-            events.append(event)
-            if len(events) == most:
-                stream.stop()
-        return events
-
-
 @pytest.fixture
 def webhook() -> Iterator[Webhook]:
     with Webhook(convert) as running:
@@ -145,12 +59,12 @@ def webhook() -> Iterator[Webhook]:
 
 @pytest.fixture
 def widgets(walk: Walk, webhook: Webhook) -> Iterator[Widgets]:
-    walk.request("POST", DEFINITIONS, definition(walk, webhook))
-    for version in VERSIONS:
-        eventually(partial(walk.request, "GET", f"/apis/{walk.group}/{version}/widgets"))
-    loaded: Any = config
-    with loaded.new_client_from_config(str(walk.kubeconfig)) as api:
-        yield Widgets(walk, api)
+    color = {"color": {"type": "string"}}
+    schemas = {
+        name: {"type": "object", "properties": fields | color} for name, fields in FIELDS.items()
+    }
+    with widgets_by_webhook(walk, webhook.url, webhook.ca, schemas, storage="v1beta1") as widgets:
+        yield widgets
 
 
 @pytest.mark.parametrize("written", VERSIONS)

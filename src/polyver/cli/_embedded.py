@@ -5,7 +5,6 @@ The command and the test kit both start it here, so that what is tested is what 
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import datetime
 import shutil
@@ -17,13 +16,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polyver.core import PolyverError
-from polyver.server.credentials import Credentials, FolderFailed, server_names
+from polyver.cli._background import in_background, repeated
+from polyver.server.credentials import Credentials, server_names
 from polyver.server.kubeconfig import write_kubeconfig
-from polyver.server.logs import Log
+from polyver.serving.addresses import LOOPBACK, url
+from polyver.serving.files import FolderFailed
+from polyver.serving.logs import Log
 
 if TYPE_CHECKING:
-    import socket
     import ssl
 
     from polyver.server.asgi import App, Handler
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Embedded", "Settings", "embedded"]
 
-LOOPBACK = "127.0.0.1"
 _RENEW_EVERY = 12 * 3600.0
-_ANY = ("0.0.0.0", "::", "")  # noqa: S104 - these are recognised, not listened on
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,8 @@ Opens = Callable[["Store", str], AbstractAsyncContextManager["Handler"]]
 @asynccontextmanager
 async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIterator[Embedded]:
     """A control plane for as long as the body runs; what cannot be had is a PolyverError."""
-    from polyver.server.serving import bind, serving, tls_context
+    from polyver.server.asgi import certificate_state
+    from polyver.serving.listening import bind, serving
 
     async with AsyncExitStack() as undo:
         # The port first: it is what most often cannot be had, and nothing is touched before.
@@ -77,20 +76,25 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
         store = await undo.enter_async_context(_store(folder, in_memory=settings.data is None))
         names = server_names(settings.host)
         credentials = Credentials.open(folder / "credentials", names, now=_now())
-        url = _url(settings.host, listener)
-        address = url.removeprefix("https://")
+        at = url(settings.host, listener.getsockname()[1])
+        address = at.removeprefix("https://")
         api = await undo.enter_async_context(
             (opens or partial(_pipeline, credentials=credentials))(store, address)
         )
-        tls = tls_context(credentials)
+        tls = credentials.tls()
         kubeconfig = settings.kubeconfig or folder / "kubeconfig"
-        context = write_kubeconfig(kubeconfig, url, credentials)
+        context = write_kubeconfig(kubeconfig, at, credentials)
         log = Log(verbose=settings.verbose)
         app = _app(api, credentials, store, log)
-        await undo.enter_async_context(serving(app, listener, tls))
-        renew = partial(_renew, credentials, names, tls, kubeconfig, url)
-        undo.push_async_callback(_stopped, asyncio.create_task(_renewing(renew, log)))
-        yield Embedded(url, folder, credentials, kubeconfig, context, api)
+        await undo.enter_async_context(
+            serving(app, listener, lambda: tls, known=certificate_state, ending=app.end_streams)
+        )
+        renew = partial(_renew, credentials, names, tls, kubeconfig, at)
+        failing = "certificates are not renewed"
+        await undo.enter_async_context(
+            in_background(repeated(renew, every=_RENEW_EVERY, log=log, failing=failing))
+        )
+        yield Embedded(at, folder, credentials, kubeconfig, context, api)
 
 
 @asynccontextmanager
@@ -107,7 +111,6 @@ async def _pipeline(
     api = Api(store, address=address)
     api.server.authenticate = Identities(credentials.tokens).owner
     await prepare(api, port=int(address.rpartition(":")[2]))
-    running = asyncio.create_task(api.run())
     client = DirectClient(api, CONTROLLERS, agent="kube-controller-manager")
     api.catalogue.subscribe(client.kinds_changed)
     controllers = [
@@ -115,11 +118,8 @@ async def _pipeline(
         NamespaceController(client),
         AccountController(client, ca=credentials.ca_file.read_text()),
     ]
-    try:
-        async with Engine(client, controllers):
-            yield api
-    finally:
-        await _stopped(running)
+    async with in_background(api.run()), Engine(client, controllers):
+        yield api
 
 
 def _app(api: Handler, credentials: Credentials, store: Store, log: Log) -> App:
@@ -176,12 +176,6 @@ def _store(folder: Path, *, in_memory: bool) -> Store:
     return SqliteStore(folder / "store")
 
 
-def _url(host: str, listener: socket.socket) -> str:
-    shown = LOOPBACK if host in _ANY else host
-    shown = f"[{shown}]" if ":" in shown else shown
-    return f"https://{shown}:{listener.getsockname()[1]}"
-
-
 def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
 
@@ -189,24 +183,10 @@ def _now() -> datetime.datetime:
 # A server that runs for a year must not end with its certificate.
 
 
-async def _renewing(renew: Callable[[], None], log: Log) -> None:
-    while True:
-        await asyncio.sleep(_RENEW_EVERY)
-        try:
-            renew()
-        except (PolyverError, OSError) as error:
-            log.warning("certificates are not renewed", reason=str(error))
-
-
-def _renew(
-    credentials: Credentials, names: list[str], tls: ssl.SSLContext, kubeconfig: Path, url: str
+async def _renew(
+    credentials: Credentials, names: list[str], tls: ssl.SSLContext, kubeconfig: Path, at: str
 ) -> None:
     Credentials.open(credentials.folder, names, now=_now())
     tls.load_cert_chain(credentials.server_cert_file, credentials.server_key_file)
     tls.load_verify_locations(credentials.ca_file)
-    write_kubeconfig(kubeconfig, url, credentials)
-
-
-async def _stopped(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.wait((task,))
+    write_kubeconfig(kubeconfig, at, credentials)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -26,6 +27,22 @@ def read_manifests(names: Sequence[str]) -> list[Document]:
         for source, text in _texts(name)
         for document in load_manifests(text, source)
     ]
+
+
+def fingerprint(names: Sequence[str]) -> str:
+    """What is different when a file was changed, added or taken away."""
+    from polyver.objects import digest
+
+    try:
+        return digest([pair for name in names for pair in _texts(name)])
+    except Unreadable as error:
+        return str(error)
+
+
+def data_folder() -> Path:
+    """Where polyver keeps what it is not told to keep elsewhere."""
+    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base) / "polyver"
 
 
 def read_standard_input() -> str:

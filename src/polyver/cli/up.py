@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import shlex
-import signal
 import sys
 import time
 from pathlib import Path
@@ -15,9 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from polyver.cli._embedded import LOOPBACK, Embedded, Settings, embedded
+from polyver.cli._embedded import Embedded, Settings, embedded
 from polyver.cli._exit import Misused
+from polyver.cli._files import data_folder
 from polyver.cli._output import print_lines
+from polyver.cli._signals import signalled
+from polyver.serving.addresses import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 # nor 6444 and 6445 next to them; and always the same, so that a kubeconfig stays good.
 PORT = 6450
 _IN_MEMORY = ":memory:"
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 app = App(name="up")
 
@@ -78,8 +78,7 @@ def up(
 
 def _data(given: str | None) -> Path | None:
     if given is None:
-        base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-        return Path(base) / "polyver"
+        return data_folder()
     if not given:
         raise Misused("--data is empty", hint=f"name a folder, or {_IN_MEMORY}")
     return None if given == _IN_MEMORY else Path(given)
@@ -95,7 +94,7 @@ def _manifests(names: list[str]) -> list[Manifest]:
 
 async def _serve(settings: Settings, manifests: Sequence[Manifest]) -> None:
     began = time.monotonic()
-    ended = _signalled()
+    ended = signalled()
     async with embedded(settings) as running:
         if manifests:
             from polyver.cli._loading import load
@@ -105,21 +104,7 @@ async def _serve(settings: Settings, manifests: Sequence[Manifest]) -> None:
         # What is here now stays; the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
-        await ended.wait()
-
-
-def _signalled() -> asyncio.Event:
-    """Set by the first signal; a second one ends the process at once."""
-    ended = asyncio.Event()
-
-    def end(number: int) -> None:
-        if ended.is_set():
-            os._exit(128 + number)
-        ended.set()
-
-    for number in _SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(number, end, number)
-    return ended
+        await ended
 
 
 def _announce(running: Embedded, settings: Settings, seconds: float, *, loaded: int) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from polyver.serving.http import Response
 
 __all__ = ["Request", "Response", "User"]
 
@@ -31,12 +33,3 @@ class Request:
     body: bytes
     user: User
     remote: str = ""
-
-
-@dataclass(slots=True)
-class Response:
-    """What is answered; an iterator is sent piece by piece, as the pieces come."""
-
-    status: int
-    headers: list[tuple[str, str]]
-    body: bytes | AsyncIterator[bytes]

@@ -23,7 +23,7 @@ from polyver.server.housekeeping import keep_house
 from polyver.server.identity import Wanted, may, refusal
 from polyver.server.kinds import addresses, builtin_resources, lifecycle
 from polyver.server.media import choose_form, error_form
-from polyver.server.options import ListOptions, Query, read_duration
+from polyver.server.options import ListOptions, Query
 from polyver.server.parts import Status, Whole
 from polyver.server.paths import Place, read_place, verb_of
 from polyver.server.reading import find, get_object, list_objects
@@ -32,6 +32,7 @@ from polyver.server.reviews import review
 from polyver.server.rules import Part
 from polyver.server.watching import watch_objects
 from polyver.server.writing import create_object, patch_object, update_object
+from polyver.serving.http import read_duration
 from polyver.store import Store, StoreClosed, StoreFailed
 
 __all__ = ["Api"]

@@ -10,18 +10,26 @@ import re
 import time
 import uuid
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from typing import Any, Protocol
 
 from polyver.objects.codec import encode_json
 from polyver.objects.status import ApiError, internal
 from polyver.server._http import Request, Response, User
-from polyver.server.health import Checks, health
-from polyver.server.identity import Identities, Wanted, impersonated, may, refusal
-from polyver.server.logs import Log
+from polyver.server.identity import (
+    Identities,
+    Wanted,
+    certificate_user,
+    impersonated,
+    may,
+    refusal,
+)
 from polyver.server.metrics import Metrics
+from polyver.serving.health import Checks, health
+from polyver.serving.http import Gone, Receive, Scope, Send, TooLarge, read_body, start
+from polyver.serving.logs import Log
 
-__all__ = ["CERTIFICATE_USER", "App", "Handler"]
+__all__ = ["App", "Handler", "certificate_state"]
 
 MOST_BODY = 3 * 1024 * 1024
 _MOST_DISCARDED = 64 * 1024 * 1024
@@ -30,25 +38,26 @@ _COMPRESSED_ASIDE_FROM = 1024 * 1024
 _HEALTH = ("/healthz", "/livez", "/readyz")
 _LOOPBACK = ("127.", "::1")
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _UNPRINTABLE = re.compile(r"[^!-~]")
 
-CERTIFICATE_USER = "certificate_user"
-"""Where in a connection's state the user of its client certificate is."""
+_UNCACHED = ("cache-control", "no-cache, private")
+_CERTIFICATE_USER = "certificate_user"
 
-Scope = Mapping[str, Any]
-Receive = Callable[[], Awaitable[Mapping[str, Any]]]
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+def certificate_state(transport: asyncio.Transport) -> dict[str, Any]:
+    """What is known of a connection: the user of its client certificate, if there is one."""
+    connection: Any = transport.get_extra_info("ssl_object")
+    certificate = connection and connection.getpeercert()
+    if not certificate:
+        return {}
+    user = certificate_user(certificate["subject"], connection.getpeercert(binary_form=True))
+    return {_CERTIFICATE_USER: user} if user else {}
 
 
 class Handler(Protocol):
     """The pipeline."""
 
     async def handle(self, request: Request) -> Response: ...
-
-
-class _Gone(Exception):
-    """The client went away before it had said everything."""
 
 
 class App:
@@ -85,9 +94,10 @@ class App:
         known = dict(headers)
         try:
             response = await self._answer(scope, headers, known, receive)
-        except _Gone:
+        except Gone:
             return
-        await send(_start(response, _audit_id(known.get("audit-id", ""))))
+        added = [("audit-id", _audit_id(known.get("audit-id", ""))), _UNCACHED]
+        await send(start(response, added))
         if isinstance(response.body, bytes):
             await send({"type": "http.response.body", "body": response.body})
         else:
@@ -114,7 +124,7 @@ class App:
         if malformed := _malformed(scope, known):
             return malformed
         try:
-            certificate = scope.get("state", {}).get(CERTIFICATE_USER)
+            certificate = scope.get("state", {}).get(_CERTIFICATE_USER)
             user = self._identities.who(certificate, known.get("authorization", ""))
             user = impersonated(user, headers)
             request = _request(scope, known, user, await _body(receive))
@@ -122,7 +132,7 @@ class App:
             return await _compressed(response, request)
         except ApiError as error:
             return _refused(error)
-        except _Gone:
+        except Gone:
             raise
         except Exception as error:
             self._log.failure("a request failed", error, path=scope["path"])
@@ -215,26 +225,10 @@ def _request(scope: Scope, headers: Mapping[str, str], user: User, body: bytes) 
 
 
 async def _body(receive: Receive) -> bytes:
-    """All that the client sends, if it is not too much."""
-    parts: list[bytes] = []
-    size, more = 0, True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise _Gone
-        part = message.get("body", b"")
-        more = message.get("more_body", False)
-        size += len(part)
-        # What is too much is still taken, up to a point: many clients read no answer before they
-        # have sent everything.
-        if size <= MOST_BODY:
-            parts.append(part)
-        elif size > _MOST_DISCARDED:
-            break
-    if size > MOST_BODY:
-        text = f"Request entity too large: limit is {MOST_BODY}"
-        raise ApiError(413, "RequestEntityTooLarge", text)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    try:
+        return await read_body(receive, most=MOST_BODY, most_discarded=_MOST_DISCARDED)
+    except TooLarge as error:
+        raise ApiError(413, "RequestEntityTooLarge", str(error)) from None
 
 
 # Responses.
@@ -243,22 +237,6 @@ async def _body(receive: Receive) -> bytes:
 def _refused(error: ApiError) -> Response:
     headers = [("content-type", "application/json"), *error.headers.items()]
     return Response(error.code, headers, encode_json(error.status) + b"\n")
-
-
-def _start(response: Response, audit: str) -> dict[str, Any]:
-    headers = [(name.lower().encode(), _in_one_line(value)) for name, value in response.headers]
-    names = {name for name, _ in headers}
-    headers.append((b"audit-id", audit.encode()))
-    if b"cache-control" not in names:
-        headers.append((b"cache-control", b"no-cache, private"))
-    if isinstance(response.body, bytes) and response.status not in (204, 304):
-        headers.append((b"content-length", b"%d" % len(response.body)))
-    return {"type": "http.response.start", "status": response.status, "headers": headers}
-
-
-def _in_one_line(value: str) -> bytes:
-    """A header's value; one that would end its line, such as a warning with a name, is mended."""
-    return (value if value.isprintable() else _CONTROL.sub(" ", value)).encode("utf-8", "replace")
 
 
 def _audit_id(given: str) -> str:

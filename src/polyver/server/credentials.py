@@ -7,7 +7,6 @@ because the library that reads certificates takes long to load.
 from __future__ import annotations
 
 import datetime
-import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,24 +15,21 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from polyver.core import PolyverError
 from polyver.objects.codec import encode_json
 from polyver.server._http import User
 from polyver.server.identity import ADMIN, MASTERS, VIEWER
+from polyver.serving.addresses import local_names
+from polyver.serving.files import FolderFailed, private_folder, write_file
 
 if TYPE_CHECKING:
+    import ssl
+
     from polyver.tls import Authority
 
-__all__ = ["Credentials", "FolderFailed", "server_names", "write_file"]
+__all__ = ["Credentials", "server_names"]
 
 _RENEWED_BEFORE = datetime.timedelta(days=30)
-_LOCAL = ("localhost", "127.0.0.1", "::1")
 _SERVICE = ("kubernetes", "kubernetes.default", "kubernetes.default.svc")
-_ANY = ("0.0.0.0", "::", "")  # noqa: S104 - these are recognised, not listened on
-
-
-class FolderFailed(PolyverError):
-    """A folder in which nothing can be kept."""
 
 
 class _Noted(msgspec.Struct):
@@ -49,10 +45,7 @@ def server_names(host: str) -> list[str]:
     >>> server_names("10.1.2.3")[:2]
     ['10.1.2.3', 'localhost']
     """
-    import socket
-
-    own = (socket.gethostname(),) if host in _ANY else (host,)
-    return list(dict.fromkeys((*own, *_LOCAL, *_SERVICE)))
+    return list(dict.fromkeys((*local_names(host), *_SERVICE)))
 
 
 @dataclass(frozen=True)
@@ -66,8 +59,7 @@ class Credentials:
         """Those in a folder; what is missing, about to end, or for other names is made anew."""
         kept = cls(folder)
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder.chmod(0o700)
+            private_folder(folder)
             kept._ensure_tokens()
             if not kept._serve_for(names, now):
                 kept._make(names, now)
@@ -94,6 +86,16 @@ class Credentials:
     @property
     def client_key_file(self) -> Path:
         return self.folder / "admin.key"
+
+    def tls(self) -> ssl.SSLContext:
+        """TLS with client certificates for those who have one.
+
+        When `load_cert_chain` is called again, new connections get the new certificate, and none
+        that is open is dropped.
+        """
+        from polyver.serving.listening import tls_context
+
+        return tls_context(self.server_cert_file, self.server_key_file, clients=self.ca_file)
 
     @property
     def token(self) -> str:
@@ -164,16 +166,3 @@ class Credentials:
         write_file(self.ca_file, made.pair.certificate)
         write_file(key_file, made.pair.key)
         return made
-
-
-def write_file(path: Path, content: bytes) -> None:
-    """Replace a file as a whole, for its owner's eyes alone."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with open(temporary, "xb", opener=lambda f, flags: os.open(f, flags, 0o600)) as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

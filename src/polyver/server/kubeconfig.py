@@ -14,7 +14,8 @@ import msgspec
 
 from polyver.core import PolyverError
 from polyver.objects.codec import encode_json
-from polyver.server.credentials import Credentials, write_file
+from polyver.server.credentials import Credentials
+from polyver.serving.files import write_file
 
 __all__ = ["CannotWriteKubeconfig", "merged", "write_kubeconfig"]
 

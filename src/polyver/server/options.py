@@ -19,7 +19,7 @@ from polyver.objects.status import (
     unsupported,
 )
 
-__all__ = ["DeleteOptions", "ListOptions", "Query", "WriteOptions", "read_duration"]
+__all__ = ["DeleteOptions", "ListOptions", "Query", "WriteOptions"]
 
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 _LARGEST = 2**63
@@ -65,21 +65,6 @@ class Query:
 def _is_short(text: str) -> bool:
     """Whether a number may have 64 bits; Python does not even read the very long ones."""
     return len(text.lstrip("+-").lstrip("0")) <= 20
-
-
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)")
-_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-def read_duration(text: str) -> float | None:
-    """A duration as Go writes it, in seconds; None if it is none.
-
-    >>> read_duration("1m30s"), read_duration("300ms"), read_duration("5")
-    (90.0, 0.3, None)
-    """
-    if not re.fullmatch(f"(?:{_DURATION.pattern})+", text):
-        return None
-    return sum(float(number) * _UNITS[unit] for number, unit in _DURATION.findall(text))
 
 
 def parse_revision(text: str) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from polyver.objects import encode_json
-from polyver.server.conversion.metadata import Object
+from polyver.objects.converted import Object
 from polyver.server.conversion.webhook import Conversion
 
 __all__ = ["Cache"]

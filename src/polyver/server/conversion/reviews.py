@@ -14,16 +14,16 @@ import msgspec
 from polyver.core import PolyverError
 from polyver.objects import encode_json
 from polyver.objects._texts import quoted
-from polyver.objects.shape import Shape
-from polyver.objects.status import ApiError
-from polyver.objects.typed import Undecodable, decode_plain, decode_typed, read_yaml
-from polyver.server.conversion.metadata import (
+from polyver.objects.converted import (
     InvalidMetadata,
     InvalidObject,
     Object,
     check_identity,
     restored,
 )
+from polyver.objects.shape import Shape
+from polyver.objects.status import ApiError
+from polyver.objects.typed import Undecodable, decode_plain, decode_typed, read_yaml
 
 __all__ = ["CallFailed", "Review", "failure", "review_version"]
 

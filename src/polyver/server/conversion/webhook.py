@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from polyver.objects._texts import quoted
+from polyver.objects.converted import Object, fresh
 from polyver.objects.kinds import Kind
 from polyver.objects.status import internal
 from polyver.server.conversion.certificates import context_for
-from polyver.server.conversion.metadata import Object, fresh
 from polyver.server.conversion.reviews import (
     CallFailed,
     Review,

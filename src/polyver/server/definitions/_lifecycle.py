@@ -20,7 +20,6 @@ from polyver.server.definitions._names import NamesInUse, accepted
 from polyver.server.definitions._rules import CLEANUP
 from polyver.server.deleting import delete_all
 from polyver.server.identity import SERVER
-from polyver.server.logs import Log
 from polyver.server.media import PLAIN
 from polyver.server.options import Query
 from polyver.server.owning import own
@@ -28,6 +27,7 @@ from polyver.server.parts import Status
 from polyver.server.paths import Place
 from polyver.server.resource import Resource
 from polyver.server.rules import Object
+from polyver.serving.logs import Log
 from polyver.store import (
     Change,
     Compacted,

@@ -10,11 +10,20 @@ from dataclasses import replace
 from typing import Any
 
 from polyver.core import PolyverError
+from polyver.objects._texts import same
 from polyver.objects.rules import check_annotations
 from polyver.objects.selection import label_key_problems, label_value_problems
 from polyver.objects.status import Cause, invalid_field
 
-__all__ = ["InvalidMetadata", "InvalidObject", "Object", "check_identity", "fresh", "restored"]
+__all__ = [
+    "InvalidMetadata",
+    "InvalidObject",
+    "Object",
+    "check_identity",
+    "check_kept",
+    "fresh",
+    "restored",
+]
 
 Object = dict[str, Any]
 
@@ -62,6 +71,22 @@ def restored(original: Mapping[str, Any], converted: object) -> dict[str, Any]:
                 _refuse(check(found))
             metadata[field] = found
     return metadata
+
+
+def check_kept(original: Mapping[str, Any], converted: Mapping[str, Any]) -> None:
+    """Refuse a change of what API servers put back without a word; empty and absent are the same.
+
+    >>> check_kept({"name": "a", "creationTimestamp": None}, {"name": "a", "labels": {"x": "1"}})
+    """
+    for field in sorted((original.keys() | converted.keys()) - _CHANGEABLE.keys()):
+        before, after = original.get(field), converted.get(field)
+        if not same(before, after) and not (_is_empty(before) and _is_empty(after)):
+            text = "a conversion may change labels and annotations alone"
+            raise InvalidMetadata(text, at=f"metadata.{field}")
+
+
+def _is_empty(value: object) -> bool:
+    return value is None or value in ("", [], {})
 
 
 _MISSING = "missing metadata in converted object"

@@ -14,21 +14,17 @@ import socket
 import ssl
 import sys
 import termios
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from email.utils import formatdate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, cast
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from polyver.core import PolyverError
-from polyver.server.asgi import CERTIFICATE_USER, App
-from polyver.server.identity import certificate_user
-
-if TYPE_CHECKING:
-    from polyver.server._http import User
+from polyver.serving.http import Receive, Scope, Send
 
 __all__ = ["CannotListen", "bind", "serving", "tls_context"]
 
@@ -48,36 +44,30 @@ _silent.addHandler(logging.NullHandler())
 _silent.propagate = False
 
 
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+Known = Callable[[asyncio.Transport], dict[str, Any]]
+"""What is to be known of a connection: the state of each of its requests."""
+
+
 class CannotListen(PolyverError):
     """An address that cannot be had."""
 
 
-class Credentials(Protocol):
-    """The files that TLS needs."""
-
-    @property
-    def ca_file(self) -> Path: ...
-
-    @property
-    def server_cert_file(self) -> Path: ...
-
-    @property
-    def server_key_file(self) -> Path: ...
-
-
-def tls_context(credentials: Credentials) -> ssl.SSLContext:
-    """TLS with client certificates for those who have one.
-
-    When `load_cert_chain` is called again, new connections get the new certificate, and none that
-    is open is dropped.
-    """
+def tls_context(certificate: Path, key: Path, *, clients: Path | None = None) -> ssl.SSLContext:
+    """TLS with a certificate; those whose authority is in `clients` may show one of their own."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(credentials.server_cert_file, credentials.server_key_file)
-    context.load_verify_locations(credentials.ca_file)
-    context.verify_mode = ssl.CERT_OPTIONAL
+    context.load_cert_chain(certificate, key, password=_no_password)
+    if clients:
+        context.load_verify_locations(clients)
+        context.verify_mode = ssl.CERT_OPTIONAL
     context.set_alpn_protocols(["http/1.1"])
     return context
+
+
+def _no_password() -> str:
+    # Without this OpenSSL would ask for one on the terminal.
+    raise ValueError("the key is encrypted")
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -115,33 +105,49 @@ def _why(error: OSError) -> tuple[str, str]:
     return error.strerror or str(error), ""
 
 
+def _nothing_known(_: asyncio.Transport) -> dict[str, Any]:
+    return {}
+
+
 @contextlib.asynccontextmanager
 async def serving(
-    app: App, listener: socket.socket, context: ssl.SSLContext, *, patience: float = 5.0
+    app: Application,
+    listener: socket.socket,
+    context: Callable[[], ssl.SSLContext],
+    *,
+    known: Known = _nothing_known,
+    ending: Callable[[], None] = lambda: None,
+    patience: float = 5.0,
 ) -> AsyncIterator[None]:
     """Serve while the body runs.
 
-    At its end nobody is accepted any more, watches end, and requests in flight have `patience`
-    seconds to finish.
+    Each new connection asks for its TLS context. At the end nobody is accepted any more, `ending`
+    is called, and requests in flight have `patience` seconds to finish.
     """
-    server = _Server(app, listener, context)
+    server = _Server(app, listener, context, known)
     try:
         yield
     finally:
-        await server.stop(patience)
+        await server.stop(ending, patience)
 
 
 class _Server:
     """The connections of one listening socket."""
 
-    def __init__(self, app: App, listener: socket.socket, context: ssl.SSLContext) -> None:
-        self._app = app
+    def __init__(
+        self,
+        app: Application,
+        listener: socket.socket,
+        context: Callable[[], ssl.SSLContext],
+        known: Known,
+    ) -> None:
         self._listener = listener
         self._context = context
+        self._known = known
         self._loop = asyncio.get_running_loop()
         self._state = ServerState()
         self._config = Config(
-            app,
+            cast("Any", app),
             http=_Connection,
             ws="none",
             loop="none",
@@ -204,19 +210,19 @@ class _Server:
 
     async def _connect(self, connection: socket.socket) -> None:
         await self._loop.connect_accepted_socket(
-            lambda: _Connection(self._config, self._state, {}, self._loop),
+            lambda: _Connection(self._config, self._state, self._known, self._loop),
             connection,
-            ssl=self._context,
+            ssl=self._context(),
             ssl_handshake_timeout=_HANDSHAKE,
         )
 
     # Leaving.
 
-    async def stop(self, patience: float) -> None:
+    async def stop(self, ending: Callable[[], None], patience: float) -> None:
         self._ticking.cancel()
         await _cancelled(self._accepting, *self._arriving)
         self._listener.close()
-        self._app.end_streams()
+        ending()
         for connection in list(self._state.connections):
             connection.shutdown()
         await _until(lambda: not self._state.tasks and not self._unsent(), patience)
@@ -278,18 +284,24 @@ def _hang_up(connection: socket.socket, answer: bytes) -> None:
 
 
 class _Connection(HttpToolsProtocol):
-    """uvicorn's protocol, which also knows its client's certificate and its own limits."""
+    """uvicorn's protocol, which also knows who its client is, and its own limits."""
 
     _timer: asyncio.TimerHandle | None = None
     _whole = False
     _in_head = True
     _head = 0
 
+    def __init__(
+        self, config: Config, state: ServerState, known: Known, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        super().__init__(config, state, {}, loop)
+        self._known = known
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.logger = _silent
         self.access_log = False
-        self._user = _certificate_user(transport)
+        self.app_state = self._known(transport)
         self._watch_progress()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -328,8 +340,6 @@ class _Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._whole, self._in_head = False, True
-        if self._user:
-            self.scope["state"][CERTIFICATE_USER] = self._user
 
     def on_headers_complete(self) -> None:
         self._in_head, self._head = False, 0
@@ -348,11 +358,3 @@ class _Connection(HttpToolsProtocol):
         head = "content-type: text/plain; charset=utf-8\r\nconnection: close"
         self.transport.write(f"HTTP/1.1 {status}\r\n{head}\r\n\r\n{status}".encode())
         self.transport.close()
-
-
-def _certificate_user(transport: asyncio.Transport) -> User | None:
-    connection: Any = transport.get_extra_info("ssl_object")
-    certificate = connection and connection.getpeercert()
-    if not certificate:
-        return None
-    return certificate_user(certificate["subject"], connection.getpeercert(binary_form=True))

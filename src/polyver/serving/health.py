@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from urllib.parse import parse_qs
 
 from polyver.objects.codec import encode_json
-from polyver.server._http import Response
+from polyver.serving.http import Response
 
 __all__ = ["Checks", "health"]
 
@@ -17,7 +17,7 @@ _PLAIN = [("Content-Type", "text/plain; charset=utf-8")]
 _WHOLE = [*_PLAIN, ("X-Content-Type-Options", "nosniff")]
 
 
-def health(path: str, query: str, checks: Checks) -> Response:
+def health(path: str, query: str, checks: Checks, *, failing: int = 500) -> Response:
     """The answer to /healthz, /livez or /readyz, or to one of the checks below them.
 
     >>> health("/livez", "verbose", {"ping": lambda: ""}).body
@@ -25,29 +25,26 @@ def health(path: str, query: str, checks: Checks) -> Response:
     """
     name, _, check = path.removeprefix("/").partition("/")
     if check:
-        return _one(checks[check]()) if check in checks else _nothing()
+        return _one(checks[check](), failing) if check in checks else _nothing()
     if path.endswith("/"):
         return _nothing()
     options = parse_qs(query, keep_blank_values=True)
-    return _all(name, checks, set(options.get("exclude", ())), verbose="verbose" in options)
-
-
-def _one(problem: str) -> Response:
-    if problem:
-        return Response(500, list(_WHOLE), f"internal server error: {problem}\n".encode())
-    return Response(200, list(_PLAIN), b"ok")
-
-
-def _all(name: str, checks: Checks, excluded: set[str], *, verbose: bool) -> Response:
-    lines = [_line(check, checks, excluded) for check in checks]
+    excluded = set(options.get("exclude", ()))
+    lines = [_line(each, checks, excluded) for each in checks]
     if unknown := sorted(excluded - set(checks)):
         names = ",".join(encode_json(each).decode() for each in unknown)
         lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
     # What is wrong is told only to those who may ask for the check itself.
     if any(line.startswith("[-]") for line in lines):
-        return Response(500, list(_WHOLE), _text([*lines, f"{name} check failed"]))
+        return Response(failing, list(_WHOLE), _text([*lines, f"{name} check failed"]))
     passed = _text([*lines, f"{name} check passed"])
-    return Response(200, list(_WHOLE), passed if verbose else b"ok")
+    return Response(200, list(_WHOLE), passed if "verbose" in options else b"ok")
+
+
+def _one(problem: str, failing: int) -> Response:
+    if problem:
+        return Response(failing, list(_WHOLE), f"internal server error: {problem}\n".encode())
+    return Response(200, list(_PLAIN), b"ok")
 
 
 def _line(check: str, checks: Checks, excluded: set[str]) -> str:

@@ -1,0 +1,149 @@
+"""The conversion webhook, wired: certificates, the application, and what is reloaded while it runs.
+
+The command and the tests both start it here, so that what is tested is what runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from polyver.cli._background import in_background, repeated
+from polyver.serving.addresses import LOOPBACK, url
+from polyver.serving.listening import bind, serving
+from polyver.serving.logs import Log
+from polyver.webhook import App, Converters
+from polyver.webhook.app import MOST_BODY
+from polyver.webhook.certificates import Certificates
+from polyver.webhook.metrics import Metrics
+from polyver.webhook.pairs import ServedPair
+
+__all__ = ["Running", "Settings", "webhook"]
+
+_LOOK_EVERY = 1.0
+_ROTATE_EVERY = 3600.0
+_OLD_CONVERSIONS = "the conversions stay as they were"
+_OLD_PAIR = "the certificate stays as it was"
+_PATIENCE = 20.0
+"""For reviews in flight; with the lingering before, less than the 30 s that Kubernetes gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What someone who starts a webhook may choose."""
+
+    pair: Certificates | tuple[Path, Path]
+    """Those that it makes itself, or the files of a certificate and its key."""
+    host: str = LOOPBACK
+    port: int = 0
+    most_body: int = MOST_BODY
+    verbose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A webhook that runs."""
+
+    url: str
+    kinds: int
+    drain: Callable[[], None]
+    """Be ready no more, while everything is still answered."""
+
+
+@asynccontextmanager
+async def webhook(
+    settings: Settings, load: Callable[[], Converters], fingerprint: Callable[[], str]
+) -> AsyncIterator[Running]:
+    """A webhook for as long as the body runs; what cannot be had is a PolyverError.
+
+    `load` is called again when the fingerprint changes, and on SIGHUP.
+    """
+    log = Log(verbose=settings.verbose)
+    async with AsyncExitStack() as undo:
+        listener = undo.enter_context(bind(settings.host, settings.port))
+        known = fingerprint()
+        converters = load()
+        pair = _pair(settings)
+        app = App(
+            converters,
+            checks={"certificate": lambda: pair.problem(_now())},
+            metrics=Metrics(lambda: pair.until),
+            log=log,
+            most_body=settings.most_body,
+        )
+        await undo.enter_async_context(
+            serving(app, listener, pair.context, ending=app.drain, patience=_PATIENCE)
+        )
+        reloads = _Conversions(app, load, fingerprint, known, log)
+        jobs = [
+            repeated(reloads.look, every=_LOOK_EVERY, log=log, failing=_OLD_CONVERSIONS),
+            repeated(partial(_reload, pair, log), every=_LOOK_EVERY, log=log, failing=_OLD_PAIR),
+        ]
+        if isinstance(settings.pair, Certificates):
+            rotate = partial(_rotate, settings.pair, log)
+            jobs.append(repeated(rotate, every=_ROTATE_EVERY, log=log, failing=_OLD_PAIR))
+        await undo.enter_async_context(in_background(*jobs))
+        at = url(settings.host, listener.getsockname()[1])
+        yield Running(at, len(converters), app.drain)
+
+
+def _pair(settings: Settings) -> ServedPair:
+    if isinstance(own := settings.pair, Certificates):
+        own.advance(_now())
+        return ServedPair(own.certificate_file, own.key_file)
+    certificate, key = own
+    return ServedPair(certificate, key)
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+async def _reload(pair: ServedPair, log: Log) -> None:
+    if await asyncio.to_thread(pair.reload):
+        log.info("another certificate is served", until=pair.until.isoformat())
+
+
+async def _rotate(certificates: Certificates, log: Log) -> None:
+    for step in await asyncio.to_thread(certificates.advance, _now()):
+        log.info("certificates are rotated", step=type(step).__name__.lower())
+
+
+class _Conversions:
+    """Conversions that are loaded again when their files change, or when someone asks for it."""
+
+    def __init__(
+        self,
+        app: App,
+        load: Callable[[], Converters],
+        fingerprint: Callable[[], str],
+        known: str,
+        log: Log,
+    ) -> None:
+        self._app = app
+        self._load = load
+        self._fingerprint = fingerprint
+        self._log = log
+        self._known = known
+        self._asked = False
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._ask)
+
+    def _ask(self) -> None:
+        self._asked = True
+
+    async def look(self) -> None:
+        found = await asyncio.to_thread(self._fingerprint)
+        if found == self._known and not self._asked:
+            return
+        self._asked = False
+        converters = await asyncio.to_thread(self._load)
+        # What is wrong is looked at again, as files may be changed one after the other.
+        self._known = found
+        self._app.serve(converters)
+        self._log.info("conversions are loaded again", kinds=len(converters))

@@ -1,0 +1,31 @@
+"""Where a server listens, and what clients may call it."""
+
+from __future__ import annotations
+
+import socket
+
+__all__ = ["LOOPBACK", "local_names", "url"]
+
+LOOPBACK = "127.0.0.1"
+_LOCAL = ("localhost", LOOPBACK, "::1")
+_ANY = ("0.0.0.0", "::", "")  # noqa: S104 - these are recognised, not listened on
+
+
+def local_names(host: str) -> list[str]:
+    """What clients on this machine or near it call a server that listens on a host.
+
+    >>> local_names("10.1.2.3")
+    ['10.1.2.3', 'localhost', '127.0.0.1', '::1']
+    """
+    own = socket.gethostname() if host in _ANY else host
+    return list(dict.fromkeys((own, *_LOCAL)))
+
+
+def url(host: str, port: int) -> str:
+    """Where to find a server that listens on a host.
+
+    >>> url("::", 6450), url("fe80::1", 443)
+    ('https://127.0.0.1:6450', 'https://[fe80::1]:443')
+    """
+    shown = LOOPBACK if host in _ANY else host
+    return f"https://[{shown}]:{port}" if ":" in shown else f"https://{shown}:{port}"

@@ -1,0 +1,259 @@
+"""The webhook's application: reviews, health and metrics, whatever is sent to it.
+
+A review is answered at once where that is quick. What is expected to take longer, from what earlier
+ones took, is done in a thread, so that health is told meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from urllib.parse import parse_qs
+
+from polyver.objects.status import ApiError
+from polyver.serving.health import Checks, health
+from polyver.serving.http import (
+    Gone,
+    Receive,
+    Response,
+    Scope,
+    Send,
+    TooLarge,
+    read_body,
+    read_duration,
+    start,
+)
+from polyver.serving.logs import Log
+from polyver.webhook.conversion import Converters, Reviewed, refused, review
+from polyver.webhook.metrics import Metrics
+
+__all__ = ["MOST_BODY", "App"]
+
+MOST_BODY = 64 * 1024 * 1024
+_BODIES_AT_ONCE = 4
+"""As many of the largest as this are held at a time."""
+_THREADS = 4
+_QUICK = 0.01
+"""Not much longer than Python lets a thread hold up the others: a thread would not help."""
+_SMALL = 64 * 1024
+"""Reviews up to this size are taken to cost the same: what they cost is not their bytes."""
+_TIMEOUT = 30.0
+_IN_TIME = 0.95
+"""The share of a client's patience after which an answer would come too late."""
+_HEALTH = (["healthz"], ["livez"], ["readyz"])
+_JSON = [("content-type", "application/json")]
+
+
+class App:
+    """What is served; which kinds it converts can be changed at any time."""
+
+    def __init__(
+        self,
+        converters: Converters,
+        *,
+        checks: Checks | None = None,
+        metrics: Metrics | None = None,
+        log: Log | None = None,
+        most_body: int = MOST_BODY,
+    ) -> None:
+        self._converters = converters
+        self._metrics = metrics or Metrics()
+        self._log = log or Log()
+        self._room = _Room(most_body)
+        self._pace = _Pace()
+        self._places = asyncio.Semaphore(_THREADS)
+        self._draining = False
+        alive: Checks = {"ping": lambda: ""}
+        ready = {**alive, **(checks or {}), "conversions": self._unloaded, "shutdown": self._ending}
+        self._checks: Mapping[str, Checks] = {"healthz": alive, "livez": alive, "readyz": ready}
+
+    def serve(self, converters: Converters) -> None:
+        """Convert these kinds from now on; reviews that have begun keep what they have."""
+        gone = [key for key in self._converters if key not in converters]
+        self._converters = converters
+        self._metrics.withdraw(*gone)
+
+    def drain(self) -> None:
+        """Be ready no more, and let no client keep its connection."""
+        self._draining = True
+
+    def _unloaded(self) -> str:
+        return "" if self._converters else "no conversion is loaded"
+
+    def _ending(self) -> str:
+        return "process is shutting down" if self._draining else ""
+
+    # Asking.
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            response = await self._answer(scope, receive)
+        except Gone:
+            return
+        except Exception as error:
+            self._log.failure("a request failed", error, path=scope["path"])
+            text = "this request failed; the webhook's log says why"
+            response = _refusal(500, "InternalError", text)
+        closing = [("connection", "close")] if self._draining else []
+        await send(start(response, closing))
+        await send({"type": "http.response.body", "body": response.body})
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Response:
+        path, method = scope["path"], scope["method"]
+        allowed = _allowed(path)
+        if not allowed:
+            return _refusal(404, "NotFound", f"there is nothing at {path}; reviews go to /convert")
+        if method not in allowed:
+            words = " or ".join(allowed)
+            refusal = _refusal(405, "MethodNotAllowed", f"{path} takes {words}, not {method}")
+            refusal.headers.append(("allow", ", ".join(allowed)))
+            return refusal
+        if path == "/convert":
+            return await self._convert(scope, receive)
+        if path == "/metrics":
+            return self._metrics.response()
+        query = scope["query_string"].decode("latin-1")
+        return health(path, query, self._checks[path.split("/", 2)[1]], failing=503)
+
+    # Converting.
+
+    async def _convert(self, scope: Scope, receive: Receive) -> Response:
+        began = time.monotonic()
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        try:
+            _check_content(headers)
+            with self._room.guest() as keep:
+                most = self._room.most
+                body = await read_body(receive, most=most, most_discarded=2 * most, keep=keep)
+                with self._metrics.in_flight.track_inprogress():
+                    reviewed = await self._reviewed(body, began + _patience(scope) * _IN_TIME)
+        except TooLarge as error:
+            reviewed = refused(ApiError(413, "RequestEntityTooLarge", str(error)))
+        except ApiError as error:
+            reviewed = refused(error)
+        self._note(reviewed, time.monotonic() - began)
+        again = [("retry-after", "1")] if reviewed.status == 429 else []
+        return Response(reviewed.status, [*_JSON, *again], reviewed.body)
+
+    async def _reviewed(self, body: bytes, until: float) -> Reviewed:
+        converters = self._converters
+
+        def work() -> Reviewed:
+            began = time.monotonic()
+            found = review(body, converters, late=lambda: time.monotonic() > until)
+            self._pace.learn(len(body), time.monotonic() - began)
+            return found
+
+        if self._pace.expected(len(body)) <= _QUICK:
+            return work()
+        try:
+            async with asyncio.timeout(until - time.monotonic()):
+                return await self._aside(work)
+        except TimeoutError:
+            text = "the conversion was not done in time"
+            return refused(ApiError(504, "Timeout", text))
+
+    async def _aside(self, work: Callable[[], Reviewed]) -> Reviewed:
+        """Do it in a thread, which the end of the process does not wait for."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Reviewed] = loop.create_future()
+
+        def settle(result: Reviewed | BaseException) -> None:
+            self._places.release()
+            if done.done():
+                return
+            if isinstance(result, BaseException):
+                done.set_exception(result)
+            else:
+                done.set_result(result)
+
+        def run() -> None:
+            try:
+                result: Reviewed | BaseException = work()
+            except BaseException as error:
+                result = error
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
+                loop.call_soon_threadsafe(settle, result)
+
+        await self._places.acquire()
+        threading.Thread(target=run, name="review", daemon=True).start()
+        return await done
+
+    def _note(self, reviewed: Reviewed, seconds: float) -> None:
+        self._metrics.observe(reviewed, seconds)
+        if reviewed.fault:
+            self._log.failure("a conversion failed", reviewed.fault, object=reviewed.about)
+        if self._log.verbose:
+            count, took = sum(reviewed.objects.values()), round(seconds * 1000, 2)
+            self._log.info("review", status=reviewed.status, objects=count, ms=took)
+
+
+class _Room:
+    """How much may be held in memory: all that has come of the bodies that are not answered yet."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._free = _BODIES_AT_ONCE * most
+
+    @contextlib.contextmanager
+    def guest(self) -> Iterator[Callable[[int], None]]:
+        """What takes room for one body, piece by piece, and gives it back at the end."""
+        taken = 0
+
+        def take(size: int) -> None:
+            nonlocal taken
+            if size > self._free:
+                raise ApiError(429, "TooManyRequests", "too much is being converted; try again")
+            taken += size
+            self._free -= size
+
+        try:
+            yield take
+        finally:
+            self._free += taken
+
+
+class _Pace:
+    """How long a review will take, by its size; the slowest count, and are slowly forgotten."""
+
+    def __init__(self) -> None:
+        self._slowest = float("inf")  # nothing is known, so the first is not waited for
+
+    def expected(self, size: int) -> float:
+        return max(size, _SMALL) * self._slowest
+
+    def learn(self, size: int, seconds: float) -> None:
+        pace = seconds / max(size, _SMALL)
+        known = self._slowest if self._slowest < float("inf") else pace
+        self._slowest = max(pace, 0.99 * known)
+
+
+def _allowed(path: str) -> tuple[str, ...]:
+    """The methods of a path; none for one that is not served."""
+    if path == "/convert":
+        return ("POST",)
+    if path == "/metrics" or path.split("/", 2)[1:2] in _HEALTH:
+        return ("GET", "HEAD")
+    return ()
+
+
+def _patience(scope: Scope) -> float:
+    """How long the client says that it waits: API servers do so with ?timeout=30s."""
+    said = parse_qs(scope["query_string"].decode("latin-1")).get("timeout", [""])[0]
+    return min(read_duration(said) or _TIMEOUT, _TIMEOUT)
+
+
+def _check_content(headers: Mapping[bytes, str]) -> None:
+    form = headers.get(b"content-type", "").partition(";")[0].strip().lower()
+    if form not in ("", "application/json") and not form.endswith("+json"):
+        text = f"the body is {form[:100]}; reviews are application/json"
+        raise ApiError(415, "UnsupportedMediaType", text)
+    if headers.get(b"content-encoding", "identity").strip().lower() != "identity":
+        raise ApiError(415, "UnsupportedMediaType", "the body is compressed; send it as it is")
+
+
+def _refusal(code: int, reason: str, text: str) -> Response:
+    return Response(code, list(_JSON), refused(ApiError(code, reason, text)).body)

@@ -1,0 +1,330 @@
+"""ConversionReviews: what an API server asks, and what it is answered; bytes in, bytes out.
+
+Objects are copied as they came wherever nothing has to be known of them: reading a list of large
+objects would cost more than converting them.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import msgspec
+
+from polyver.core import PolyverError
+from polyver.core.errors import listed
+from polyver.objects.codec import encode_json
+from polyver.objects.converted import check_identity, check_kept, restored
+from polyver.objects.status import ApiError
+
+__all__ = ["Converter", "Converters", "Key", "Reviewed", "refused", "review"]
+
+Key = tuple[str, str]
+"""A group and a kind."""
+
+_KIND = "ConversionReview"
+_VERSIONS = ("apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1")
+_LOG_SAYS_WHY = "the conversion failed, and the webhook's log says why"
+_NO_METADATA = msgspec.Raw()
+
+
+class Converter(Protocol):
+    """Converts the objects of one kind between its versions."""
+
+    @property
+    def group(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def versions(self) -> tuple[str, ...]: ...
+
+    def convert_raw(self, raw: bytes | msgspec.Raw, version: str) -> bytes | msgspec.Raw:
+        """One whole object as JSON, in any of the versions, as JSON in another.
+
+        What can be told to users is a PolyverError. It is called from several threads.
+        """
+        ...
+
+
+Converters = Mapping[Key, Converter]
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """What is answered to one request, and what is to be counted and logged of it."""
+
+    status: int
+    body: bytes
+    objects: Mapping[Key, int] = field(default_factory=dict)
+    """How many were converted, by their kinds."""
+    failed: Key | None = None
+    """The kind of the object that could not be."""
+    fault: BaseException | None = None
+    """What user code raised: for the log, and not for clients."""
+    about: str = ""
+    """The object that it was raised for."""
+
+
+class _Request(msgspec.Struct):
+    desired: str = msgspec.field(name="desiredAPIVersion")
+    objects: list[msgspec.Raw] | None = None
+    uid: str = ""
+
+
+class _Head(msgspec.Struct, rename="camel"):
+    api_version: object = None
+    kind: object = None
+
+
+class _Review(_Head, rename="camel"):
+    request: _Request | None = None
+
+
+class _Object(msgspec.Struct, rename="camel"):
+    api_version: str
+    kind: str
+    metadata: msgspec.Raw = _NO_METADATA
+
+
+_review = msgspec.json.Decoder(_Review)
+_head = msgspec.json.Decoder(_Head)
+_object = msgspec.json.Decoder(_Object)
+
+
+class _Failed(Exception):
+    """An object that was not converted."""
+
+    def __init__(self, text: str, kind: Key | None = None, fault: BaseException | None = None):
+        super().__init__(text)
+        self.kind = kind
+        self.fault = fault
+
+
+def review(
+    body: bytes, converters: Converters, *, late: Callable[[], bool] = lambda: False
+) -> Reviewed:
+    """The answer to the body of a request; `late` says when nobody waits for it any more.
+
+    >>> review(b"{}", {}).status
+    400
+    """
+    with _collector_paused():
+        try:
+            asked = _read(body)
+        except ApiError as error:
+            return refused(error)
+        return _Reviewing(asked, converters, late).answer()
+
+
+def refused(error: ApiError) -> Reviewed:
+    """The answer to what is no review."""
+    return Reviewed(error.code, encode_json(error.status))
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    # What a review makes is freed with it; looking for cycles in it costs more than converting.
+    paused = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if paused:
+            gc.enable()
+
+
+# Reading.
+
+
+class _Asked(msgspec.Struct):
+    api_version: str
+    request: _Request
+
+
+def _read(body: bytes) -> _Asked:
+    try:
+        found = _review.decode(_text(body))
+    except msgspec.ValidationError as error:
+        _check_kind(_said(body))
+        raise _bad(f"the body is not a {_KIND}: {error}") from None
+    except RecursionError:
+        raise _bad("the body is nested too deeply") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _bad(f"the body is not JSON: {error}") from None
+    version = _check_kind(found)
+    if found.request is None:
+        raise _bad(f"the {_KIND} has no request")
+    return _Asked(version, found.request)
+
+
+def _text(body: bytes) -> bytes:
+    """The body, if it is text; objects are passed on without a look inside."""
+    if not body.isascii():
+        body.decode()
+    return body
+
+
+def _said(body: bytes) -> _Head:
+    """What a body says it is; what is no object says nothing."""
+    try:
+        return _head.decode(body)
+    except msgspec.ValidationError:
+        raise _bad(f"the body is no object, and so not a {_KIND}") from None
+
+
+def _check_kind(found: _Head) -> str:
+    if found.kind == _KIND and found.api_version in _VERSIONS:
+        return str(found.api_version)
+    said = f"{_shown(found.kind)} of {_shown(found.api_version)}"
+    raise _bad(f"the body is {said}, not a {_KIND} of {' or '.join(_VERSIONS)}")
+
+
+def _shown(value: object) -> str:
+    return value[:100] if isinstance(value, str) and value else "nothing"
+
+
+def _bad(text: str) -> ApiError:
+    return ApiError(400, "BadRequest", text)
+
+
+# Converting.
+
+
+class _Reviewing:
+    """One review, object by object."""
+
+    def __init__(self, asked: _Asked, converters: Converters, late: Callable[[], bool]) -> None:
+        self._asked = asked
+        self._converters = converters
+        self._late = late
+        self._wanted = asked.request.desired
+        self._group, _, self._version = self._wanted.rpartition("/")
+        self._counts: Counter[Key] = Counter()
+
+    def answer(self) -> Reviewed:
+        given = self._asked.request.objects or []
+        done: list[bytes | msgspec.Raw] = []
+        try:
+            for raw in given:
+                self._check_time(len(done), len(given))
+                done.append(self._one(raw))
+        except _Failed as failed:
+            about = f"{_name(given[len(done)])} (objects[{len(done)}])"
+            text = f"{about} cannot be converted to {self._wanted}: {failed}"
+            body = self._response([], {"status": "Failure", "message": text})
+            return Reviewed(200, body, self._counts, failed.kind or ("", ""), failed.fault, about)
+        return Reviewed(200, self._response(done, {"status": "Success"}), self._counts)
+
+    def _response(self, done: list[bytes | msgspec.Raw], result: Mapping[str, str]) -> bytes:
+        head = {"apiVersion": self._asked.api_version, "kind": _KIND}
+        uid, told = encode_json(self._asked.request.uid), encode_json(result)
+        start = b'%b,"response":{"uid":%b,"convertedObjects":[' % (encode_json(head)[:-1], uid)
+        return b"".join((start, b",".join(done), b'],"result":', told, b"}}"))
+
+    def _check_time(self, done: int, given: int) -> None:
+        if self._late():
+            raise _Failed(f"the time is over with {done} of {given} objects converted")
+
+    def _one(self, raw: msgspec.Raw) -> bytes | msgspec.Raw:
+        found = _decoded(raw, "it")
+        if found.api_version == self._wanted:
+            return raw
+        key, converter = self._converter(found)
+        try:
+            converted = converter.convert_raw(raw, self._version)
+            self._check(found, converted)
+        except PolyverError as error:
+            raise _Failed(str(error), key) from None
+        except _Failed as error:
+            raise _Failed(str(error), key) from None
+        except Exception as error:
+            raise _Failed(_LOG_SAYS_WHY, key, error) from None
+        self._counts[key] += 1
+        return converted
+
+    def _converter(self, found: _Object) -> tuple[Key, Converter]:
+        group, _, version = found.api_version.rpartition("/")
+        if group != self._group:
+            raise _Failed(f"it is of the group {group or 'without a name'}")
+        converter = self._converters.get((group, found.kind))
+        if converter is None:
+            known = listed([_served(each) for each in self._converters.values()])
+            raise _Failed(f"{found.kind}.{group} is not served here; known: {known or 'nothing'}")
+        for each in (version, self._version):
+            if each not in converter.versions:
+                raise _Failed(
+                    f"{found.kind}.{group} has no version {each}; "
+                    f"known: {listed(converter.versions)}",
+                    (group, found.kind),
+                )
+        return (group, found.kind), converter
+
+    def _check(self, before: _Object, converted: bytes | msgspec.Raw) -> None:
+        """Refuse what an API server would refuse, or silently undo."""
+        content = bytes(converted)
+        if content.startswith(self._expected_start(before)):
+            return
+        after = _decoded(content, "what the conversion returned")
+        if (after.api_version, after.kind) != (self._wanted, before.kind):
+            raise _Failed(f"the conversion returned {after.kind} of {after.api_version}")
+        if bytes(after.metadata) != bytes(before.metadata):
+            _check_metadata(before.metadata, after.metadata)
+
+    def _expected_start(self, before: _Object) -> bytes:
+        # API servers write these three first, and whoever keeps their order is checked quickly.
+        head = f'{{"apiVersion":"{self._wanted}","kind":"{before.kind}","metadata":'
+        return head.encode() + bytes(before.metadata) if before.metadata else b"\0"
+
+
+def _decoded(raw: bytes | msgspec.Raw, what: str) -> _Object:
+    try:
+        return _object.decode(raw)
+    except msgspec.ValidationError as error:
+        raise _Failed(f"{what} is no object with an apiVersion and a kind: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _Failed(f"{what} is not JSON: {error}") from None
+
+
+def _check_metadata(before: msgspec.Raw, after: msgspec.Raw) -> None:
+    old, new = _plain(before), _plain(after)
+    check_identity({"metadata": old}, {"metadata": new})
+    known = old if isinstance(old, dict) else {}
+    restored(known, new)
+    check_kept(known, new)
+
+
+def _plain(raw: msgspec.Raw) -> Any:
+    return msgspec.json.decode(raw) if raw else None
+
+
+def _served(converter: Converter) -> str:
+    return f"{converter.kind}.{converter.group} ({', '.join(converter.versions)})"
+
+
+# Naming.
+
+
+class _Metadata(msgspec.Struct):
+    name: object = ""
+    namespace: object = ""
+
+
+class _Named(_Head, rename="camel"):
+    metadata: _Metadata | None = None
+
+
+def _name(raw: msgspec.Raw) -> str:
+    """What an object is called, as far as it says."""
+    try:
+        found = msgspec.json.decode(raw, type=_Named)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return "an object without a name"
+    metadata = found.metadata or _Metadata()
+    place = f"{_shown(metadata.namespace)}/" if metadata.namespace else ""
+    return f"{_shown(found.kind)} {place}{_shown(metadata.name)}"

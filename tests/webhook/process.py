@@ -1,0 +1,39 @@
+"""A webhook in a process of its own, as `polyver serve` starts it, with converters for tests.
+
+python -m tests.webhook.process KINDS.json FOLDER|CERTIFICATE,KEY LINGER
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from tests.webhook.converters import GROUP, Hosts, served
+
+from polyver.cli._files import fingerprint
+from polyver.cli._webhook import Settings
+from polyver.cli.serve import run
+from polyver.core import PolyverError
+from polyver.webhook import Converters
+from polyver.webhook.certificates import Certificates
+
+
+def main() -> None:
+    kinds, where, linger = sys.argv[1:4]
+    group = sys.argv[4] if len(sys.argv) > 4 else GROUP
+
+    def load() -> Converters:
+        try:
+            names = json.loads(Path(kinds).read_text())
+        except ValueError:
+            raise PolyverError("this is no list of kinds", at=f"{kinds}:1") from None
+        return served(*(Hosts(name, group=group) for name in names))
+
+    certificate, _, key = where.partition(",")
+    pair = (Path(certificate), Path(key)) if key else Certificates(Path(where), ["127.0.0.1"])
+    run(Settings(pair), load, lambda: fingerprint([kinds]), linger=float(linger))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,253 @@
+"""The webhook's application: what is asked of it over HTTP, and what it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pytest
+from tests.webhook.converters import Hosts, asked, host, served
+
+from polyver.webhook import App
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+async def ask(
+    app: App,
+    method: str,
+    path: str,
+    body: bytes | Sequence[bytes] = b"",
+    headers: Mapping[str, str] | None = None,
+) -> Answer:
+    path, _, query = path.partition("?")
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "query_string": query.encode(),
+        "headers": [(k.lower().encode(), v.encode()) for k, v in (headers or {}).items()],
+    }
+    parts = [body] if isinstance(body, bytes) else list(body)
+    sent: list[Mapping[str, Any]] = []
+
+    async def receive() -> Mapping[str, Any]:
+        return {"type": "http.request", "body": parts.pop(0), "more_body": bool(parts)}
+
+    async def send(message: Mapping[str, Any]) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+    start, end = sent
+    found = {name.decode(): value.decode() for name, value in start["headers"]}
+    return Answer(start["status"], found, end["body"])
+
+
+def answer(*arguments: Any, app: App | None = None, **options: Any) -> Answer:
+    async def run() -> Answer:
+        return await ask(app or App(served()), *arguments, **options)
+
+    return asyncio.run(run())
+
+
+def post(body: bytes | Sequence[bytes], **headers: str) -> Answer:
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    return answer("POST", "/convert?timeout=30s", body, given)
+
+
+REVIEW = asked(host(hostPort="h:1"))
+
+
+@pytest.mark.parametrize("form", ["application/json", "application/json; charset=utf-8", ""])
+def test_reviews_are_json_or_do_not_say_what_they_are(form: str) -> None:
+    found = post(REVIEW, content_type=form)
+    assert found.status == 200
+    assert found.headers["content-type"] == "application/json"
+    assert int(found.headers["content-length"]) == len(found.body)
+    assert found.json["response"]["convertedObjects"] == [host("v2", host="h", port="1")]
+
+
+def test_a_body_may_come_in_pieces() -> None:
+    assert post([REVIEW[:10], REVIEW[10:100], REVIEW[100:]]).status == 200
+
+
+@pytest.mark.parametrize(
+    "headers", [{"content_type": "application/yaml"}, {"content_encoding": "gzip"}]
+)
+def test_other_forms_are_refused(headers: dict[str, str]) -> None:
+    found = post(REVIEW, **headers)
+    assert (found.status, found.json["reason"]) == (415, "UnsupportedMediaType")
+
+
+def test_what_is_no_review_is_refused() -> None:
+    found = post(b"hello")
+    assert (found.status, found.json["reason"]) == (400, "BadRequest")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "allowed"),
+    [
+        ("GET", "/convert", 405, "POST"),
+        ("PUT", "/convert?timeout=30s", 405, "POST"),
+        ("POST", "/metrics", 405, "GET, HEAD"),
+        ("DELETE", "/readyz", 405, "GET, HEAD"),
+        ("POST", "/", 404, None),
+        ("GET", "", 404, None),
+        ("GET", "/convert/", 404, None),
+        ("GET", "/healthzz", 404, None),
+        ("GET", "/readyz/nothing", 404, None),
+    ],
+)
+def test_other_paths_and_methods(method: str, path: str, status: int, allowed: str | None) -> None:
+    found = answer(method, path)
+    assert found.status == status
+    assert found.headers.get("allow") == allowed
+
+
+def test_a_review_that_is_too_large_is_refused() -> None:
+    async def run() -> None:
+        app = App(served(), most_body=1000)
+        assert (await ask(app, "POST", "/convert", REVIEW)).status == 200
+        for body in (REVIEW + b" " * 1000, [REVIEW, b" " * 1000], [b" " * 900] * 10):
+            found = await ask(app, "POST", "/convert", body)
+            assert (found.status, found.json["reason"]) == (413, "RequestEntityTooLarge")
+
+    asyncio.run(run())
+
+
+def test_more_than_can_be_held_is_asked_to_come_again() -> None:
+    async def run() -> None:
+        release = threading.Event()
+        waiting = Hosts(change=lambda _: release.wait(60))
+        app = App(served(waiting), most_body=len(REVIEW))
+        first = [asyncio.create_task(ask(app, "POST", "/convert", REVIEW)) for _ in range(4)]
+        await asyncio.sleep(0)
+        found = await ask(app, "POST", "/convert", REVIEW)
+        release.set()
+        assert (found.status, found.headers["retry-after"]) == (429, "1")
+        assert [(await each).status for each in first] == [200] * 4
+        assert (await ask(app, "POST", "/convert", REVIEW)).status == 200
+
+    asyncio.run(run())
+
+
+def test_a_conversion_that_does_not_end_is_not_waited_for() -> None:
+    async def run() -> None:
+        release = threading.Event()
+        app = App(served(Hosts(change=lambda _: release.wait(60))))
+        found = await ask(app, "POST", "/convert?timeout=50ms", REVIEW)
+        assert (found.status, found.json["reason"]) == (504, "Timeout")
+        release.set()
+        assert (await ask(app, "POST", "/convert", REVIEW)).status == 200
+
+    asyncio.run(run())
+
+
+def test_conversions_are_replaced_as_a_whole() -> None:
+    async def run() -> None:
+        app = App({})
+        found = await ask(app, "POST", "/convert", REVIEW)
+        assert found.json["response"]["result"]["status"] == "Failure"
+        app.serve(served())
+        found = await ask(app, "POST", "/convert", REVIEW)
+        assert found.json["response"]["result"]["status"] == "Success"
+
+    asyncio.run(run())
+
+
+# Health.
+
+
+def test_it_is_ready_when_conversions_and_certificate_are() -> None:
+    async def run() -> None:
+        problems = ["the certificate ended"]
+        app = App({}, checks={"certificate": lambda: problems[0]})
+
+        async def ready(path: str = "/readyz") -> int:
+            return (await ask(app, "GET", path)).status
+
+        assert await ready() == 503
+        app.serve(served())
+        assert (await ready(), await ready("/readyz/certificate")) == (503, 503)
+        problems[0] = ""
+        assert await ready() == 200
+        app.drain()
+        found = await ask(app, "GET", "/readyz?verbose")
+        assert (found.status, found.headers["connection"]) == (503, "close")
+        assert b"[-]shutdown failed" in found.body
+        assert await ready("/livez") == await ready("/healthz") == 200
+
+    asyncio.run(run())
+
+
+def test_liveness_asks_for_nothing_else() -> None:
+    app = App({}, checks={"certificate": lambda: "ended"})
+    assert answer("GET", "/livez?verbose", app=app).body == b"[+]ping ok\nlivez check passed\n"
+
+
+# Metrics.
+
+
+def counts(app: App) -> dict[str, float]:
+    text = answer("GET", "/metrics", app=app).body.decode()
+    found = re.findall(r"^(polyver_webhook_\w+_total\S*) (\S+)$", text, re.MULTILINE)
+    return {name.removeprefix("polyver_webhook_"): float(value) for name, value in found}
+
+
+def test_reviews_objects_and_failures_are_counted() -> None:
+    app = App(served())
+    for body in (asked(host(), host(), host("v2")), asked(host(), host(wrong=True)), b"{"):
+        answer("POST", "/convert", body, app=app)
+    labels = '{group="hosts.example.com",kind="Host"}'
+    assert counts(app) == {
+        'reviews_total{code="200",result="success"}': 1,
+        'reviews_total{code="200",result="failure"}': 1,
+        'reviews_total{code="400",result="refused"}': 1,
+        f"objects_total{labels}": 3,
+        f"failures_total{labels}": 1,
+    }
+
+
+def test_what_clients_write_is_no_label() -> None:
+    app = App(served())
+    for number in range(50):
+        answer("POST", "/convert", asked(host() | {"kind": f"Kind{number}"}), app=app)
+    failures = {name for name in counts(app) if name.startswith("failures")}
+    assert failures == {'failures_total{group="",kind=""}'}
+
+
+def test_kinds_that_are_served_no_more_are_forgotten() -> None:
+    app = App(served(Hosts(), Hosts("Route")))
+    answer("POST", "/convert", REVIEW, app=app)
+    app.serve({})
+    assert not [name for name in counts(app) if "Host" in name]
+
+
+def test_every_metric_is_described() -> None:
+    text = answer("GET", "/metrics").body.decode()
+    names = set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
+    assert names == set(re.findall(r"^# HELP (\S+)", text, re.MULTILINE))
+
+
+def test_objects_may_be_raw() -> None:
+    class Renaming(Hosts):
+        def convert_raw(self, raw: bytes | msgspec.Raw, version: str) -> Any:
+            return msgspec.Raw(super().convert_raw(raw, version))
+
+    found = answer("POST", "/convert", REVIEW, app=App(served(Renaming())))
+    assert found.json["response"]["convertedObjects"] == [host("v2", host="h", port="1")]
