@@ -80,11 +80,10 @@ class ByFunctions:
     target: Structure | None
 
     def run(self, obj: Object) -> Object:
-        return _same_object(obj, self.there(copied(obj)))
+        return _called(self.there, obj)
 
     def lost(self, obj: Object, made: Object) -> Lost:
-        again = _same_object(made, self.back(copied(made)))
-        return _guarded(delta(again, obj, self.source))
+        return _guarded(delta(_called(self.back, made), obj, self.source))
 
     def restored(self, made: Object, lost: Lost) -> Object:
         whole: Object = copied(made)
@@ -123,14 +122,27 @@ def _guards(lost: Lost, made: Any, place: Structure | None) -> Iterator[Guard]:
             )
 
 
-def _same_object(obj: Object, made: Object) -> Object:
-    """What a function made, with the metadata that it may not change."""
-    before, after = obj.get("metadata"), made.get("metadata")
-    if type(before) is not dict:
-        return made
+def _called(function: Function, obj: Object) -> Object:
+    """What a function makes of an object, with what it may not change as it was.
+
+    It is spared objects that have nothing but metadata, which API servers send.
+    """
+    if not obj.keys() - {"kind", "metadata"}:
+        same: Object = copied(obj)
+        return same
+    made = function(copied(obj))
+    whole = {name: value for name, value in made.items() if name not in _FIXED}
+    kept = {name: obj[name] for name in _FIXED if name in obj}
+    if type(obj.get("metadata")) is dict:
+        kept["metadata"] = _metadata(obj["metadata"], made.get("metadata"))
+    return {**kept, **whole}
+
+
+def _metadata(before: Object, after: Any) -> Object:
     kept = {name: value for name, value in before.items() if name not in _FREE}
     free = {n: v for n, v in after.items() if n in _FREE} if type(after) is dict else {}
-    return {**made, "metadata": {**kept, **free}}
+    return {**kept, **free}
 
 
+_FIXED = ("apiVersion", "kind", "metadata")
 _FREE = ("labels", "annotations")

@@ -18,8 +18,10 @@ from polyver.capabilities.apis._definition import (
     Scope,
 )
 from polyver.capabilities.apis._manifests import definitions_of
+from polyver.capabilities.apis.conversion import Converter, Rules
 from polyver.capabilities.apis.declaring import _checks, _hooks
 from polyver.capabilities.apis.declaring._classes import ClassReader
+from polyver.capabilities.apis.declaring._edges import Edges, edges_missing
 from polyver.capabilities.apis.declaring._fields import shown_name
 from polyver.capabilities.apis.declaring._hooks import Hook, Problem
 from polyver.capabilities.apis.declaring._markers import Field, FieldOptions
@@ -90,6 +92,8 @@ class Kind:
         self._defaults: list[Hook] = []
         self._checks: list[Hook] = []
         self._reconcile: Callable[..., Any] | None = None
+        self._edges = Edges(group)
+        self._converter: Converter | None = None
         self._definition: Definition | None = None
         self._given: Definition | None = None
         self.place = _place(sys._getframe(1))
@@ -190,8 +194,23 @@ class Kind:
             made = self._given or _checks.complete(self, tuple(self._declared.values()))
             classes = {version.name: self.versions.get(version.name) for version in made.versions}
             _checks.check_hooks(self.kind, (*self._defaults, *self._checks), classes)
+            self._converter = self._connected(made)
             self._definition = made
         return self._definition
+
+    def _connected(self, definition: Definition) -> Converter | None:
+        several = len(definition.versions) > 1
+        if self._edges.exist(self.versions) or (several and definition.strategy == "None"):
+            return self._edges.converter(definition, self.versions)
+        if several and self.is_ours:
+            raise edges_missing(definition)
+        return None
+
+    @property
+    def converter(self) -> Converter | None:
+        """What converts its objects; None if nothing was said and nothing has to be."""
+        self.definition()
+        return self._converter
 
     def from_object(self, obj: Mapping[str, Any]) -> Any:
         """Plain data as an object of the class of its version."""
@@ -204,6 +223,40 @@ class Kind:
             fact = f"{obj.get('apiVersion')} {obj.get('kind')} is not a version of {self.kind}"
             raise NotAsDeclared(fact, hint=f"known: {listed([*self._declared])}")
         return from_object(declared.cls, obj)
+
+    # How objects get from one version to another.
+
+    def edge(
+        self, source: str, target: str
+    ) -> Callable[[Callable[[Rules], Any]], Callable[[Rules], Any]]:
+        """Connect two versions by rules, which the function below writes down; each is two-way."""
+
+        def read(write: Callable[[Rules], Any]) -> Callable[[Rules], Any]:
+            self._edges.add_rules(source, target, write)
+            self._definition = None
+            return write
+
+        return read
+
+    def converts(self, source: str, target: str) -> Callable[[F], F]:
+        """Connect two versions by a function for this direction; there must be one back as well.
+
+        It gets an object of the version's class, or a dict if its hint says so.
+        """
+        names = _around(sys._getframe(1))
+
+        def register(function: F) -> F:
+            self._edges.add_function(source, target, function, names)
+            self._definition = None
+            return function
+
+        return register
+
+    def convert(self, function: F) -> F:
+        """Have one function convert between all versions: it gets an object and the version."""
+        self._edges.add_whole(function)
+        self._definition = None
+        return function
 
     # What is done when objects are written, and afterwards.
 
