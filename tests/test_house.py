@@ -53,6 +53,16 @@ def test_the_contracts_hold(house: Path) -> None:
             "from polyver.capabilities import definitions",
             "functions is not allowed to import polyver.capabilities.definitions",
         ),
+        (
+            "webhook/app.py",
+            "from polyver.server import api",
+            "webhook is not allowed to import polyver.server",
+        ),
+        (
+            "serving/health.py",
+            "from polyver.webhook import App",
+            "serving is not allowed to import polyver.webhook",
+        ),
         ("attic/__init__.py", "", "polyver.attic"),
     ],
 )
