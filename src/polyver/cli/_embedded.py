@@ -14,8 +14,9 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from polyver.cli._apis import serve_apis
 from polyver.cli._background import in_background, repeated
 from polyver.server.credentials import Credentials, server_names
 from polyver.server.kubeconfig import write_kubeconfig
@@ -26,6 +27,8 @@ from polyver.serving.logs import Log
 if TYPE_CHECKING:
     import ssl
 
+    from polyver.apis import Kind
+    from polyver.engine import Controller
     from polyver.server.asgi import App, Handler
     from polyver.store import Store
 
@@ -44,6 +47,9 @@ class Settings:
     port: int = 0
     kubeconfig: Path | None = None
     verbose: bool = False
+    capabilities: frozenset[str] = frozenset({"apis"})
+    kinds: tuple[Kind, ...] = ()
+    """Kinds that are declared in Python, to be served with what their authors wrote for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,9 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
         at = url(settings.host, listener.getsockname()[1])
         address = at.removeprefix("https://")
         api = await undo.enter_async_context(
-            (opens or partial(_pipeline, credentials=credentials))(store, address)
+            (opens or partial(_pipeline, credentials=credentials, settings=settings))(
+                store, address
+            )
         )
         tls = credentials.tls()
         kubeconfig = settings.kubeconfig or folder / "kubeconfig"
@@ -99,7 +107,7 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
 
 @asynccontextmanager
 async def _pipeline(
-    store: Store, address: str, *, credentials: Credentials
+    store: Store, address: str, *, credentials: Credentials, settings: Settings
 ) -> AsyncIterator[Handler]:
     """The pipeline, with what goes on behind it: definitions, and the controllers."""
     from polyver.engine import AccountController, Engine, GarbageCollector, NamespaceController
@@ -113,13 +121,17 @@ async def _pipeline(
     await prepare(api, port=int(address.rpartition(":")[2]))
     client = DirectClient(api, CONTROLLERS, agent="kube-controller-manager")
     api.catalogue.subscribe(client.kinds_changed)
-    controllers = [
+    ca = credentials.ca_file.read_text()
+    controllers: list[Controller[Any]] = [
         GarbageCollector(client),
         NamespaceController(client),
-        AccountController(client, ca=credentials.ca_file.read_text()),
+        AccountController(client, ca=ca),
     ]
-    async with in_background(api.run()), Engine(client, controllers):
-        yield api
+    async with in_background(api.run()):
+        if "apis" in settings.capabilities:
+            controllers += await serve_apis(api, settings.kinds, address=address, ca=ca)
+        async with Engine(client, controllers):
+            yield api
 
 
 def _app(api: Handler, credentials: Credentials, store: Store, log: Log) -> App:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from polyver.server._http import Request, Response, User
 from polyver.server.admission import Chain, Review
+from polyver.server.conversion.served import ServedConversions
 from polyver.server.media import JSON, Form
 from polyver.server.options import Query
 from polyver.server.paths import Place
@@ -34,6 +35,7 @@ class Server:
     """What must still hold when a new object is stored."""
     authenticate: Callable[[str], User | None] = lambda token: None  # noqa: ARG005
     """Whose token it is, if it is anybody's."""
+    conversions: ServedConversions = field(default_factory=ServedConversions)
     terminating: set[str] = field(default_factory=set)
     """Namespaces whose deletion was asked for, known before it is written: what is created in them
     after that is refused, and what was created before is already on its way to the store."""

@@ -67,6 +67,8 @@ class Converter:
         self.versions = tuple(versions)
         self.schemas = {name: compile_schema(each) for name, each in (schemas or {}).items()}
         structures = {name: read_structure(each) for name, each in (schemas or {}).items()}
+        self.calls_functions = any(isinstance(edge, FunctionEdge) for edge in edges)
+        """Whether code of a user has a part in it, which may take any time."""
         steps = [_edge(edge, structures) for edge in edges]
         self.tree: Tree = ConversionTree(versions=versions, edges=steps, hub=hub)
         self._names = {each: Raw(encode_json(f"{group}/{each}")) for each in self.versions}
