@@ -1,14 +1,16 @@
-"""The reference of the server: what it lists is what there is."""
+"""The reference: what it lists is what there is."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+from polyver import apis
 from polyver.objects.builtin import builtin_kinds
 from polyver.server.metrics import Metrics
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "server.md").read_text()
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+PAGE = (REFERENCE / "server.md").read_text()
 
 
 def section(title: str) -> str:
@@ -28,3 +30,9 @@ def test_every_metric_is_listed() -> None:
     assert isinstance(body, bytes)
     listed = set(re.findall(r"^\| `(.+?)` \|", section("Metrics"), re.MULTILINE))
     assert listed == set(re.findall(r"^# TYPE (\S+)", body.decode(), re.MULTILINE))
+
+
+def test_everything_that_declares_kinds_is_there() -> None:
+    page = (REFERENCE / "declaring.md").read_text()
+    code = " ".join(re.findall("`[^`]+`", page))
+    assert [name for name in apis.__all__ if not re.search(rf"\b{name}\b", code)] == []
