@@ -46,6 +46,8 @@ class Settings:
     port: int = 0
     kubeconfig: Path | None = None
     verbose: bool = False
+    release: str = ""
+    """The Kubernetes that it tells clients it is; without it, the one it is made after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
         url = _url(settings.host, listener)
         address = url.removeprefix("https://")
         api = await undo.enter_async_context(
-            (opens or partial(_pipeline, credentials=credentials))(store, address)
+            (opens or partial(_pipeline, settings.release, credentials))(store, address)
         )
         tls = tls_context(credentials)
         kubeconfig = settings.kubeconfig or folder / "kubeconfig"
@@ -95,16 +97,16 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
 
 @asynccontextmanager
 async def _pipeline(
-    store: Store, address: str, *, credentials: Credentials
+    release: str, credentials: Credentials, store: Store, address: str
 ) -> AsyncIterator[Handler]:
     """The pipeline, with what goes on behind it: definitions, and the controllers."""
     from polyver.engine import AccountController, Engine, GarbageCollector, NamespaceController
-    from polyver.server.api import Api
+    from polyver.server.api import RELEASE, Api
     from polyver.server.bootstrap import prepare
     from polyver.server.direct import DirectClient
     from polyver.server.identity import CONTROLLERS, Identities
 
-    api = Api(store, address=address)
+    api = Api(store, address=address, release=release or RELEASE)
     api.server.authenticate = Identities(credentials.tokens).owner
     await prepare(api, port=int(address.rpartition(":")[2]))
     running = asyncio.create_task(api.run())

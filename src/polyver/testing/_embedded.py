@@ -25,8 +25,9 @@ class EmbeddedServer:
     """Started on entry, ready for requests in its body, ended on exit.
 
     It runs in a thread with an event loop of its own, on a free port of 127.0.0.1. Objects are in
-    memory, unless `data` names a folder to keep them in. The attributes are those of
-    `LocalCluster`, so that a test can be given either.
+    memory, unless `data` names a folder to keep them in. `release` is the Kubernetes that it tells
+    clients it is, such as 1.33.2. The attributes are those of `LocalCluster`, so that a test can be
+    given either.
     """
 
     url: str
@@ -38,8 +39,10 @@ class EmbeddedServer:
     viewer_token: str
     kubeconfig: Path
 
-    def __init__(self, *, data: Path | None = None, opens: Opens | None = None) -> None:
-        self._settings = Settings(data=data)
+    def __init__(
+        self, *, data: Path | None = None, release: str = "", opens: Opens | None = None
+    ) -> None:
+        self._settings = Settings(data=data, release=release)
         self._opens = opens
         self._ready = threading.Event()
         self._failed: BaseException | None = None
