@@ -45,7 +45,7 @@ def decode_typed(body: bytes | dict[str, Any], shape: Shape) -> Decoded:
     """Read a body, or data that was read before, as an object of a built-in kind.
 
     Fields that are unknown, null or empty are dropped, and those that replies always have are
-    put in; defaults are none of its business.
+    put in, as null unless the type keeps an empty list; defaults are none of its business.
 
     >>> from polyver.objects.builtin import shape_of
     >>> decode_typed(b'{"data": {}, "zzz": 1}', shape_of("", "v1", "ConfigMap"))
