@@ -83,6 +83,7 @@ FIELDS = {
 """The fields that kinds have at their top, by name."""
 
 KINDS: Mapping[str, str] = {
+    "APIService": "Who serves a version of an API group, and its place among the others.",
     "ClusterRole": "What may be done in all namespaces and with objects outside of them.",
     "ClusterRoleBinding": "Who has a cluster role everywhere.",
     "ConfigMap": "Settings by name, for programs to read.",

@@ -27,6 +27,7 @@ from polyver.server.options import ListOptions, Query, read_duration
 from polyver.server.parts import Status, Whole
 from polyver.server.paths import Place, read_place, verb_of
 from polyver.server.reading import find, get_object, list_objects
+from polyver.server.registrations import Registrations
 from polyver.server.resource import Catalogue, NotConverted, Resource
 from polyver.server.reviews import review
 from polyver.server.rules import Part
@@ -73,15 +74,18 @@ class Api:
         self.server.last_check = namespaces.check
         self.admission.add(addresses(self.server))
         self._documents = Documents(self.catalogue, release=release, address=address)
+        self._registrations = Registrations(self.server, self.handle)
         self._definitions = Definitions(self.server)
         self._definitions.load()
 
     async def run(self) -> None:
-        """What goes on between requests: definitions are accepted, old revisions forgotten."""
+        """What goes on between requests: definitions are accepted and registered, old revisions
+        forgotten."""
         try:
             # Not gather, which would not wait for one to clean up when another was quicker.
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._definitions.run())
+                group.create_task(self._registrations.run())
                 group.create_task(keep_house(self.server.store))
         except* Exception as errors:
             self.problem = f"definitions are no longer followed: {errors.exceptions[0]!r}"
