@@ -7,6 +7,8 @@ people is Kubernetes' own, so that only its being there is kept.
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from typing import Any
 
@@ -21,6 +23,7 @@ _IN_RECORD = re.compile(r"(ResourceVersion in record \()(\d+)")
 _SCRATCH = re.compile(r"/tmp/(LIVE|MERGED)-\d+")
 _FILE_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [-+]\d{4}")
 _SPACES = re.compile(r" {2,}")
+_TOKEN = re.compile(r"\beyJ[\w-]+\.eyJ[\w-]+\.[\w-]+")
 _PROSE = re.compile(r"  (?!<)[^\t]+")
 WORDS = "<words>"
 BUILD = ("gitCommit", "buildDate", "goVersion", "compiler", "platform")
@@ -48,6 +51,7 @@ class Stable:
     def text(self, text: str) -> str:
         for found, name in self._texts.items():
             text = text.replace(found, name)
+        text = _TOKEN.sub(lambda found: f"<token {_claims(found[0])}>", text)
         text = _UUID.sub(lambda found: self._name("uid", found[0]), text)
         text = _TIME.sub("<time>", text)
         text = _HASH.sub("hash=<hash>", text)
@@ -126,6 +130,18 @@ def without_build(value: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(version := value.get("gitVersion"), str):
         return value
     return value | dict.fromkeys(BUILD, "<build>") | {"gitVersion": version.partition("+")[0]}
+
+
+def _claims(token: str) -> str:
+    """What a signed token says, with its times as seconds after it was made."""
+    head, claims = (_part(text) for text in token.split(".")[:2])
+    times = {name: claims[name] - claims["iat"] for name in ("iat", "nbf", "exp")}
+    return json.dumps({"alg": head["alg"]} | claims | times, sort_keys=True)
+
+
+def _part(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    return found
 
 
 def _goes_on(line: str, after: str) -> bool:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import ssl
 
     from polyver.server.asgi import App, Handler
+    from polyver.server.identity import Identities
     from polyver.store import Store
 
 __all__ = ["Embedded", "Settings", "embedded"]
@@ -70,6 +71,7 @@ Opens = Callable[["Store", str], AbstractAsyncContextManager["Handler"]]
 @asynccontextmanager
 async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIterator[Embedded]:
     """A control plane for as long as the body runs; what cannot be had is a PolyverError."""
+    from polyver.server.identity import Identities
     from polyver.server.serving import bind, serving, tls_context
 
     async with AsyncExitStack() as undo:
@@ -81,14 +83,14 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
         credentials = Credentials.open(folder / "credentials", names, now=_now())
         url = _url(settings.host, listener)
         address = url.removeprefix("https://")
-        api = await undo.enter_async_context(
-            (opens or partial(_pipeline, settings.release, credentials))(store, address)
-        )
+        identities = Identities(credentials.tokens)
+        own = partial(_pipeline, settings.release, credentials, identities)
+        api = await undo.enter_async_context((opens or own)(store, address))
         tls = tls_context(credentials)
         kubeconfig = settings.kubeconfig or folder / "kubeconfig"
         context = write_kubeconfig(kubeconfig, url, credentials)
         log = Log(verbose=settings.verbose)
-        app = _app(api, credentials, store, log)
+        app = _app(api, identities, store, log)
         await undo.enter_async_context(serving(app, listener, tls))
         renew = partial(_renew, credentials, names, tls, kubeconfig, url)
         undo.push_async_callback(_stopped, asyncio.create_task(_renewing(renew, log)))
@@ -97,17 +99,19 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
 
 @asynccontextmanager
 async def _pipeline(
-    release: str, credentials: Credentials, store: Store, address: str
+    release: str, credentials: Credentials, identities: Identities, store: Store, address: str
 ) -> AsyncIterator[Handler]:
     """The pipeline, with what goes on behind it: definitions, and the controllers."""
     from polyver.engine import AccountController, Engine, GarbageCollector, NamespaceController
     from polyver.server.api import RELEASE, Api
     from polyver.server.bootstrap import prepare
     from polyver.server.direct import DirectClient
-    from polyver.server.identity import CONTROLLERS, Identities
+    from polyver.server.identity import CONTROLLERS
 
-    api = Api(store, address=address, release=release or RELEASE)
-    api.server.authenticate = Identities(credentials.tokens).owner
+    key = credentials.account_key
+    api = Api(store, address=address, release=release or RELEASE, account_key=key)
+    identities.accounts = api.accounts.verify
+    api.server.authenticate = identities.verify
     await prepare(api, port=int(address.rpartition(":")[2]))
     running = asyncio.create_task(api.run())
     client = DirectClient(api, CONTROLLERS, agent="kube-controller-manager")
@@ -124,14 +128,13 @@ async def _pipeline(
         await _stopped(running)
 
 
-def _app(api: Handler, credentials: Credentials, store: Store, log: Log) -> App:
+def _app(api: Handler, identities: Identities, store: Store, log: Log) -> App:
     from polyver.server.asgi import App
-    from polyver.server.identity import Identities
     from polyver.server.metrics import Metrics
 
     return App(
         api,
-        Identities(credentials.tokens),
+        identities,
         checks={"store": partial(_problem, store), "definitions": partial(_problem_of, api)},
         metrics=Metrics(lambda: store.revision),
         log=log,

@@ -102,7 +102,7 @@ def _complete(shape: Shape, text: str) -> None:
         shape.keeps_empty = text.startswith(_STORED_AS_JSON)
     else:
         _complete(shape, named.is_)
-        if text.endswith(".ExtraValue"):
+        if text.endswith((".ExtraValue", ".AttestationValue")):
             shape.format = "strings"
 
 
