@@ -13,6 +13,7 @@ from typing import Any
 __all__ = [
     "as_number",
     "fits_int64",
+    "float_text",
     "is_whole",
     "json_text",
     "number_text",
@@ -111,9 +112,18 @@ def json_text(value: Any) -> str:
         case None:
             return "null"
         case float():
-            return _float(value, smallest=1e-6, largest=1e21).replace("e-0", "e-")
+            return float_text(value).replace("e-0", "e-")
         case _:
             return number_text(value)
+
+
+def float_text(value: float) -> str:
+    """A number with decimals as JSON has it.
+
+    >>> float_text(1e-6), float_text(1e-7), float_text(1e21)
+    ('0.000001', '1e-07', '1e+21')
+    """
+    return _float(value, smallest=1e-6, largest=1e21)
 
 
 def fits_int64(value: int) -> bool:

@@ -26,18 +26,32 @@ class PatchFailed(PolyverError):
 def apply_merge_patch(value: Any, patch: Any) -> Any:
     """RFC 7386: mappings merge, null removes, anything else replaces.
 
+    Mappings in a list lose their nulls as well, as on the real server; but not in a list that
+    replaces a mapping.
+
     >>> apply_merge_patch({"a": 1, "b": {"c": 2}}, {"a": None, "b": {"d": 3}})
     {'b': {'c': 2, 'd': 3}}
     """
+    if not isinstance(value, dict):
+        return _without_nulls(patch)
     if not isinstance(patch, dict):
         return patch
-    merged = dict(value) if isinstance(value, dict) else {}
+    merged = dict(value)
     for key, change in patch.items():
         if change is None:
             merged.pop(key, None)
         else:
             merged[key] = apply_merge_patch(merged.get(key), change)
     return merged
+
+
+def _without_nulls(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+        case list():
+            return [_without_nulls(each) for each in value]
+    return value
 
 
 def apply_json_patch(value: Any, patch: Sequence[Any]) -> Any:

@@ -32,6 +32,8 @@ class Shape:
     required: tuple[str, ...] = ()
     values: Shape | None = None
     """What all other keys of an object hold: with it, and without fields, a map."""
+    closed: bool = False
+    """Whether an object is said to have no other keys, which is more than to name none."""
     items: Shape | None = None
     """What a list holds."""
 
