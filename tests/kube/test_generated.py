@@ -14,7 +14,6 @@ import re
 import ssl
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -176,10 +175,9 @@ def _kept(answer: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def both() -> Iterator[Both]:
-    with ExitStack() as running:
-        servers = [running.enter_context(LocalCluster()), running.enter_context(EmbeddedServer())]
-        real, ours = (Asked(each.url, each.ca_file, each.token) for each in servers)
-        yield Both(real, ours)
+    with LocalCluster() as cluster, EmbeddedServer() as server:
+        real = Asked(cluster.url, cluster.ca_file, cluster.token)
+        yield Both(real, Asked(server.url, server.ca_file, server.token))
 
 
 def definition(number: int, spec: dict[str, Any]) -> dict[str, Any]:
@@ -246,12 +244,17 @@ def write(both: Both, maker: Wide, own: str, draw: Callable[[float], Any]) -> No
     both.ask("PATCH", f"{own}/status", {"status": {"seen": held(maker.anything())}}, MERGE)
 
 
+def is_left_out(place: dict[str, Any]) -> bool:
+    """Rules in CEL, and defaults whose format may be one that their type cannot have."""
+    return "x-kubernetes-validations" in place or {"default", "format"} <= place.keys()
+
+
 @settings(max_examples=120, phases=PHASES)
 @given(st.integers(0, 2**32))
 def test_a_definition_with_mistakes_is_refused_alike(both: Both, seed: int) -> None:
     maker = Wide(seed)
     spec = maker.broken(maker.schema(2))
-    if any("x-kubernetes-validations" in place for place in places(spec)):
+    if any(map(is_left_out, places(spec))):
         return
     both.start()
     both.ask("POST", f"{CRDS}?dryRun=All", definition(0, spec))
