@@ -20,6 +20,7 @@ __all__ = [
     "quoted",
     "same",
     "shown",
+    "without_nulls",
 ]
 
 _ESCAPES = {
@@ -159,3 +160,17 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, list):
         return len(one) == len(other) and all(map(same, one, other))
     return bool(one == other)
+
+
+def without_nulls(value: Any) -> Any:
+    """Plain data in which no mapping holds a null; lists keep theirs.
+
+    >>> without_nulls({"a": [None, {"b": None}], "c": None})
+    {'a': [None, {}]}
+    """
+    match value:
+        case dict():
+            return {key: without_nulls(each) for key, each in value.items() if each is not None}
+        case list():
+            return [without_nulls(each) for each in value]
+    return value

@@ -8,6 +8,7 @@ from typing import Any
 
 from polyver.core import PolyverError
 from polyver.objects._json import DEEPEST
+from polyver.objects._texts import without_nulls
 from polyver.objects.codec import encode_json
 
 __all__ = ["InvalidPatch", "PatchFailed", "apply_json_patch", "apply_merge_patch"]
@@ -33,7 +34,7 @@ def apply_merge_patch(value: Any, patch: Any) -> Any:
     {'b': {'c': 2, 'd': 3}}
     """
     if not isinstance(value, dict):
-        return _without_nulls(patch)
+        return without_nulls(patch)
     if not isinstance(patch, dict):
         return patch
     merged = dict(value)
@@ -43,15 +44,6 @@ def apply_merge_patch(value: Any, patch: Any) -> Any:
         else:
             merged[key] = apply_merge_patch(merged.get(key), change)
     return merged
-
-
-def _without_nulls(value: Any) -> Any:
-    match value:
-        case dict():
-            return {key: _without_nulls(each) for key, each in value.items() if each is not None}
-        case list():
-            return [_without_nulls(each) for each in value]
-    return value
 
 
 def apply_json_patch(value: Any, patch: Sequence[Any]) -> Any:
