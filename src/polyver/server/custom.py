@@ -53,7 +53,7 @@ class CustomRules(Rules):
             raise forbidden(self._kind, obj["metadata"].get("name", ""), text)
         if self.has_status:
             # A status that a request brings is dropped, one that the schema fills in is not.
-            self._schema.default(obj)
+            self._schema.default(obj, drop_nulls=False)
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*self._schema.validate(obj), *self._scale_problems(obj)]
