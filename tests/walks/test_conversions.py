@@ -179,6 +179,19 @@ def test_the_definition_says_who_converts_while_there_is_a_conversion(
 
 
 @pytest.mark.parametrize("stored", ["v2"], indirect=True)
+def test_reviews_are_answered_at_the_address_that_the_definition_names(
+    server: EmbeddedServer,
+) -> None:
+    found = server.request("GET", f"{DEFINITIONS}/{NAME}")["spec"]["conversion"]["webhook"]
+    url = found["clientConfig"]["url"]
+    asked = {"uid": "1", "desiredAPIVersion": f"{GROUP}/v2", "objects": [crontab("v1", image="x")]}
+    review = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}
+    answer = server.request("POST", url.removeprefix(server.url), review | {"request": asked})
+    [converted] = answer["response"]["convertedObjects"]
+    assert converted["spec"]["images"] == ["x"]
+
+
+@pytest.mark.parametrize("stored", ["v2"], indirect=True)
 def test_more_than_fits_into_the_carry_is_refused(server: EmbeddedServer) -> None:
     huge = {"text": "x" * 300_000}
     with pytest.raises(ApiError, match=r"spec.legacyMode of v1 \(3\d\d\d\d\d bytes\)") as refused:
