@@ -168,6 +168,13 @@ class _Slow:
         return self.rule.restored(made, without(own, stale), back=self.back)
 
 
+def _kept(entry: dict[str, Any]) -> Any:
+    """What was lost of a field that belongs to nothing visible."""
+    if entry.keys() != {"is"}:
+        raise Unusual
+    return entry["is"]
+
+
 def _is_const(value: Any, encoded: bytes, plain: Any) -> bool:
     if type(value) is Raw:
         return bytes(value) == encoded or same(_plain(value), plain)
@@ -191,6 +198,7 @@ class _Writer:
             "listed": _listed_raw if raw else _listed_plain,
             "plain": _plain,
             "is_const": _is_const,
+            "kept": _kept,
         }
 
     def line(self, text: str) -> None:
@@ -408,14 +416,20 @@ class _RuleWriter:
         return " or ".join(f"{name!r} in L" for name in names)
 
     def _drop(self) -> None:
+        line, losing = self._out.line, self.block.losing
         if self.values:
-            self._out.line(f"if {self.values[0]} is not M: {self._slow([])}")
-        else:
-            made = [self._out.fresh("w") for _ in self.paths]
-            if hit := self._hit():
-                self._out.line(f"{made[0]} = M")
-                self._out.line(f"if L and {hit}: {self._slow(made)}")
-                self._write(made)
+            value = self.values[0]
+            line(f"if {value} is not M:")
+            if losing:
+                name = show_path(self.rule.ports(back=self.block.back)[0][0])
+                line("    if K is None: K = {}")
+                line(f"    K[{name!r}] = {{'is': plain({value})}}")
+            else:
+                line("    raise Loses")
+        elif losing:
+            made, name = self._out.fresh("w"), show_path(self.paths[0])
+            line(f"{made} = kept(L.pop({name!r})) if L and {name!r} in L else M")
+            self._write([made])
 
     def _const(self) -> None:
         assert isinstance(self.rule, Const)
