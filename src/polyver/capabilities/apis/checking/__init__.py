@@ -2,8 +2,10 @@
 
 from polyver.capabilities.apis.checking._findings import RULES, Example, Finding, found
 from polyver.capabilities.apis.checking._fitting import fitting
+from polyver.capabilities.apis.checking._guessing import guessed
 from polyver.capabilities.apis.checking._ledger import Fate, Ledger, ledger
 from polyver.capabilities.apis.checking._observed import Observed
+from polyver.capabilities.apis.checking._words import words_of
 
 __all__ = [
     "RULES",
@@ -14,5 +16,7 @@ __all__ = [
     "Observed",
     "fitting",
     "found",
+    "guessed",
     "ledger",
+    "words_of",
 ]
