@@ -48,17 +48,19 @@ def _simpler(value: Any) -> Iterator[Any]:
 
 
 _FIXED = ("apiVersion", "kind", "metadata")
+_NAMED = {"name": "a"}
 
 
 def _simpler_object(value: Object, *, whole: bool = False) -> Iterator[Object]:
     names = [name for name in value if not whole or name not in _FIXED]
+    if whole and "metadata" in value and value["metadata"] != _NAMED:
+        yield {**value, "metadata": _NAMED}
     if len(names) > 2:
         for half in (names[: len(names) // 2], names[len(names) // 2 :]):
             yield {name: each for name, each in value.items() if name not in half}
     for name in names:
         yield {key: each for key, each in value.items() if key != name}
-    inside = [*names, "metadata"] if whole and type(value.get("metadata")) is dict else names
-    for name in inside:
+    for name in names:
         for each in _simpler(value[name]):
             yield {**value, name: each}
 

@@ -187,7 +187,7 @@ def _difference(one: Any, other: Any, path: tuple[str, ...]) -> tuple[tuple[str,
 
 def _said(value: Any) -> str:
     if value is MISSING:
-        return "not there"
+        return "absent"
     text = shown(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -204,31 +204,70 @@ def _compiled(tries: Tries, trial: Trial) -> Broken | None:
     except Exception as error:  # the code of users may raise anything
         raise _Failed(error, trial.way) from error
     expected = {**made, "apiVersion": f"{converter.group}/{target}"}
-    for found, name in ((got, "compiled"), (raw, "compiled, from bytes,")):
+    for found, name in ((got, "compiled"), (raw, "compiled and from bytes")):
         if not same(expected, found):
-            return _different("compiled", trial.way, given, expected, found, name)
+            return _different("compiled", trial.way[-2:], given, expected, found, name)
     return None
 
 
 def _edited(tries: Tries, trial: Trial) -> Broken | None:
-    """What somebody writes at a stop is what is there when they look again."""
+    """What somebody writes at a stop is there when they look again, and in other versions, too."""
     source, stop, other = trial.way
-    assert trial.edit is not None
-    given = edited(tries.after(source, stop), trial.edit)
+    edit = trial.edit
+    assert edit is not None
+    given = edited(tries.after(source, stop), edit)
     if given is None:
         return None
     there = _converted(tries.converter, given, other, trial.way)
     got = _converted(tries.converter, there, stop, (*trial.way, stop))
     expected, found = visible(given), visible(got)
+    if not same(expected, found):
+        path, one, now = _difference(expected, found, ())
+        said = f"and read in {other} it is {_said(now)}, and should be {_said(one)}"
+        example = Example(tries.obj, expected, found, given)
+        return Broken("edit-lost", trial.way, show_path(path), f"{_edit_of(trial)} {said}", example)
+    return _unseen(tries, trial, given, there)
+
+
+def _unseen(tries: Tries, trial: Trial, given: Object, there: Object) -> Broken | None:
+    """What others see of an edit is what they would see if nothing had been carried."""
+    _, stop, other = trial.way
+    edit, way = trial.edit, (*trial.way, stop)
+    assert edit is not None
+    plain = _converted(tries.converter, visible(given), other, trial.way)
+    expected, found = (
+        pick(_converted(tries.converter, visible(each), stop, way), edit.path)
+        for each in (plain, there)
+    )
     if same(expected, found):
         return None
-    path, one, now = _difference(expected, found, ())
-    at, changed = show_path(path), show_path(trial.edit.path)
-    fact = (
-        f"after {changed} was changed in {stop} and read in {other} it is {_said(now)}, "
-        f"and should be {_said(one)}"
+    said = f"{other} still says that it is {_said(found)}, and not {_said(expected)}"
+    example = Example(tries.obj, visible(plain), visible(there), given)
+    return Broken(
+        "edit-lost", trial.way, show_path(edit.path), f"{_edit_of(trial)} {said}", example
     )
-    return Broken("edit-lost", trial.way, at, fact, Example(tries.obj, expected, found, given))
+
+
+def _edit_of(trial: Trial) -> str:
+    assert trial.edit is not None
+    return f"after {show_path(trial.edit.path)} was changed in {trial.way[1]}"
+
+
+def _stable(tries: Tries, trial: Trial) -> Broken | None:
+    """What an edge makes of an object it makes again after going back, with nothing carried."""
+    source, target = trial.way
+    [forth] = tries.converter.tree.way(source, target)
+    [back] = tries.converter.tree.way(target, source)
+    obj, _ = split({name: value for name, value in tries.obj.items() if name != "apiVersion"})
+    try:
+        expected = forth.convert.run(obj)
+        got = forth.convert.run(back.convert.run(expected))
+    except Exception as error:  # the code of users may raise anything
+        raise _Failed(error, (source, target, source)) from error
+    if same(expected, got):
+        return None
+    said = f"after going back to {source} and forth again, with nothing carried,"
+    return _different("unstable", (source, target), tries.obj, expected, got, said)
 
 
 def edited(obj: Object, edit: Edit) -> Object | None:
@@ -276,5 +315,6 @@ TRIALS: Mapping[str, Callable[[Tries, Trial], Broken | None]] = {
     "law": _law,
     "compiled": _compiled,
     "edited": _edited,
+    "stable": _stable,
     "defaults": _defaults,
 }

@@ -60,8 +60,12 @@ class Finding:
 
 _BREAKING = {
     "tree": (
-        "the versions are not all connected, or not in one way only",
-        "Give each version exactly one way to the others, and name each that the definition has",
+        "versions are not connected, not in one way only, or by rules that cannot be",
+        "Give each version that the definition has exactly one way to the others",
+    ),
+    "kind-removed": (
+        "a kind that was defined is gone, and with it its objects",
+        "Keep its definition until nobody has objects of it",
     ),
     "fails": (
         "the conversion of an object fails, and with it every list that the object is in",
@@ -72,8 +76,8 @@ _BREAKING = {
         "What one direction changes, the other must change back; compare the fields shown",
     ),
     "edit-lost": (
-        "a field that was changed in one version is not as it was written after a round trip",
-        "Have what is written in this version decide, and not what another version had before",
+        "a field that was changed in one version is not as it was written, there or in another",
+        "Have what is written decide, and not what another version had before",
     ),
     "default-loses": (
         "a default that an API server fills in on the way costs a value that was carried",
@@ -105,6 +109,10 @@ _BREAKING = {
     ),
 }
 _RISKY = {
+    "unstable": (
+        "functions do not give back what they made themselves, so that edits may be undone",
+        "Have each direction give back what the other makes of its own results",
+    ),
     "invalid": (
         "an object that is right in one version is refused by the other, so it cannot be updated",
         "Allow it in the other version, or give what is required there a default",
