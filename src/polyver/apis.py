@@ -11,6 +11,7 @@ from polyver.capabilities.apis import (
     crd_of,
     definitions_of,
 )
+from polyver.capabilities.apis.conversion import Converter, Rules
 from polyver.capabilities.apis.declaring import (
     ABSENT,
     Anything,
@@ -34,6 +35,7 @@ from polyver.capabilities.apis.declaring import (
     MultipleOf,
     NotAsDeclared,
     Nullable,
+    Outcome,
     Pattern,
     Preserve,
     Problem,
@@ -49,6 +51,7 @@ __all__ = [
     "Anything",
     "Atomic",
     "Column",
+    "Converter",
     "DefinedVersion",
     "Definition",
     "Description",
@@ -72,10 +75,12 @@ __all__ = [
     "Names",
     "NotAsDeclared",
     "Nullable",
+    "Outcome",
     "Pattern",
     "Preserve",
     "Problem",
     "Rule",
+    "Rules",
     "Scale",
     "Webhook",
     "crd_of",
