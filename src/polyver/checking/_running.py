@@ -130,7 +130,7 @@ class _Run:
             yield Trial("direct", (version, stop))
             yield Trial("law", (version, stop, back))
             yield from self._edges(version, tries)
-            yield from self._slow(chance.choice(_SLOW), version, stop, back, tries, chance)
+            yield from self._slow(chance.choice(_SLOW), (version, stop, back), tries, chance)
             return
         for target in others:
             yield Trial("direct", (version, target))
@@ -138,7 +138,7 @@ class _Run:
             yield from (Trial("law", (version, each, last)) for last in versions if last != each)
         yield from self._edges(version, tries)
         for name in _SLOW:
-            yield from self._slow(name, version, stop, back, tries, chance)
+            yield from self._slow(name, (version, stop, back), tries, chance)
 
     def _edges(self, version: str, tries: Tries) -> Iterator[Trial]:
         """Edges that are functions: those of rules are as stable as what they cannot express."""
@@ -148,23 +148,24 @@ class _Run:
                 yield Trial("stable", ends if version == edge.source else ends[::-1])
 
     def _slow(
-        self, name: str, version: str, stop: str, back: str, tries: Tries, chance: random.Random
+        self, name: str, way: tuple[str, str, str], tries: Tries, chance: random.Random
     ) -> Iterator[Trial]:
         """What takes longer, on one way."""
+        version, stop, _ = way
         if name == "compiled":
             yield Trial(name, (version, stop))
-            yield Trial(name, (version, stop, back))
+            yield Trial(name, way)
         elif name == "defaults":
             yield Trial(name, (version, stop))
         elif ("fails", (version, stop)) not in self.broken:
             several = _EDITS if self.tried < _THOROUGH else 1
             for edit in self._edits(tries.after(version, stop), stop, chance, most=several):
-                yield Trial(name, (version, stop, back), edit)
+                yield Trial(name, way, edit)
 
     def _edits(
         self, obj: Object, version: str, chance: random.Random, *, most: int
     ) -> Iterator[Edit]:
-        """Some changes of one field that the schema of a version allows; mostly of what is there."""
+        """Changes of one field that the schema of a version allows, mostly of one that is there."""
         schema = self.schemas[version]
         known = [path for path in _paths(schema, ()) if pick(obj, path[:-1]) is not MISSING]
         chance.shuffle(known)

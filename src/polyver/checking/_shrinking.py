@@ -77,7 +77,6 @@ def _simpler_list(value: list[Any]) -> Iterator[list[Any]]:
 
 
 def _simpler_text(value: str) -> Iterator[str]:
-    plain = "a" * len(value)
     if value:
         yield ""
     if len(value) > 1:
@@ -85,17 +84,16 @@ def _simpler_text(value: str) -> Iterator[str]:
         yield value[: len(value) // 2]
         yield value[len(value) // 2 :]
         yield from (value[:n] + value[n + 1 :] for n in range(min(len(value), 20)))
-    if value != plain and not value.isascii():
+    if not value.isascii():
         yield "".join(char if char.isascii() and char.isprintable() else "a" for char in value)
 
 
 def _simpler_number(value: float) -> Iterator[float]:
-    whole = int(value) if isinstance(value, float) and abs(value) < 1e15 else None
-    nearer = [0, 1, *([whole] if whole is not None else []), _half(value), abs(value)]
+    nearer = [0, 1, *([int(value)] if abs(value) < 1e15 else []), _half(value), abs(value)]
     for each in nearer:
         if _size(each) < _size(value):
             yield each
-    if isinstance(value, int) and value > 1:
+    if value > 1:
         yield value - 1
 
 

@@ -108,7 +108,9 @@ def _direct(tries: Tries, trial: Trial) -> Broken | None:
     before = fresh(obj)
     made = tries.after(*trial.way)
     if not same(obj, before):
-        return _different("law", trial.way, obj, before, obj, "the conversion changes its input")
+        return _different(
+            "law", trial.way, Example(before, before, obj), "what is given is changed:"
+        )
     wrong = _identity(converter, obj, made, target)
     if wrong is not None:
         path, fact = wrong
@@ -162,17 +164,15 @@ def _law(tries: Tries, trial: Trial) -> Broken | None:
     if same(expected, got):
         return None
     said = f"by way of {stop}" if source != target else f"after a stop in {stop}"
-    return _different("law", trial.way, tries.obj, expected, got, said)
+    return _different("law", trial.way, Example(tries.obj, expected, got), said)
 
 
-def _different(
-    rule: str, way: tuple[str, ...], obj: Object, expected: Any, got: Any, said: str
-) -> Broken:
-    path, one, other = _difference(expected, got, ())
+def _different(rule: str, way: tuple[str, ...], example: Example, said: str) -> Broken:
+    path, one, other = _difference(example.expected, example.got, ())
     fact = f"{said} it is {_said(other)}, and should be {_said(one)}"
     if path[-1:] == (ANNOTATION,):
         fact = f"{said} something else is carried"
-    return Broken(rule, way, show_path(path), fact, Example(obj, expected, got))
+    return Broken(rule, way, show_path(path), fact, example)
 
 
 def _difference(one: Any, other: Any, path: tuple[str, ...]) -> tuple[tuple[str, ...], Any, Any]:
@@ -206,7 +206,7 @@ def _compiled(tries: Tries, trial: Trial) -> Broken | None:
     expected = {**made, "apiVersion": f"{converter.group}/{target}"}
     for found, name in ((got, "compiled"), (raw, "compiled and from bytes")):
         if not same(expected, found):
-            return _different("compiled", trial.way[-2:], given, expected, found, name)
+            return _different("compiled", (source, target), Example(given, expected, found), name)
     return None
 
 
@@ -267,7 +267,7 @@ def _stable(tries: Tries, trial: Trial) -> Broken | None:
     if same(expected, got):
         return None
     said = f"after going back to {source} and forth again, with nothing carried,"
-    return _different("unstable", (source, target), tries.obj, expected, got, said)
+    return _different("unstable", (source, target), Example(tries.obj, expected, got), said)
 
 
 def edited(obj: Object, edit: Edit) -> Object | None:

@@ -16,7 +16,7 @@ from polyver.cli._output import print_lines, print_table
 from polyver.core import listed
 from polyver.objects import dump_yaml
 
-__all__ = ["print_text", "progress_bar"]
+__all__ = ["finding_lines", "print_text", "progress_bar"]
 
 _LIMIT = (
     f"What is carried is in the annotation {ANNOTATION}: clients that write all annotations anew "
@@ -48,7 +48,7 @@ def print_text(
     if any(not each.exact for _, one in checked for led in one.ledgers for each in led.fates):
         print_lines(_LIMIT, "")
     for finding in sorted(findings, key=lambda each: each.severity.rank, reverse=True):
-        print_lines(*_finding(finding), "")
+        print_lines(*finding_lines(finding), "")
     print_lines(_summary(checked, findings, seed))
 
 
@@ -75,16 +75,16 @@ def _print_ledger(subject: Subject, ledger: Ledger) -> None:
 def _row(fate: Fate) -> tuple[str, str, str]:
     if fate.how == "carried":
         return fate.path, "carried", fate.why
-    to = "" if fate.to == (fate.path,) or not fate.to else f"to {', '.join(fate.to)}"
-    by = f"by {', '.join(fate.rules)}" if fate.rules else ""
+    to = "" if fate.to == (fate.path,) or not fate.to else f" → {', '.join(fate.to)}"
     rest = "" if fate.exact else fate.why or "what does not fit is carried"
-    return fate.path, " ".join(filter(None, (fate.how, by, to))), rest
+    return fate.path, f"{', '.join(fate.rules) or fate.how}{to}", rest
 
 
 # Findings
 
 
-def _finding(finding: Finding) -> Iterator[str]:
+def finding_lines(finding: Finding) -> Iterator[str]:
+    """A finding as text: the fact, what to do, and the smallest object that shows it."""
     way = " → ".join(finding.versions)
     about = " ".join(filter(None, (finding.kind, way, finding.path)))
     head = f"{finding.place}: " if finding.place else ""
@@ -134,7 +134,8 @@ def _summary(
     }
     said = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     result = f"{_count(len(findings), 'finding')}: {said}" if findings else "no findings"
-    return f"{_count(len(checked), 'kind')}{tried}: {result}"
+    kinds = {subject.name for subject, _ in checked} | {each.kind for each in findings}
+    return f"{_count(len(kinds), 'kind')}{tried}: {result}"
 
 
 def _count(number: int, word: str) -> str:

@@ -1,4 +1,4 @@
-"""Everything that `polyver check` is to look at, and what is wrong with it as soon as it is read."""
+"""What `polyver check` is to look at, and what is wrong with it as soon as it is read."""
 
 from __future__ import annotations
 

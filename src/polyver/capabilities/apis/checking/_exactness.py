@@ -36,7 +36,7 @@ def is_exact(rule: Rule, schema: Schema | None, *, back: bool) -> bool:
             return not back and texts and rule.absent is None
         case Values():
             words = rule.words.values() if back else rule.words.keys()
-            enum = (schema or {}).get("enum")
+            enum = (schema or {}).get("enum") or ()
             return bool(enum) and all(each in words for each in enum)
         case _:
             return False
@@ -49,4 +49,4 @@ def _is_small(schema: Schema | None, factor: int) -> bool:
         return False
     bits = 31 if said.get("format") == "int32" else 63
     least, most = said.get("minimum", -(2**bits)), said.get("maximum", 2**bits - 1)
-    return bool(-(2**63) <= least * factor and most * factor < 2**63)
+    return bool(least * factor >= -(2**63) and most * factor < 2**63)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from polyver.capabilities.apis.compatibility import Rule, Severity
 from polyver.capabilities.apis.compatibility import RULES as COMPATIBILITY
+from polyver.capabilities.apis.compatibility import Rule, Severity
 
 __all__ = ["RULES", "Example", "Finding", "found"]
 

@@ -43,9 +43,9 @@ def fitting(converter: Converter, schemas: Mapping[str, Schema], kind: str) -> I
             )
             for rule in edge.forward.block.rules:
                 yield from _Fit(kind, *sides).rule(rule)
-            yield from _types(edge.forward, *sides, schemas, kind)
+            yield from _types(edge.forward, *sides, kind)
             assert isinstance(edge.back, ByRules)
-            yield from _types(edge.back, *sides[::-1], schemas, kind)
+            yield from _types(edge.back, *sides[::-1], kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +195,7 @@ def _a(word: str) -> str:
     return f"an {word}" if word[0] in "aeiou" else f"a {word}"
 
 
-def _types(
-    hop: ByRules, source: _Side, target: _Side, schemas: Mapping[str, Schema], kind: str
-) -> Iterator[Finding]:
+def _types(hop: ByRules, source: _Side, target: _Side, kind: str) -> Iterator[Finding]:
     """Fields that arrive as they are where another type is expected."""
     if source.schema is None or target.schema is None:
         return

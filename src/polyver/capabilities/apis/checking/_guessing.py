@@ -1,15 +1,15 @@
-"""What a version may look like that has no schema: the fields that rules name, as they take them."""
+"""What a version without a schema may look like: the fields that rules name, as they take them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from polyver.capabilities.apis.conversion import Block, Converter
 from polyver.capabilities.apis.conversion._hops import ByRules
 from polyver.capabilities.apis.conversion._nested import Each, Keyed, Move, Wrap
 from polyver.capabilities.apis.conversion._paths import Path
-from polyver.capabilities.apis.conversion._rules import Cast, Const, Rule, Scale, Split
+from polyver.capabilities.apis.conversion._rules import Cast, Rule, Scale, Split
 from polyver.objects.schema._structure import META_FIELDS
 
 __all__ = ["guessed"]
@@ -44,29 +44,29 @@ def _put(schema: Schema, path: Path, kind: Schema) -> None:
 
 def _fields(rule: Rule, *, back: bool) -> Iterator[tuple[Path, Schema]]:
     paths = rule.ports(back=back)[0]
-    kinds = _kinds(rule, back=back)
-    for path, kind in zip(paths, kinds or [{**_ANYTHING}] * len(paths), strict=True):
-        yield path, kind
+    if isinstance(rule, Split) and back:
+        yield from ((path, {"type": kind}) for path, kind in zip(paths, rule.types, strict=True))
+    else:
+        yield from ((path, _kind(rule, back=back)) for path in paths)
 
 
-def _kinds(rule: Rule, *, back: bool) -> Sequence[Schema]:
+def _kind(rule: Rule, *, back: bool) -> Schema:
+    kind: Schema = {**_ANYTHING}
     match rule:
         case Cast() | Scale():
-            return [{"type": rule.target_type if back else rule.source_type}]
+            kind = {"type": rule.target_type if back else rule.source_type}
         case Split():
-            return [{"type": kind} for kind in rule.types] if back else [{"type": "string"}]
-        case Const() if type(rule.value) is str:
-            return [{"type": "string"}] if back else []
+            kind = {"type": "string"}
         case Move() if rule.inside.rules:
-            return [_inside(rule.inside, back=back)]
+            kind = _inside(rule.inside, back=back)
+        case Each():
+            kind = {"type": "array", "items": _inside(rule.inside, back=back)}
         case Wrap():
             one = _inside(rule.inside, back=back)
-            return [{"type": "array", "items": one}] if back else [one]
-        case Each():
-            return [{"type": "array", "items": _inside(rule.inside, back=back)}]
+            kind = {"type": "array", "items": one} if back else one
         case Keyed():
-            return [_keyed(rule, back=back)]
-    return []
+            kind = _keyed(rule, back=back)
+    return kind
 
 
 def _inside(block: Block, *, back: bool) -> Schema:

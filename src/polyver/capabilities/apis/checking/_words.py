@@ -1,4 +1,4 @@
-"""The words that conversions treat in a special way: whoever looks for mistakes tries these first."""
+"""The words that conversions treat in a special way: those are tried where mistakes are sought."""
 
 from __future__ import annotations
 
