@@ -114,11 +114,9 @@ class _Run:
                 self._note(trial, broken, obj)
         for (source, target), seen in self.observed.items():
             if source == version and self.tried < 5000:
-                self._see(tries, seen, target)
-
-    def _see(self, tries: Tries, seen: Observed, target: str) -> None:
-        if ("fails", (seen.source, target)) not in self.broken:
-            seen.see(tries.obj, tries.after(seen.source, target))
+                made = tries.reached(source, target)
+                if made is not None:
+                    seen.see(obj, made)
 
     def _trials(self, version: str, tries: Tries, chance: random.Random) -> Iterator[Trial]:
         """All ways with every stop for the first objects, then one of each for an object."""
@@ -157,9 +155,9 @@ class _Run:
             yield Trial(name, way)
         elif name == "defaults":
             yield Trial(name, (version, stop))
-        elif ("fails", (version, stop)) not in self.broken:
+        elif (there := tries.reached(version, stop)) is not None:
             several = _EDITS if self.tried < _THOROUGH else 1
-            for edit in self._edits(tries.after(version, stop), stop, chance, most=several):
+            for edit in self._edits(there, stop, chance, most=several):
                 yield Trial(name, way, edit)
 
     def _edits(

@@ -80,6 +80,13 @@ class Tries:
             self._known[way] = _converted(self.converter, self.after(*way[:-1]), way[-1], way)
         return self._known[way]
 
+    def reached(self, *way: str) -> Object | None:
+        """The same, or None if it cannot be converted."""
+        try:
+            return self.after(*way)
+        except _Failed:
+            return None
+
 
 def run_trial(tries: Tries, trial: Trial) -> Broken | None:
     """Try something with an object."""

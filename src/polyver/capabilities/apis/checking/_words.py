@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -54,19 +54,31 @@ def _rule(rule: Rule) -> Iterator[Any]:
 
 
 def _function(function: Callable[..., Any], depth: int = 0) -> Iterator[Any]:
-    """The constants in the code of a function, and of those that it is made around."""
+    """The words in the code of a function, in what it names, and in those it is made around."""
     if not isinstance(function, FunctionType) or depth > _DEPTH:
         return
-    yield from _constants(function.__code__)
+    named = function.__globals__
+    for code in _codes(function.__code__):
+        yield from _plain(code.co_consts)
+        yield from _plain([named[name] for name in code.co_names if name in named])
     for cell in function.__closure__ or ():
-        yield from _function(cell.cell_contents, depth + 1)
+        inside = cell.cell_contents
+        yield from _function(inside, depth + 1) if callable(inside) else _plain([inside])
 
 
-def _constants(code: CodeType) -> Iterator[Any]:
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
     for each in code.co_consts:
         if isinstance(each, CodeType):
-            yield from _constants(each)
-        elif isinstance(each, tuple | frozenset):
-            yield from each
+            yield from _codes(each)
+
+
+def _plain(values: Iterable[Any]) -> Iterator[Any]:
+    """Plain values, and what tables of them hold."""
+    for value in values:
+        if isinstance(value, Mapping):
+            yield from (*value, *value.values())
+        elif isinstance(value, tuple | list | set | frozenset):
+            yield from value
         else:
-            yield each
+            yield value
