@@ -11,6 +11,12 @@ from polyver.capabilities.apis import (
     crd_of,
     definitions_of,
 )
+from polyver.capabilities.apis.conversion import (
+    CarryTooLarge,
+    Converter,
+    NotConvertible,
+    Rules,
+)
 from polyver.capabilities.apis.declaring import (
     ABSENT,
     Anything,
@@ -48,7 +54,9 @@ __all__ = [
     "ABSENT",
     "Anything",
     "Atomic",
+    "CarryTooLarge",
     "Column",
+    "Converter",
     "DefinedVersion",
     "Definition",
     "Description",
@@ -71,11 +79,13 @@ __all__ = [
     "MultipleOf",
     "Names",
     "NotAsDeclared",
+    "NotConvertible",
     "Nullable",
     "Pattern",
     "Preserve",
     "Problem",
     "Rule",
+    "Rules",
     "Scale",
     "Webhook",
     "crd_of",
