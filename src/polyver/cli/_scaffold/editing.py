@@ -98,15 +98,11 @@ def add_version(kind: FoundKind, version: str, *, storage: bool) -> Added:
     return Added(f"{bom}{text}", copied.name, stored, whole)
 
 
-def add_import(source: Source, line: str) -> str:
-    """A module with another import, behind those that it has."""
-    places = _Places(source)
-    imports = [each for each in source.tree.body if isinstance(each, ast.Import | ast.ImportFrom)]
-    first = source.tree.body[:1]
-    is_doc = bool(first) and isinstance(first[0], ast.Expr)
-    last = imports[-1].end_lineno if imports else (first[0].end_lineno if is_doc else 0)
-    block = line if imports or not is_doc else f"\n{line}"
-    edit = _inserted(block, places, last or 0, source.text)
+def add_import(source: Source, name: str) -> str:
+    """A package with another kind, among those that it has."""
+    places, line = _Places(source), texts.reexport(name)
+    line_before, gap = _before_import(source.tree.body, name)
+    edit = _inserted(f"{gap}{line}", places, line_before, source.text)
     bom = _BOM if source.text.startswith(_BOM) else ""
     text = f"{bom}{places.edited([edit])}"
     before = [ast.dump(each) for each in source.tree.body]
@@ -115,6 +111,18 @@ def add_import(source: Source, line: str) -> str:
     if before != after:
         raise NotEditable(f"{source.shown} cannot be edited safely")
     return text
+
+
+def _before_import(body: Sequence[ast.stmt], name: str) -> tuple[int, str]:
+    """The line behind which an import goes, in the order of names, and what is to be between."""
+    imports = [each for each in body if isinstance(each, ast.Import | ast.ImportFrom)]
+    for each in imports:
+        if isinstance(each, ast.ImportFrom) and each.level == 1 and (each.module or "") > name:
+            return each.lineno - 1, ""
+    if imports:
+        return imports[-1].end_lineno or 0, ""
+    has_doc = bool(body) and isinstance(body[0], ast.Expr)
+    return (body[0].end_lineno or 0, "\n") if has_doc else (0, "")
 
 
 def _inserted(block: str, places: _Places, line: int, text: str) -> _Edit:
@@ -175,12 +183,18 @@ def _storage_edits(
     if version.storage is not None:
         yield _Edit(*places.span(version.storage), str(wanted))
         return
-    name = version.call.args[0] if version.call.args else version.call.keywords[0]
-    end = places.span(name)[1]
-    is_below = name.lineno != version.call.lineno
-    indent = " " * name.col_offset
-    separator = f",{_newline(source)}{indent}" if is_below else ", "
-    yield _Edit(end, end, f"{separator}storage={wanted}")
+    arguments = [*version.call.args, *version.call.keywords]
+    name, end = arguments[0], places.span(arguments[0])[1]
+    if name.lineno == version.call.lineno:
+        yield _Edit(end, end, f", storage={wanted}")
+        return
+    newline, indent = _newline(source), " " * name.col_offset
+    if arguments[1:] and arguments[1].lineno > name.lineno:
+        # A line of its own, so that a comment stays beside what it is about.
+        below = places.line(name.lineno + 1)
+        yield _Edit(below, below, f"{indent}storage={wanted},{newline}")
+    else:
+        yield _Edit(end, end, f",{newline}{indent}storage={wanted}")
 
 
 def _newline(source: Source) -> str:

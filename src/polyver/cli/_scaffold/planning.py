@@ -12,7 +12,7 @@ from typing import Literal
 from polyver.cli._exit import Misused
 from polyver.cli._scaffold import texts
 from polyver.cli._scaffold.editing import Added, add_import, add_version
-from polyver.cli._scaffold.project import Home, Project
+from polyver.cli._scaffold.project import Home, Project, module_of
 from polyver.cli._scaffold.sources import FoundKind, NotEditable, Source, read_source
 from polyver.cli._scaffold.writing import File
 from polyver.objects.rules import dns_1035_label_problems, dns_subdomain_problems
@@ -96,7 +96,7 @@ def _new_version(project: Project, kind: FoundKind, api: Api, sources: Sequence[
     test = project.root / "tests" / name
     _check_free(project, [test])
     text = texts.table_test(
-        api.kind, kind.name, _module_of(kind.source.path), added.source, api.version
+        api.kind, kind.name, module_of(kind.source.path), added.source, api.version
     )
     return Plan([module, File(test, text)], added)
 
@@ -128,15 +128,6 @@ def _by_hand(kind: FoundKind, api: Api) -> str:
         f'do it by hand: declare a class below @{kind.name}.version("{api.version}", '
         f'storage={api.storage}), connect it with @{kind.name}.edge(…, "{api.version}"){others}'
     )
-
-
-def _module_of(path: Path) -> str:
-    """The name that a module of a package is imported by."""
-    steps, folder = [] if path.stem == "__init__" else [path.stem], path.parent
-    while (folder / "__init__.py").exists():
-        steps.insert(0, folder.name)
-        folder = folder.parent
-    return ".".join(steps)
 
 
 # Another kind.
@@ -186,7 +177,7 @@ def _init(project: Project, home: Home, name: str) -> File:
     if home.is_new:
         return File(path, texts.package(name))
     source = read_source(path, project.shown(path))
-    return File(path, add_import(source, texts.reexport(name)), source.text)
+    return File(path, add_import(source, name), source.text)
 
 
 def _check_free(project: Project, paths: Sequence[Path]) -> None:

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from polyver.cli._exit import Misused, Unreadable
+from polyver.cli._files import SUFFIXES
 from polyver.cli._kinds import kinds_said, table
 from polyver.cli._scaffold import texts
 from polyver.cli._scaffold.sources import NotEditable, Source, read_source
 
-__all__ = ["Home", "Project", "read_project"]
+__all__ = ["Home", "Project", "module_of", "read_project"]
 
 _TOML = "pyproject.toml"
 
@@ -63,7 +64,7 @@ class Project:
 
     def _files(self, entry: str) -> list[Path]:
         path = self.root / entry
-        if not (path.suffix == ".py" or path.is_dir() or "/" in entry):
+        if not _is_path(entry, self.root):
             found = [self._module(entry, base) for base in self._bases()]
             path = next((each for each in found if each.exists()), path)
         if path.is_dir():
@@ -88,7 +89,10 @@ class Project:
         raise Misused(fact, at=self.shown(self.root / _TOML), hint=hint)
 
     def _home(self, entry: str) -> Home | None:
-        if not all(part.isidentifier() for part in entry.split(".")):
+        if _is_path(entry, self.root):
+            path = self.root / entry / "__init__.py"
+            return Home(path.parent, module_of(path), is_new=False) if path.exists() else None
+        if not all(map(str.isidentifier, entry.split("."))):
             return None
         for base in self._bases():
             path = self._module(entry, base)
@@ -158,6 +162,20 @@ class Project:
                 at=self.shown(self.root / _TOML),
                 hint=f'write [tool.polyver] kinds = ["{module}"] into it, and run this again',
             )
+
+
+def _is_path(entry: str, root: Path) -> bool:
+    path = root / entry
+    return path.suffix in (".py", *SUFFIXES) or "/" in entry or path.is_dir()
+
+
+def module_of(path: Path) -> str:
+    """The name that a module is imported by."""
+    steps, folder = [] if path.stem == "__init__" else [path.stem], path.parent
+    while (folder / "__init__.py").exists():
+        steps.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(steps)
 
 
 def _filled(said: dict[str, Any]) -> dict[str, Any]:

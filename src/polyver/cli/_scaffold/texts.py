@@ -91,7 +91,12 @@ def {function}(rules{hint}){returned}:
 
 def reexport(name: str) -> str:
     """The line by which a package knows a kind."""
-    return f"from .{name} import {name} as {name}\n"
+    return f"{_imported(f'.{name}', f'{name} as {name}')}\n"
+
+
+def _imported(module: str, name: str) -> str:
+    line = f"from {module} import {name}"
+    return line if len(line) <= WIDTH else f"from {module} import (\n    {name},\n)"
 
 
 def package(name: str) -> str:
@@ -110,7 +115,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polyver.testing.strategies import objects_from_schema
 
-from {module} import {name}
+{_imported(module, name)}
 
 Object = dict[str, Any]
 KIND = {name}.definition()
@@ -166,7 +171,7 @@ from typing import Any
 
 import pytest
 
-from {module} import {name}
+{_imported(module, name)}
 
 Object = dict[str, Any]
 KIND = {name}.definition()
