@@ -76,21 +76,22 @@ def nullable(hint: Any) -> Any:
     return apis.Nullable[hint]  # type: ignore[misc]
 
 
+def in_list(hint: Any) -> Any:
+    return GenericAlias(list, (hint,))
+
+
+def in_map(hint: Any) -> Any:
+    return GenericAlias(dict, (str, hint))
+
+
 def hints(classes: st.SearchStrategy[type]) -> st.SearchStrategy[Any]:
     plain = st.sampled_from(SCALARS + OTHERS) | classes
-    deeper = st.recursive(
-        plain,
-        lambda inner: st.one_of(
-            inner.map(lambda hint: GenericAlias(list, (hint,))),
-            inner.map(lambda hint: GenericAlias(dict, (str, hint))),
-        ),
-        max_leaves=3,
-    )
+    deeper = plain | plain.map(in_list) | plain.map(in_map) | plain.map(in_map).map(in_list)
     return st.one_of(
         deeper,
         deeper.map(lambda hint: hint | None),
         deeper.map(nullable),
-        deeper.map(lambda hint: GenericAlias(list, (nullable(hint),))),
+        deeper.map(nullable).map(in_list),
     )
 
 

@@ -11,12 +11,7 @@ from polyver.capabilities.apis import (
     crd_of,
     definitions_of,
 )
-from polyver.capabilities.apis.conversion import (
-    CarryTooLarge,
-    Converter,
-    NotConvertible,
-    Rules,
-)
+from polyver.capabilities.apis.conversion import Converter, Rules
 from polyver.capabilities.apis.declaring import (
     ABSENT,
     Anything,
@@ -40,6 +35,7 @@ from polyver.capabilities.apis.declaring import (
     MultipleOf,
     NotAsDeclared,
     Nullable,
+    Outcome,
     Pattern,
     Preserve,
     Problem,
@@ -54,7 +50,6 @@ __all__ = [
     "ABSENT",
     "Anything",
     "Atomic",
-    "CarryTooLarge",
     "Column",
     "Converter",
     "DefinedVersion",
@@ -79,8 +74,8 @@ __all__ = [
     "MultipleOf",
     "Names",
     "NotAsDeclared",
-    "NotConvertible",
     "Nullable",
+    "Outcome",
     "Pattern",
     "Preserve",
     "Problem",

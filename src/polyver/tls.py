@@ -54,9 +54,7 @@ class Authority:
     @classmethod
     def load(cls, kept: Pair) -> Self:
         """An authority that was kept; ValueError if it was not one of ours."""
-        key = serialization.load_pem_private_key(kept.key, password=None)
-        if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise ValueError("the key is of another kind")  # noqa: TRY004 - its content is wrong
+        key = load_key(kept.key)
         certificate = x509.load_pem_x509_certificate(kept.certificate)
         if certificate.public_key() != key.public_key():
             raise ValueError("the certificate is for another key")
@@ -104,6 +102,14 @@ class Authority:
 def new_key() -> ec.EllipticCurvePrivateKey:
     """A private key."""
     return ec.generate_private_key(ec.SECP256R1())
+
+
+def load_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
+    """A private key that was kept; ValueError if it was not one of ours."""
+    key = serialization.load_pem_private_key(pem, password=None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise ValueError("the key is of another kind")  # noqa: TRY004 - its content is wrong
+    return key
 
 
 def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:

@@ -200,9 +200,19 @@ def test_what_code_prints_is_no_part_of_a_manifest(run: Callable[..., Ran]) -> N
     assert "hello\n" in ran.err
 
 
-def test_a_file_may_be_called_as_a_module_of_somebody_else(run: Callable[..., Ran]) -> None:
-    Path("json.py").write_text(TWO)
-    assert "name: twos.ex.io" in run("json.py").out
+@pytest.mark.parametrize("name", ["json.py", "my-kinds.py", "my.kinds.py", "__main__.py"])
+def test_a_file_may_be_called_anything(run: Callable[..., Ran], name: str) -> None:
+    Path(name).write_text(TWO)
+    assert "name: twos.ex.io" in run(name).out
+
+
+def test_files_of_one_name_are_told_apart(run: Callable[..., Ran]) -> None:
+    for folder in ("a", "a/b"):
+        Path(folder).mkdir()
+        Path(folder, "kinds.py").write_text(TWO.replace("Two", f"In{folder[-1]}"))
+    ran = run("a", "kinds.py", "--webhook-service", "shop/hooks")
+    names = [line.split()[1] for line in ran.out.splitlines() if line.startswith("  name: ")]
+    assert names == ["boxes.ex.io", "inas.ex.io", "inbs.ex.io", "toys.ex.io"]
 
 
 @pytest.mark.parametrize(

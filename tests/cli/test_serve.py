@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from tests.webhook.converters import GROUP, Hosts, served
+from tests.webhook.converters import served
 
 from polyver.cli import _conversions, main
 
@@ -61,20 +61,10 @@ def test_conversions_that_cannot_be_loaded_touch_nothing(
     assert not (tmp_path / "own").exists()
 
 
-def test_a_kind_that_nobody_converts_is_named(
-    capsys: pytest.CaptureFixture[str], given: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loaded = served(Hosts(), Hosts("Route"))
-    monkeypatch.setattr(_conversions, "load_converters", lambda _: loaded)
-    code, err = complaint(capsys, *given, "--kinds", "Other.example.com")
-    assert code == 1
-    assert f"no conversion is for Other.example.com (--kinds); known: Host.{GROUP}, " in err
-
-
 def test_a_certificate_that_is_none_is_named(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_conversions, "load_converters", lambda _: served())
+    monkeypatch.setattr(_conversions, "load_converters", lambda *_: served())
     (tmp_path / "a").write_text("no certificate")
     pair = ["--tls-cert", str(tmp_path / "a"), "--tls-key", str(tmp_path / "a")]
     code, err = complaint(capsys, "-f", "x", "--port", "0", *pair)

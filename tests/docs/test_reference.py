@@ -6,6 +6,7 @@ import datetime
 import re
 from pathlib import Path
 
+from polyver import apis
 from polyver.objects.builtin import builtin_kinds
 from polyver.server.metrics import Metrics
 from polyver.webhook.metrics import Metrics as WebhookMetrics
@@ -13,6 +14,7 @@ from polyver.webhook.metrics import Metrics as WebhookMetrics
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "reference" / "server.md").read_text()
 WEBHOOK = (DOCS / "how-to" / "serve-a-conversion-webhook.md").read_text()
+REFERENCE = DOCS / "reference"
 
 
 def section(title: str) -> str:
@@ -51,3 +53,9 @@ def test_every_option_of_the_webhook_is_told_of() -> None:
     options = set(re.findall(r"`(--[a-z-]+)", own)) - {"--help"}
     assert options
     assert {option for option in options if option not in WEBHOOK} == set()
+
+
+def test_everything_that_declares_kinds_is_there() -> None:
+    page = (REFERENCE / "declaring.md").read_text()
+    code = " ".join(re.findall("`[^`]+`", page))
+    assert [name for name in apis.__all__ if not re.search(rf"\b{name}\b", code)] == []

@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-_NOTHING = object()
+NOTHING = object()
+
+Leeway = Callable[[str, Any, Any], bool]
+"""Whether a field may be as it is, given what the real server says."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +34,11 @@ def differences(
     expected: list[Any],
     got: list[Any],
     known: Callable[[str, int, str], bool] = lambda case, step, field: False,
+    leeway: Leeway = lambda field, theirs, ours: False,
 ) -> Iterator[Difference]:
     """One difference for each step that has any: the first in it that is not known."""
     for number, (one, other) in enumerate(zip(expected, got, strict=False), start=1):
-        for field, theirs, ours in _compare(one, other, ""):
+        for field, theirs, ours in _compare(one, other, "", leeway):
             if known(case, number, field):
                 continue
             title = str(one.get("step", ""))
@@ -45,17 +49,20 @@ def differences(
         yield Difference(case, min(len(expected), len(got)) + 1, "", "steps", *steps)
 
 
-def _compare(one: Any, other: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+def _compare(one: Any, other: Any, path: str, leeway: Leeway) -> Iterator[tuple[str, Any, Any]]:
+    if leeway(path, one, other):
+        return
     match one, other:
         case dict(), dict():
             for key in sorted(one.keys() | other.keys(), key=_importance):
                 inner = f"{path}.{key}" if path else key
-                yield from _compare(one.get(key, _NOTHING), other.get(key, _NOTHING), inner)
+                theirs, ours = one.get(key, NOTHING), other.get(key, NOTHING)
+                yield from _compare(theirs, ours, inner, leeway)
         case list(), list():
             for number in range(max(len(one), len(other))):
-                theirs = one[number] if number < len(one) else _NOTHING
-                ours = other[number] if number < len(other) else _NOTHING
-                yield from _compare(theirs, ours, f"{path}[{number}]")
+                theirs = one[number] if number < len(one) else NOTHING
+                ours = other[number] if number < len(other) else NOTHING
+                yield from _compare(theirs, ours, f"{path}[{number}]", leeway)
         case _ if one is not other and (type(one) is not type(other) or one != other):
             yield path, one, other
 
@@ -67,7 +74,7 @@ def _importance(key: str) -> tuple[int, str]:
 
 
 def _shown(value: Any) -> str:
-    if value is _NOTHING:
+    if value is NOTHING:
         return "nothing"
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 300 else f"{text[:297]}…"

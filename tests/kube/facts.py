@@ -29,10 +29,11 @@ OWN_METADATA = "uid namespace resourceVersion creationTimestamp managedFields ge
 DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 PART_VERBS = ["get", "patch", "update"]
-PARTS = {"status", "scale", "finalize"}  # others need nodes that run something
+PARTS = {"status", "scale", "finalize", "token"}  # others need nodes that run something
 KINDS = {
     "": "configmaps endpoints events limitranges namespaces nodes persistentvolumeclaims"
     " persistentvolumes pods resourcequotas secrets serviceaccounts services",
+    "apiregistration.k8s.io": "apiservices",
     "apps": "controllerrevisions daemonsets deployments replicasets statefulsets",
     "events.k8s.io": "events",
     "authentication.k8s.io": "selfsubjectreviews tokenreviews",

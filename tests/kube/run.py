@@ -300,10 +300,12 @@ class _Run:
             lambda ran: ran.returncode == step.until.get("exit", ran.returncode),
             step.title,
         )
+        explains = arguments[0] == "explain"
+        printed = self._stable.explained if explains else self._stable.printed
         return {
             "step": step.title,
             "exit": ran.returncode,
-            "out": self._stable.printed(ran.stdout),
+            "out": printed(ran.stdout),
             "err": self._stable.printed(ran.stderr),
         }
 

@@ -1,11 +1,14 @@
 """Makes transcripts comparable: what differs from run to run gets a name that does not.
 
 Equal things get equal names in the order in which they appear, so that a resourceVersion that
-should have stayed, or a uid that should have changed, still shows.
+should have stayed, or a uid that should have changed, still shows. Prose that explains fields to
+people is Kubernetes' own, so that only its being there is kept.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from typing import Any
 
@@ -15,11 +18,15 @@ _AGE = re.compile(r"\b(\d+[smh])+\b")
 _HASH = re.compile(r"hash=[0-9A-F]{32,}")
 _CURRENT = re.compile(r"(current: |revision=)\d+")
 _COMPACTED = re.compile(r"(too old resource version: )\d+ \(\d+\)")
-_WRITTEN = re.compile(r'(resourceVersion\\?"?: ?\\?"?)(\d+)')
+_WRITTEN = re.compile(r'(resourceVersion\\*"?: ?\\*"?)(\d+)')
 _IN_RECORD = re.compile(r"(ResourceVersion in record \()(\d+)")
 _SCRATCH = re.compile(r"/tmp/(LIVE|MERGED)-\d+")
 _FILE_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [-+]\d{4}")
 _SPACES = re.compile(r" {2,}")
+_TOKEN = re.compile(r"\beyJ[\w-]+\.eyJ[\w-]+\.[\w-]+")
+_PROSE = re.compile(r"  (?!<)[^\t]+")
+WORDS = "<words>"
+BUILD = ("gitCommit", "buildDate", "goVersion", "compiler", "platform")
 
 
 class Stable:
@@ -44,6 +51,7 @@ class Stable:
     def text(self, text: str) -> str:
         for found, name in self._texts.items():
             text = text.replace(found, name)
+        text = _TOKEN.sub(lambda found: f"<token {_claims(found[0])}>", text)
         text = _UUID.sub(lambda found: self._name("uid", found[0]), text)
         text = _TIME.sub("<time>", text)
         text = _HASH.sub("hash=<hash>", text)
@@ -62,13 +70,19 @@ class Stable:
         lines = self.text(text).splitlines()
         return [_AGE.sub("<age>", _SPACES.sub("  ", line)).rstrip() for line in lines]
 
+    def explained(self, text: str) -> list[str]:
+        """What `kubectl explain` printed: of paragraphs, that there are any."""
+        lines = [f"  {WORDS}" if _PROSE.fullmatch(line) else line for line in self.printed(text)]
+        ends = [*lines[1:], ""]
+        return [line for line, next_ in zip(lines, ends, strict=True) if not _goes_on(line, next_)]
+
     def _name(self, kind: str, value: str) -> str:
         count = sum(known == kind for known, _ in self._names)
         return self._names.setdefault((kind, value), f"<{kind}-{count + 1}>")
 
     def _mapping(self, value: dict[str, Any]) -> dict[str, Any]:
         self._learn_generated_name(value)
-        value = without_list_version(value)
+        value = without_build(without_list_version(value))
         stable = {self.text(key): self._field(key, value[key]) for key in sorted(value)}
         if "rows" in value:
             stable["rows"] = [self._row(row) for row in stable["rows"]]
@@ -84,6 +98,8 @@ class Stable:
             return value if value.startswith("<") else self._name("rv", value)
         if key == "continue" and value:
             return "<continue>"
+        if key == "description" and isinstance(value, str) and " " in value:
+            return WORDS
         if key == "managedFields" and isinstance(value, list):
             # The real server sorts these by time, to the second.
             return sorted((self.value(entry) for entry in value), key=_entry_order)
@@ -107,6 +123,29 @@ def without_list_version(value: Any) -> Any:
     if not isinstance(metadata, dict) or not metadata.get("resourceVersion"):
         return value
     return {**value, "metadata": {**metadata, "resourceVersion": "<list-rv>"}}
+
+
+def without_build(value: dict[str, Any]) -> dict[str, Any]:
+    """The version of a program, without what tells one build of it from another."""
+    if not isinstance(version := value.get("gitVersion"), str):
+        return value
+    return value | dict.fromkeys(BUILD, "<build>") | {"gitVersion": version.partition("+")[0]}
+
+
+def _claims(token: str) -> str:
+    """What a signed token says, with its times as seconds after it was made."""
+    head, claims = (_part(text) for text in token.split(".")[:2])
+    times = {name: claims[name] - claims["iat"] for name in ("iat", "nbf", "exp")}
+    return json.dumps({"alg": head["alg"]} | claims | times, sort_keys=True)
+
+
+def _part(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    return found
+
+
+def _goes_on(line: str, after: str) -> bool:
+    return line == after == f"  {WORDS}"
 
 
 def _entry_order(entry: dict[str, Any]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.kube.cases import load_cases
 from tests.kube.explain import differences
+from tests.kube.leeway import leeway
 from tests.kube.paths import omit, pick
 from tests.kube.record import transcript
 from tests.kube.stable import Stable
@@ -200,3 +201,76 @@ def test_there_are_cases_for_each_kind_of_step() -> None:
     assert {step.method for step in steps} >= {"GET", "POST", "PUT", "PATCH", "DELETE"}
     assert any(step.kubectl for step in steps)
     assert any(step.watch for step in steps)
+
+
+def test_prose_is_kept_as_being_there() -> None:
+    words, none, short = stable(
+        {"description": "Says what it is for."}, {"type": "string"}, {"description": "OK"}
+    )
+    assert (words, none, short) == (
+        {"description": "<words>"},
+        {"type": "string"},
+        {"description": "OK"},
+    )
+
+
+def test_of_what_kubectl_explains_the_fields_stay_and_the_words_are_named() -> None:
+    printed = "FIELDS:\n  kind\t<string>\n    What it is,\n    in a word.\n\n  spec\t<Object>\n"
+    assert Stable({}).explained(f"{printed}    <no description>\n\n") == [
+        "FIELDS:",
+        "  kind\t<string>",
+        "  <words>",
+        "",
+        "  spec\t<Object>",
+        "  <no description>",
+        "",
+    ]
+
+
+def test_a_version_is_told_without_its_build() -> None:
+    given = {"minor": "37", "gitVersion": "v1.37.1+mine", "goVersion": "go1.26", "platform": "x"}
+    [version] = stable(given)
+    assert (version["minor"], version["gitVersion"]) == ("37", "v1.37.1")
+    assert version["goVersion"] == version["platform"] == "<build>"
+    assert stable({"platform": "x"}) == [{"platform": "x"}]
+
+
+def left(field: str, theirs: Any, ours: Any) -> list[str]:
+    """What is still a difference, with the leeway that the embedded server has."""
+    one, other = [{field: theirs}], [{field: ours} if ours is not None else {}]
+    return [str(each) for each in differences("x", one, other, leeway=leeway)]
+
+
+@pytest.mark.parametrize(
+    ("ours", "enough"),
+    [
+        (["v1", "v2"], True),
+        (["v1", "v1", "v2"], True),
+        (["v2", "v1"], False),
+        (["v1"], False),
+        (["v1", "v2", "v2"], False),
+        (["v1", "v2", "v1"], False),
+        ([], False),
+    ],
+)
+def test_a_webhook_is_asked_all_that_is_needed_in_order(ours: list[str], enough: bool) -> None:
+    assert (left("calls", ["v1", "v1", "v1", "v2"], ours) == []) is enough
+
+
+def test_calls_that_are_not_repeated_are_compared_as_they_are() -> None:
+    assert left("calls", ["v2"], ["v2"]) == []
+    assert left("calls", ["v2"], []) != []
+    assert left("calls", [], ["v2"]) != []
+    assert left("calls", ["v2"], None) != []
+
+
+def test_only_the_protobuf_form_of_an_answer_may_be_missing() -> None:
+    def responses(*media: str) -> Any:
+        return {"200": {"content": {each: {} for each in media}}}
+
+    protobuf = "application/vnd.kubernetes.protobuf"
+    theirs = responses("application/json", protobuf)
+    assert left("patch.responses", theirs, responses("application/json")) == []
+    assert left("patch.responses", theirs, responses(protobuf)) != []
+    assert left("patch.requestBody", theirs, responses("application/json")) != []
+    assert left("patch.responses", responses("application/json"), theirs) != []

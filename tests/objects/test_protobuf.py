@@ -27,6 +27,8 @@ BODIES = [base64.b64decode(each["protobuf"]) for each in RECORDED["objects"]]
 def known(api_version: str, kind: str) -> Shape | None:
     if kind == "DeleteOptions":
         return shape_of("", "v1", kind)
+    if kind == "TokenRequest":
+        return shape_of("authentication.k8s.io", "v1", kind)
     found = KINDS.get((api_version, kind))
     return shape_of(found.group, found.version, kind) if found else None
 

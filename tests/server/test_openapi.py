@@ -118,6 +118,8 @@ def test_every_kind_has_a_schema_that_says_whose_it_is(kind: Kind) -> None:
         assert name.endswith(f".{kind.version}.{kind.kind}")
         assert {"apiVersion", "kind", "metadata"} <= set(found[name]["properties"])
         assert found[name]["description"]
+        for field, schema in found[name]["properties"].items():
+            assert schema["description"], f"{field} of {name} is not explained"
 
 
 KNOWN = {

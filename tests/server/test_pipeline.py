@@ -16,7 +16,7 @@ from polyver.server._http import Request, Response
 from polyver.server.api import Api
 from polyver.server.bootstrap import prepare
 from polyver.server.direct import DirectClient
-from polyver.server.identity import ADMIN, CONTROLLERS
+from polyver.server.identity import ADMIN, CONTROLLERS, Verdict
 from polyver.store import MemoryStore
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -254,7 +254,8 @@ def test_a_review_is_answered(path: str) -> None:
     spec, field = REVIEWS[path]
 
     async def test(client: Client) -> None:
-        client.api.server.authenticate = lambda token: ADMIN if token == "right" else None
+        proof = {"right": Verdict(ADMIN)}
+        client.api.server.authenticate = lambda token, _: proof.get(token, Verdict())
         answered = await client.make(f"/apis/{path}", {"spec": spec})
         assert answered["status"][field] is True
         wrong = {"token": "wrong"} if "token" in spec else spec | {"groups": []}

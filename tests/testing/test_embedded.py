@@ -94,3 +94,9 @@ def test_the_plugin_costs_other_test_runs_nothing() -> None:
     ).stdout.split()
     assert "pytest" in loaded
     assert not {"asyncio", "cryptography", "cyclopts", "msgspec", "uvicorn"} & set(loaded)
+
+
+def test_it_says_that_it_is_the_release_that_was_asked_for() -> None:
+    with EmbeddedServer(release="1.33.2") as server:
+        version = server.request("GET", "/version")
+    assert (version["minor"], version["gitVersion"].partition("+")[0]) == ("33", "v1.33.2")

@@ -14,8 +14,9 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from polyver.cli._apis import serve_apis
 from polyver.cli._background import in_background, repeated
 from polyver.server.credentials import Credentials, server_names
 from polyver.server.kubeconfig import write_kubeconfig
@@ -26,7 +27,10 @@ from polyver.serving.logs import Log
 if TYPE_CHECKING:
     import ssl
 
+    from polyver.apis import Kind
+    from polyver.engine import Controller
     from polyver.server.asgi import App, Handler
+    from polyver.server.identity import Identities
     from polyver.store import Store
 
 __all__ = ["Embedded", "Settings", "embedded"]
@@ -44,6 +48,11 @@ class Settings:
     port: int = 0
     kubeconfig: Path | None = None
     verbose: bool = False
+    capabilities: frozenset[str] = frozenset({"apis"})
+    kinds: tuple[Kind, ...] = ()
+    """Kinds that are declared in Python, to be served with what their authors wrote for them."""
+    release: str = ""
+    """The Kubernetes that it tells clients it is; without it, the one it is made after."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +76,7 @@ Opens = Callable[["Store", str], AbstractAsyncContextManager["Handler"]]
 async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIterator[Embedded]:
     """A control plane for as long as the body runs; what cannot be had is a PolyverError."""
     from polyver.server.asgi import certificate_state
+    from polyver.server.identity import Identities
     from polyver.serving.listening import bind, serving
 
     async with AsyncExitStack() as undo:
@@ -78,14 +88,14 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
         credentials = Credentials.open(folder / "credentials", names, now=_now())
         at = url(settings.host, listener.getsockname()[1])
         address = at.removeprefix("https://")
-        api = await undo.enter_async_context(
-            (opens or partial(_pipeline, credentials=credentials))(store, address)
-        )
+        identities = Identities(credentials.tokens)
+        own = partial(_pipeline, settings, credentials, identities)
+        api = await undo.enter_async_context((opens or own)(store, address))
         tls = credentials.tls()
         kubeconfig = settings.kubeconfig or folder / "kubeconfig"
         context = write_kubeconfig(kubeconfig, at, credentials)
         log = Log(verbose=settings.verbose)
-        app = _app(api, credentials, store, log)
+        app = _app(api, identities, store, log)
         await undo.enter_async_context(
             serving(app, listener, lambda: tls, known=certificate_state, ending=app.end_streams)
         )
@@ -99,37 +109,46 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
 
 @asynccontextmanager
 async def _pipeline(
-    store: Store, address: str, *, credentials: Credentials
+    settings: Settings,
+    credentials: Credentials,
+    identities: Identities,
+    store: Store,
+    address: str,
 ) -> AsyncIterator[Handler]:
     """The pipeline, with what goes on behind it: definitions, and the controllers."""
     from polyver.engine import AccountController, Engine, GarbageCollector, NamespaceController
-    from polyver.server.api import Api
+    from polyver.server.api import RELEASE, Api
     from polyver.server.bootstrap import prepare
     from polyver.server.direct import DirectClient
-    from polyver.server.identity import CONTROLLERS, Identities
+    from polyver.server.identity import CONTROLLERS
 
-    api = Api(store, address=address)
-    api.server.authenticate = Identities(credentials.tokens).owner
+    key = credentials.account_key
+    api = Api(store, address=address, release=settings.release or RELEASE, account_key=key)
+    identities.accounts = api.accounts.verify
+    api.server.authenticate = identities.verify
     await prepare(api, port=int(address.rpartition(":")[2]))
     client = DirectClient(api, CONTROLLERS, agent="kube-controller-manager")
     api.catalogue.subscribe(client.kinds_changed)
-    controllers = [
+    ca = credentials.ca_file.read_text()
+    controllers: list[Controller[Any]] = [
         GarbageCollector(client),
         NamespaceController(client),
-        AccountController(client, ca=credentials.ca_file.read_text()),
+        AccountController(client, ca=ca),
     ]
-    async with in_background(api.run()), Engine(client, controllers):
-        yield api
+    async with in_background(api.run()):
+        if "apis" in settings.capabilities:
+            controllers += await serve_apis(api, settings.kinds, address=address, ca=ca)
+        async with Engine(client, controllers):
+            yield api
 
 
-def _app(api: Handler, credentials: Credentials, store: Store, log: Log) -> App:
+def _app(api: Handler, identities: Identities, store: Store, log: Log) -> App:
     from polyver.server.asgi import App
-    from polyver.server.identity import Identities
     from polyver.server.metrics import Metrics
 
     return App(
         api,
-        Identities(credentials.tokens),
+        identities,
         checks={"store": partial(_problem, store), "definitions": partial(_problem_of, api)},
         metrics=Metrics(lambda: store.revision),
         log=log,

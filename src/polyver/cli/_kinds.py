@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["kinds_said", "load_kinds", "table"]
 
-_SKIPPED = ("__pycache__", "node_modules")
+_SKIPPED = ("__main__.py", "__pycache__", "node_modules")
 _POLYVER = Path(__file__).parents[1]
 
 
@@ -130,7 +130,10 @@ def _may_hold_kinds(file: Path, folder: Path) -> bool:
     if hidden or file.suffix not in (".py", *SUFFIXES) or not file.is_file():
         return False
     word = b"polyver" if file.suffix == ".py" else b"CustomResourceDefinition"
-    return word in file.read_bytes()
+    try:
+        return word in file.read_bytes()
+    except OSError:
+        return True  # who reads it will say why it cannot be
 
 
 def _in_module(name: str, folder: Path) -> Iterator[Kind]:
@@ -175,10 +178,19 @@ def _module(path: Path) -> ModuleType:
         steps.insert(0, root.name)
         root = root.parent
     _reach(root)
-    name = ".".join(steps)
-    known = importlib.util.find_spec(steps[0])
-    is_taken = known is None or not str(known.origin).startswith(str(root))
-    return _loaded(path, f"kinds_in_{path.stem}") if is_taken else _imported(name)
+    first = path if root == path.parent else root / steps[0] / "__init__.py"
+    if _origin(steps[0]) == str(first):
+        return _imported(".".join(steps))
+    return _loaded(path, f"kinds_in_{path.stem}")
+
+
+def _origin(name: str) -> str:
+    """The file that a name means to an import, if it means any."""
+    try:
+        found = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return ""
+    return str(found.origin) if found else ""
 
 
 def _reach(folder: Path) -> None:

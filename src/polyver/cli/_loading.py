@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from polyver.server._http import Request, Response
     from polyver.server.asgi import Handler
 
-__all__ = ["Manifest", "load", "manifests_of"]
+__all__ = ["Manifest", "apply_definition", "load", "manifests_of"]
 
 _MANAGER = "polyver"
 _DEFINITION = "CustomResourceDefinition"
@@ -116,7 +116,7 @@ async def _apply(client: Client, manifest: Manifest) -> None:
             raise
         warn(f"{manifest} is left as it is ({manifest.document.place()}); {error.message}")
     if manifest.head.kind == _DEFINITION:
-        await _until_served(client, manifest)
+        await _until_served(client, manifest.head.metadata.name)
 
 
 async def _resource(client: Client, manifest: Manifest) -> Resource:
@@ -147,9 +147,15 @@ def _is_owned_by_others(error: ApiError) -> bool:
 # Waiting for a definition.
 
 
-async def _until_served(client: Client, manifest: Manifest) -> None:
+async def apply_definition(client: Client, crd: dict[str, Any]) -> None:
+    """Define a kind as it is declared, and wait until it is served."""
+    await client.apply(_DEFINITIONS, crd, manager=_MANAGER, force=True)
+    await _until_served(client, crd["metadata"]["name"])
+
+
+async def _until_served(client: Client, name: str) -> None:
     deadline = time.monotonic() + _PATIENCE
-    while not await _is_served(client, manifest.head.metadata.name):
+    while not await _is_served(client, name):
         if time.monotonic() > deadline:
             raise Unreadable(f"its kind is not served after {_PATIENCE:.0f} s")
         await asyncio.sleep(_LOOK_AGAIN)

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
-from polyver.cli._exit import Misused, UnknownName
+from polyver.cli._exit import Misused
 from polyver.cli._files import data_folder, fingerprint
 from polyver.cli._output import print_lines
 from polyver.cli._signals import signalled
-from polyver.core.errors import listed
 from polyver.serving.addresses import LOOPBACK, local_names
 
 if TYPE_CHECKING:
@@ -38,8 +37,9 @@ app = App(name="serve")
 def serve(
     *,
     conversions: Annotated[
-        list[str], Parameter(name=["--conversions", "-f"], negative=(), allow_leading_hyphen=True)
-    ],
+        list[str] | None,
+        Parameter(name=["--conversions", "-f"], negative=(), allow_leading_hyphen=True),
+    ] = None,
     kinds: Annotated[list[str] | None, Parameter(negative=())] = None,
     host: str = LOOPBACK,
     port: Annotated[int, Parameter(validator=Number(gte=0, lte=65535))] = PORT,
@@ -61,7 +61,8 @@ def serve(
         A file or a folder with Conversions; repeatable. They are read again when they change, and
         on SIGHUP; what cannot be read then leaves the old ones in place.
     kinds
-        Serve these of the kinds alone, as `CronTab.stable.example.com`; repeatable.
+        Where kinds are that are declared in Python: modules, .py files or folders, as for
+        `polyver crds`; repeatable.
     host
         The address to listen on.
     port
@@ -87,7 +88,11 @@ def serve(
     """
     from polyver.cli._webhook import Settings
 
-    if "-" in conversions:
+    paths = conversions or []
+    if not paths and not kinds:
+        hint = "name --conversions or --kinds"
+        raise Misused("nothing says how to convert", hint=hint)
+    if "-" in paths:
         hint = "name a file, which can be read again"
         raise Misused("standard input cannot be watched", at="--conversions", hint=hint)
     pair = _pair(tls_cert, tls_key, certificates, hostname or [], host)
@@ -96,9 +101,9 @@ def serve(
     def load() -> Converters:
         from polyver.cli._conversions import load_converters
 
-        return _chosen(load_converters(conversions), kinds or [])
+        return load_converters(paths, kinds or [])
 
-    run(settings, load, lambda: fingerprint(conversions), linger=linger)
+    run(settings, load, lambda: fingerprint(paths), linger=linger)
 
 
 def run(
@@ -171,14 +176,3 @@ def _checked(hostname: str) -> str:
                 f"{hostname!r} is no name of a host", at="--hostname", hint=hint
             ) from None
     return hostname
-
-
-def _chosen(converters: Converters, names: Sequence[str]) -> Converters:
-    """Those with these names; all if there are none."""
-    if not names:
-        return converters
-    known = {f"{kind}.{group}": (group, kind) for group, kind in converters}
-    if unknown := [name for name in names if name not in known]:
-        hint = f"known: {listed(sorted(known))}"
-        raise UnknownName(f"no conversion is for {listed(unknown)}", at="--kinds", hint=hint)
-    return {known[name]: converters[known[name]] for name in names}

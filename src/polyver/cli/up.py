@@ -18,17 +18,20 @@ from polyver.cli._exit import Misused
 from polyver.cli._files import data_folder
 from polyver.cli._output import print_lines
 from polyver.cli._signals import signalled
+from polyver.core import listed
 from polyver.serving.addresses import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from polyver.apis import Kind
     from polyver.cli._loading import Manifest
 
 # Not 6443, which local clusters take (k3s, kubeadm, Docker Desktop, Colima), nor 8443 (minikube),
 # nor 6444 and 6445 next to them; and always the same, so that a kubeconfig stays good.
 PORT = 6450
 _IN_MEMORY = ":memory:"
+CAPABILITIES = ("apis",)
 
 app = App(name="up")
 
@@ -44,7 +47,10 @@ def up(
         list[str] | None,
         Parameter(name=["--load", "-f"], negative=(), allow_leading_hyphen=True),
     ] = None,
+    kinds: Annotated[list[str] | None, Parameter(negative=())] = None,
+    capabilities: str = ",".join(CAPABILITIES),
     verbose: Annotated[bool, Parameter(negative=())] = False,
+    traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
     """Run a control plane that kubectl can talk to, until interrupted.
 
@@ -65,12 +71,29 @@ def up(
     load
         A file or a folder with manifests to apply once it runs, or - for standard input;
         repeatable. CustomResourceDefinitions come first. What others have changed since is left.
+    kinds
+        Where kinds are that are declared in Python, as for `polyver crds`; repeatable. They are
+        defined, converted in this process, checked by their hooks, and their controllers run.
+    capabilities
+        What it does beyond Kubernetes, separated by commas; empty for nothing.
     verbose
         Log every request.
+    traceback
+        Show the traceback too when code of yours fails.
     """
     import uvloop
 
-    settings = Settings(_data(data), host, port, kubeconfig, verbose)
+    settings = Settings(
+        _data(data),
+        host,
+        port,
+        kubeconfig,
+        verbose,
+        _capabilities(capabilities),
+        tuple(_kinds(kinds or [], show_traceback=traceback)),
+    )
+    if settings.kinds and "apis" not in settings.capabilities:
+        raise Misused("--kinds needs the capability apis", at="--capabilities")
     manifests = _manifests(load or [])
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, manifests))
@@ -82,6 +105,23 @@ def _data(given: str | None) -> Path | None:
     if not given:
         raise Misused("--data is empty", hint=f"name a folder, or {_IN_MEMORY}")
     return None if given == _IN_MEMORY else Path(given)
+
+
+def _capabilities(text: str) -> frozenset[str]:
+    names = frozenset(filter(None, text.split(",")))
+    if unknown := names - {*CAPABILITIES}:
+        known = listed(CAPABILITIES)
+        fact = f"{listed(sorted(unknown))} is no capability"
+        raise Misused(fact, at="--capabilities", hint=f"known: {known}")
+    return names
+
+
+def _kinds(names: list[str], *, show_traceback: bool) -> list[Kind]:
+    if not names:
+        return []
+    from polyver.cli._kinds import load_kinds
+
+    return load_kinds(names, show_traceback=show_traceback)
 
 
 def _manifests(names: list[str]) -> list[Manifest]:

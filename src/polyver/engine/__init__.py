@@ -6,12 +6,16 @@ from polyver.engine._identity import Identity, Owner, identity_of
 from polyver.engine._loop import Loop, Metrics
 from polyver.engine._queue import QueueClosed, WorkQueue
 from polyver.engine.accounts import AccountController
+from polyver.engine.conversions import ConversionController
+from polyver.engine.declared import DeclaredController
 from polyver.engine.garbage import GarbageCollector
 from polyver.engine.namespaces import NamespaceController
 
 __all__ = [
     "AccountController",
     "Controller",
+    "ConversionController",
+    "DeclaredController",
     "Engine",
     "GarbageCollector",
     "Identity",

@@ -302,7 +302,11 @@ def _shown(found: dict[str, Any], shape: Shape) -> dict[str, Any]:
     shown = {
         key: value
         for key, value in found.items()
-        if not (value is None or value == [] or (key in shape.omits and value in _NOTHING))
+        if not (
+            value is None
+            or (value == [] and not shape.keeps_empty)
+            or (key in shape.omits and value in _NOTHING)
+        )
     }
     for key, value in shape.absent.items():
         if key not in shown:

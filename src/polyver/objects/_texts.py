@@ -13,12 +13,14 @@ from typing import Any
 __all__ = [
     "as_number",
     "fits_int64",
+    "float_text",
     "is_whole",
     "json_text",
     "number_text",
     "quoted",
     "same",
     "shown",
+    "without_nulls",
 ]
 
 _ESCAPES = {
@@ -111,9 +113,18 @@ def json_text(value: Any) -> str:
         case None:
             return "null"
         case float():
-            return _float(value, smallest=1e-6, largest=1e21).replace("e-0", "e-")
+            return float_text(value).replace("e-0", "e-")
         case _:
             return number_text(value)
+
+
+def float_text(value: float) -> str:
+    """A number with decimals as JSON has it.
+
+    >>> float_text(1e-6), float_text(1e-7), float_text(1e21)
+    ('0.000001', '1e-07', '1e+21')
+    """
+    return _float(value, smallest=1e-6, largest=1e21)
 
 
 def fits_int64(value: int) -> bool:
@@ -149,3 +160,17 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, list):
         return len(one) == len(other) and all(map(same, one, other))
     return bool(one == other)
+
+
+def without_nulls(value: Any) -> Any:
+    """Plain data in which no mapping holds a null; lists keep theirs.
+
+    >>> without_nulls({"a": [None, {"b": None}], "c": None})
+    {'a': [None, {}]}
+    """
+    match value:
+        case dict():
+            return {key: without_nulls(each) for key, each in value.items() if each is not None}
+        case list():
+            return [without_nulls(each) for each in value]
+    return value

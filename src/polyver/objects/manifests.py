@@ -13,6 +13,7 @@ import yaml
 
 from polyver.objects._reading import InvalidManifest, Mark, Refused, YamlReader, read_json
 from polyver.objects._scalars import number, scalar
+from polyver.objects._texts import without_nulls
 
 __all__ = [
     "Document",
@@ -57,7 +58,7 @@ class Document:
 
     def without_nulls(self) -> Document:
         """The same without its nulls, which in a Kubernetes object are as good as nothing."""
-        return Document(_without_nulls(self.value), self.source, self._mark, self._path)
+        return Document(without_nulls(self.value), self.source, self._mark, self._path)
 
     def key_was_text(self, *path: str | int) -> bool:
         """Whether the last key of a path was written as text, and not as a number or a boolean."""
@@ -95,12 +96,6 @@ def dotted(path: Path) -> str:
             shown = step if re.fullmatch(r"[\w/-]+", step) else f'"{step}"'
             text += f".{shown}" if text else shown
     return text
-
-
-def _without_nulls(value: object) -> object:
-    if isinstance(value, dict):
-        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
-    return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
 
 
 def problem_of(error: msgspec.ValidationError, value: object) -> tuple[str, Path, str]:

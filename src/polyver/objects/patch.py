@@ -8,6 +8,7 @@ from typing import Any
 
 from polyver.core import PolyverError
 from polyver.objects._json import DEEPEST
+from polyver.objects._texts import without_nulls
 from polyver.objects.codec import encode_json
 
 __all__ = ["InvalidPatch", "PatchFailed", "apply_json_patch", "apply_merge_patch"]
@@ -26,12 +27,17 @@ class PatchFailed(PolyverError):
 def apply_merge_patch(value: Any, patch: Any) -> Any:
     """RFC 7386: mappings merge, null removes, anything else replaces.
 
+    Mappings in a list lose their nulls as well, as on the real server; but not in a list that
+    replaces a mapping.
+
     >>> apply_merge_patch({"a": 1, "b": {"c": 2}}, {"a": None, "b": {"d": 3}})
     {'b': {'c': 2, 'd': 3}}
     """
+    if not isinstance(value, dict):
+        return without_nulls(patch)
     if not isinstance(patch, dict):
         return patch
-    merged = dict(value) if isinstance(value, dict) else {}
+    merged = dict(value)
     for key, change in patch.items():
         if change is None:
             merged.pop(key, None)

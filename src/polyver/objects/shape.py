@@ -32,6 +32,8 @@ class Shape:
     required: tuple[str, ...] = ()
     values: Shape | None = None
     """What all other keys of an object hold: with it, and without fields, a map."""
+    closed: bool = False
+    """Whether an object is said to have no other keys, which is more than to name none."""
     items: Shape | None = None
     """What a list holds."""
 
@@ -62,6 +64,9 @@ class Shape:
     omits: frozenset[str] = frozenset()
     """Of built-in types: the fields that replies leave out when they hold nothing: an empty text,
     list or mapping, zero or false."""
+    keeps_empty: bool = False
+    """Of built-in types: whether an empty list is told from none in fields that are never left out;
+    it is not in what Kubernetes stores as protobuf, where an empty list comes back as null."""
     merge_key: str = ""
     """Of lists in built-in types: what a strategic merge patch tells their items apart by."""
     merges: bool = False

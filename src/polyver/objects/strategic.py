@@ -17,6 +17,7 @@ from polyver.objects._merging import (
     in_order,
     interleaved,
 )
+from polyver.objects._texts import without_nulls
 from polyver.objects.shape import Shape
 from polyver.objects.status import ApiError, bad_request
 
@@ -94,21 +95,11 @@ def _merge_field(merged: Object, key: str, change: Any, shape: Shape) -> None:
 
 def _take(merged: Object, key: str, change: Any) -> None:
     """A value that there is nothing to merge with."""
-    taken = _plain(_without_nulls(change))
+    taken = _plain(without_nulls(change))
     if taken is _NOTHING:
         merged.pop(key, None)
     else:
         merged[key] = taken
-
-
-def _without_nulls(value: Any) -> Any:
-    match value:
-        case dict():
-            return {key: _without_nulls(each) for key, each in value.items() if each is not None}
-        case list():
-            return [_without_nulls(each) for each in value]
-        case _:
-            return value
 
 
 def _plain(value: Any) -> Any:

@@ -4,6 +4,7 @@ kinds as they are; what is unknown or doubled is told, and errors have the real 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ import msgspec
 from polyver.objects._json import DEEPEST, Pairs, Undecodable, read, read_plain
 from polyver.objects._reading import InvalidManifest, YamlReader
 from polyver.objects._structs import Stop, Walk, what_is
+from polyver.objects._texts import as_number
 from polyver.objects.kinds import Kind
 from polyver.objects.shape import Shape
 from polyver.objects.status import ApiError, bad_request
@@ -45,7 +47,7 @@ def decode_typed(body: bytes | dict[str, Any], shape: Shape) -> Decoded:
     """Read a body, or data that was read before, as an object of a built-in kind.
 
     Fields that are unknown, null or empty are dropped, and those that replies always have are
-    put in; defaults are none of its business.
+    put in, as null unless the type keeps an empty list; defaults are none of its business.
 
     >>> from polyver.objects.builtin import shape_of
     >>> decode_typed(b'{"data": {}, "zzz": 1}', shape_of("", "v1", "ConfigMap"))
@@ -85,9 +87,26 @@ def read_yaml(body: bytes) -> tuple[Any, list[str]]:
         value, _ = next(documents, (None, None))
     except (InvalidManifest, UnicodeDecodeError) as error:
         raise Undecodable(_yaml_problem(error), unrecognized=True) from None
-    data = msgspec.json.decode(msgspec.json.encode(value, order="sorted"))
+    text = msgspec.json.encode(value, order="sorted")
+    data = msgspec.json.decode(text)
+    data = _numbers_held(data) if _LONG.search(text) else data
     lines = [f'  line {line}: key "{key}" already set in map' for key, line in doubled]
     return data, ["\n".join(["yaml: unmarshal errors:", *lines])] if lines else []
+
+
+_LONG = re.compile(rb"[0-9]{19}")
+
+
+def _numbers_held(value: Any) -> Any:
+    """Plain data in which an integer that the real server cannot hold is a number like others."""
+    match value:
+        case dict():
+            return {key: _numbers_held(each) for key, each in value.items()}
+        case list():
+            return [_numbers_held(each) for each in value]
+        case int() if not isinstance(value, bool):
+            return as_number(value)
+    return value
 
 
 def _yaml_problem(error: InvalidManifest | UnicodeDecodeError) -> str:

@@ -12,6 +12,7 @@ from polyver.objects import encode_json
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError, bad_request, internal, not_allowed, not_found
 from polyver.server._http import Request, Response
+from polyver.server.accounts import Accounts
 from polyver.server.admission import Chain
 from polyver.server.answers import as_unreadable, data_answer, status_answer
 from polyver.server.call import Call, Server
@@ -27,6 +28,7 @@ from polyver.server.options import ListOptions, Query
 from polyver.server.parts import Status, Whole
 from polyver.server.paths import Place, read_place, verb_of
 from polyver.server.reading import find, get_object, list_objects
+from polyver.server.registrations import Registrations
 from polyver.server.resource import Catalogue, NotConverted, Resource
 from polyver.server.reviews import review
 from polyver.server.rules import Part
@@ -51,6 +53,12 @@ def _suffix() -> str:
     return "".join(secrets.choice(_SUFFIX) for _ in range(5))
 
 
+def _key() -> bytes:
+    from polyver.tls import key_pem, new_key
+
+    return key_pem(new_key())
+
+
 class Api:
     """Everything that can be asked for, on one store."""
 
@@ -63,6 +71,7 @@ class Api:
         new_suffix: Callable[[], str] = _suffix,
         release: str = RELEASE,
         address: str = "127.0.0.1:6443",
+        account_key: Callable[[], bytes] = _key,
     ) -> None:
         self.problem = ""
         """What keeps the server from being whole, if something does."""
@@ -73,16 +82,20 @@ class Api:
         self.admission.add(namespaces)
         self.server.last_check = namespaces.check
         self.admission.add(addresses(self.server))
+        self.accounts = Accounts(self.server, account_key)
         self._documents = Documents(self.catalogue, release=release, address=address)
+        self._registrations = Registrations(self.server, self.handle)
         self._definitions = Definitions(self.server)
         self._definitions.load()
 
     async def run(self) -> None:
-        """What goes on between requests: definitions are accepted, old revisions forgotten."""
+        """What goes on between requests: definitions are accepted and registered, old revisions
+        forgotten."""
         try:
             # Not gather, which would not wait for one to clean up when another was quicker.
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._definitions.run())
+                group.create_task(self._registrations.run())
                 group.create_task(keep_house(self.server.store))
         except* Exception as errors:
             self.problem = f"definitions are no longer followed: {errors.exceptions[0]!r}"
@@ -127,13 +140,20 @@ class Api:
             call.warn(resource.warning)
         try:
             async with asyncio.timeout(_patience(query, verb)):
-                return await _perform(call, verb)
+                return await self._perform(call, verb)
         except TimeoutError:
             return _out_of_time()
         except NotConverted as error:
             return _refused(call, _unconverted(call, verb, error))
         except ApiError as error:
             return _refused(call, error)
+
+    async def _perform(self, call: Call, verb: str) -> Response:
+        if call.resource.review:
+            return await review(call)
+        if call.place.subresource == "token" and not call.resource.kind.custom:
+            return await self.accounts.request(call)
+        return await _VERBS[verb](call)
 
 
 def _patience(query: Query, verb: str) -> float | None:
@@ -211,7 +231,7 @@ def _check_method(resource: Resource, place: Place, verb: str) -> bool:
         _check_custom(kind, place, verb)
         return True
     part = kind.subresource(place.subresource)
-    named = {"create": False, "update": True, "patch": True}.get(verb, bool(place.name))
+    named = {"create": part is not None, "update": True, "patch": True}.get(verb, bool(place.name))
     if verb not in (part.verbs if part else kind.verbs) or named != bool(place.name):
         raise not_allowed()
     return True
@@ -228,12 +248,6 @@ def _check_custom(kind: Kind, place: Place, verb: str) -> None:
         text = f'{verb} is not supported on resources of kind "{kind.resource}"'
         details = {"group": kind.group, "kind": kind.plural}
         raise ApiError(405, "MethodNotAllowed", text, details=details)
-
-
-async def _perform(call: Call, verb: str) -> Response:
-    if call.resource.review:
-        return await review(call)
-    return await _VERBS[verb](call)
 
 
 async def _list(call: Call) -> Response:

@@ -110,7 +110,7 @@ def _builtin_shape(expected: Kind, api_version: str, name: str) -> Shape | None:
     if (name or expected.kind) == _DELETE_OPTIONS.kind:
         return shape_of("", "v1", _DELETE_OPTIONS.kind)  # clients put it in any group
     wanted = api_version or expected.api_version, name or expected.kind
-    for kind in (SCALE, *builtin_kinds()):
+    for kind in (expected, SCALE, *builtin_kinds()):
         if (kind.api_version, kind.kind) == wanted:
             return shape_of(kind.group, kind.version, kind.kind)
     return None

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from polyver.objects import encode_json
+from polyver.objects.builtin import builtin_kinds
 from polyver.server._http import Request
 from polyver.server.api import Api
 from polyver.server.identity import SERVER
+from polyver.server.registrations import builtin_registrations
 
 __all__ = ["prepare"]
 
@@ -15,11 +17,13 @@ _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
 async def prepare(api: Api, *, port: int) -> None:
-    """Create what is not there yet: the namespaces, and the service that leads back here."""
+    """Create what is not there yet: namespaces, the service that leads back here, API services."""
     for name in _NAMESPACES:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         await _create(api, "/api/v1/namespaces", namespace)
     await _create(api, "/api/v1/namespaces/default/services", _service(port))
+    for registration in builtin_registrations(builtin_kinds()):
+        await _create(api, "/apis/apiregistration.k8s.io/v1/apiservices", registration)
 
 
 async def _create(api: Api, path: str, obj: dict[str, Any]) -> None:

@@ -6,8 +6,10 @@ import datetime
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 
-from polyver.server._http import Request, Response, User
+from polyver.server._http import Request, Response
 from polyver.server.admission import Chain, Review
+from polyver.server.conversion.served import ServedConversions
+from polyver.server.identity import Authenticate, Verdict
 from polyver.server.media import JSON, Form
 from polyver.server.options import Query
 from polyver.server.paths import Place
@@ -32,14 +34,17 @@ class Server:
     new_suffix: Callable[[], str]
     last_check: Callable[[Review], None] = lambda review: None  # noqa: ARG005
     """What must still hold when a new object is stored."""
-    authenticate: Callable[[str], User | None] = lambda token: None  # noqa: ARG005
-    """Whose token it is, if it is anybody's."""
+    authenticate: Authenticate = lambda token, audiences: Verdict()  # noqa: ARG005
+    """Whose token it is, if it is anybody's, and meant for one of the audiences."""
+    conversions: ServedConversions = field(default_factory=ServedConversions)
     terminating: set[str] = field(default_factory=set)
     """Namespaces whose deletion was asked for, known before it is written: what is created in them
     after that is refused, and what was created before is already on its way to the store."""
 
-    def timestamp(self) -> str:
-        return self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    def timestamp(self, ahead: float = 0) -> str:
+        """Now, or some seconds ahead."""
+        moment = self.now() + datetime.timedelta(seconds=ahead)
+        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass(slots=True)

@@ -107,6 +107,18 @@ class Credentials:
         """Of a user who may read everything but secrets."""
         return self._token_file("viewer").read_text().strip()
 
+    def account_key(self) -> bytes:
+        """The private key that tokens of service accounts are signed with; made when first asked.
+
+        Not at the start: the library that makes keys takes long to load.
+        """
+        file = self.folder / "accounts.key"
+        if not file.exists():
+            from polyver.tls import key_pem, new_key
+
+            write_file(file, key_pem(new_key()))
+        return file.read_bytes()
+
     @property
     def tokens(self) -> dict[str, User]:
         return {self.token: ADMIN, self.viewer_token: VIEWER}

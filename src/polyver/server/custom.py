@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, Protocol
 
+from polyver.capabilities.apis.conversion import Converter
 from polyver.core import KubeVersion
 from polyver.objects._merging import go_text, go_type
 from polyver.objects.builtin import metadata_shape
@@ -52,7 +53,7 @@ class CustomRules(Rules):
             raise forbidden(self._kind, obj["metadata"].get("name", ""), text)
         if self.has_status:
             # A status that a request brings is dropped, one that the schema fills in is not.
-            self._schema.default(obj)
+            self._schema.default(obj, drop_nulls=False)
 
     def check_create(self, obj: Object) -> list[Cause]:
         return [*self._schema.validate(obj), *self._scale_problems(obj)]
@@ -110,17 +111,24 @@ _MOST_REPLICAS = 2**31 - 1
 
 
 def custom_resources(
-    definition: Mapping[str, Any], entry: Entry, *, settled: int = 0
+    definition: Mapping[str, Any],
+    entry: Entry,
+    *,
+    settled: int = 0,
+    served: Converter | None = None,
 ) -> list[Resource]:
     """What a definition has served, a resource for each version."""
-    family = _family(definition, entry, settled or entry.revision)
+    family = _family(definition, entry, settled or entry.revision, served)
     versions = definition["spec"]["versions"]
     return [_resource(family, version) for version in versions if version["served"]]
 
 
-def stored_resource(definition: Mapping[str, Any], entry: Entry) -> Resource:
+def stored_resource(
+    definition: Mapping[str, Any], entry: Entry, served: Converter | None = None
+) -> Resource:
     """A kind in the version that is stored, served or not."""
-    return _resource(_family(definition, entry, entry.revision), _stored_version(definition))
+    family = _family(definition, entry, entry.revision, served)
+    return _resource(family, _stored_version(definition))
 
 
 def _stored_version(definition: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -129,7 +137,9 @@ def _stored_version(definition: Mapping[str, Any]) -> Mapping[str, Any]:
     return stored
 
 
-def _family(definition: Mapping[str, Any], entry: Entry, settled: int) -> _Family:
+def _family(
+    definition: Mapping[str, Any], entry: Entry, settled: int, served: Converter | None
+) -> _Family:
     spec, stored = definition["spec"], _stored_version(definition)
     schemas = {
         f"{spec['group']}/{version['name']}": compiled(schema_of(version))
@@ -138,7 +148,7 @@ def _family(definition: Mapping[str, Any], entry: Entry, settled: int) -> _Famil
     shapes = {version: _whole(schema.shape) for version, schema in schemas.items()}
     hashed = storage_version_hash(spec["group"], stored["name"], spec["names"]["kind"])
     kind = _kind(definition, stored, hashed)
-    converter = conversion_of(spec.get("conversion"), kind)
+    converter = conversion_of(spec.get("conversion"), kind, served)
     cache = Cache(converter)
     return _Family(definition, entry, settled, schemas, shapes, kind, converter, cache)
 
@@ -251,7 +261,7 @@ class CustomConversion:
         self.schemas[self.storage.api_version].default(stored)
         return stored
 
-    async def _pruned(self, obj: Object, api_version: str, converter: Converter) -> Object:
+    async def _pruned(self, obj: Object, api_version: str, converter: Converting) -> Object:
         if obj["apiVersion"] == api_version:
             return obj
         converted = await converter.convert(obj, api_version)
@@ -269,7 +279,7 @@ class CustomConversion:
         await self.converter.close()
 
 
-class Converter(Protocol):
+class Converting(Protocol):
     """Makes of an object in one version one in another, or knows what it was made before."""
 
     async def convert(self, obj: Object, api_version: str) -> Object: ...

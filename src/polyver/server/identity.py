@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -16,22 +16,28 @@ from urllib.parse import unquote
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError, bad_request, invalid, invalid_field
 from polyver.server._http import User
+from polyver.server.tokens import ISSUER
 
 __all__ = [
     "ADMIN",
     "ANONYMOUS",
+    "AUDIENCE",
     "CONTROLLERS",
     "SERVER",
     "VIEWER",
+    "Authenticate",
     "Identities",
+    "Verdict",
     "Wanted",
     "access_review",
+    "account_user",
     "certificate_user",
     "impersonated",
     "may",
     "refusal",
     "rules_review",
     "self_review",
+    "shared_audiences",
 ]
 
 MASTERS = "system:masters"
@@ -45,11 +51,31 @@ CONTROLLERS = User("system:kube-controller-manager", (MASTERS, AUTHENTICATED))
 SERVER = User("system:apiserver", (MASTERS,))
 ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
 
-_CREDENTIAL = "authentication.kubernetes.io/credential-id"
+AUDIENCE = ISSUER
+"""Whom a token has to be meant for, to be taken by this server."""
+_ABOUT = "authentication.kubernetes.io/"
 _ACCOUNT = "system:serviceaccount:"
 
 
 # Who asks.
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a token proves: whose it is and for which audiences, or why it proves nothing."""
+
+    user: User | None = None
+    audiences: tuple[str, ...] = ()
+    problem: str = ""
+
+
+Authenticate = Callable[[str, Sequence[str]], Verdict]
+"""What a token proves to some audiences; without any, to this server."""
+
+
+def shared_audiences(asked: Sequence[str], meant: Sequence[str]) -> tuple[str, ...]:
+    """The audiences that are asked for, and that a token is meant for."""
+    return tuple(each for each in asked or (AUDIENCE,) if each in meant)
 
 
 class Identities:
@@ -57,6 +83,8 @@ class Identities:
 
     def __init__(self, tokens: Mapping[str, User]) -> None:
         self._tokens = [(token.encode(), user) for token, user in tokens.items() if token]
+        self.accounts: Authenticate = lambda token, audiences: Verdict()  # noqa: ARG005
+        """What tokens of service accounts prove."""
 
     def who(self, certificate: User | None, authorization: str) -> User:
         """The user; raises when a token is given that nobody has.
@@ -70,13 +98,20 @@ class Identities:
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
             return ANONYMOUS
-        owner = self.owner(token)
+        owner = self.verify(token).user
         if owner is None:
             raise ApiError(401, "Unauthorized", "Unauthorized")
         return owner
 
-    def owner(self, text: str) -> User | None:
-        """Whose token it is, if it is anybody's."""
+    def verify(self, token: str, audiences: Sequence[str] = ()) -> Verdict:
+        """Whose token it is, if it is anybody's and meant for one of the audiences."""
+        owner = self._owner(token)
+        if owner is None:
+            return self.accounts(token, audiences)
+        shared = shared_audiences(audiences, (AUDIENCE,))
+        return Verdict(owner, shared) if shared else Verdict()
+
+    def _owner(self, text: str) -> User | None:
         token, owner = text.encode("utf-8", "surrogateescape"), None
         # Every token is compared to its end, so that the time tells nothing about any.
         for known, user in self._tokens:
@@ -98,7 +133,16 @@ def certificate_user(subject: Iterable[Iterable[tuple[str, str]]], der: bytes) -
         return None
     groups = tuple(value for key, value in parts if key == "organizationName")
     credential = f"X509SHA256={hashlib.sha256(der).hexdigest()}"
-    return User(names[-1], (*groups, AUTHENTICATED), extra={_CREDENTIAL: (credential,)})
+    return User(
+        names[-1], (*groups, AUTHENTICATED), extra={f"{_ABOUT}credential-id": (credential,)}
+    )
+
+
+def account_user(namespace: str, name: str, uid: str, about: Mapping[str, str]) -> User:
+    """A service account as a user, with what its token says besides."""
+    full = f"{_ACCOUNT}{namespace}:{name}"
+    extra = {f"{_ABOUT}{key}": (value,) for key, value in about.items()}
+    return User(full, _completed(full, ()), uid, extra)
 
 
 def impersonated(user: User, headers: Iterable[tuple[str, str]]) -> User:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from polyver.objects.status import bad_request
 from polyver.server._http import Response, User
 from polyver.server.answers import data_answer
 from polyver.server.bodies import read_object
@@ -14,13 +15,16 @@ from polyver.server.rules import Object
 
 __all__ = ["review"]
 
+_OWNED = ("SelfSubjectAccessReview", "TokenReview")
+"""The questions that are answered with who asked them."""
+
 
 async def review(call: Call) -> Response:
     """The question with its answer as the status."""
     agent = call.request.headers.get("user-agent", "")
     options = WriteOptions.read(call.query, "CreateOptions", agent=agent)
     asked = read_object(call, options.validation)
-    if call.resource.kind.kind == "SelfSubjectAccessReview":
+    if call.resource.kind.kind in _OWNED:
         await own(call, Whole(call.resource.rules), asked, None, options.manager)
     answered = {"kind": asked["kind"], "apiVersion": asked["apiVersion"], "metadata": {}}
     return data_answer(call, answered | _answered(call, asked), 201)
@@ -38,14 +42,21 @@ def _answered(call: Call, asked: Object) -> Object:
             created = {"creationTimestamp": call.server.timestamp()}
             return {"metadata": created, "status": self_review(user)}
         case "TokenReview":
-            return {"spec": spec, "status": _authenticated(call, str(spec.get("token") or ""))}
+            owned = {"metadata": asked["metadata"]}
+            return owned | {"spec": spec, "status": _authenticated(call, spec)}
     other = User(str(spec.get("user") or ""), tuple(map(str, spec.get("groups") or ())))
     return {"spec": spec, "status": access_review(other, spec)}
 
 
-def _authenticated(call: Call, token: str) -> Object:
+def _authenticated(call: Call, spec: Object) -> Object:
     """Whose token it is."""
-    user = call.server.authenticate(token)
-    if user is None:
-        return {"user": {}, "error": "[invalid bearer token, unknown]"}
-    return {"authenticated": True, "user": self_review(user)["userInfo"]}
+    token = spec.get("token") or ""
+    if not token:
+        raise bad_request("token is required for TokenReview in authentication")
+    found = call.server.authenticate(token, spec.get("audiences") or ())
+    if found.user is None:
+        problem = "invalid bearer token"
+        problem = f"[{problem}, {found.problem}]" if found.problem else problem
+        return {"user": {}, "error": problem}
+    user = self_review(found.user)["userInfo"]
+    return {"authenticated": True, "user": user, "audiences": list(found.audiences)}

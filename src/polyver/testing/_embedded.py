@@ -11,12 +11,16 @@ import http.client
 import json
 import ssl
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from polyver.cli._embedded import Embedded, Opens, Settings, embedded
 from polyver.objects.status import ApiError
+
+if TYPE_CHECKING:
+    from polyver.apis import Kind
 
 __all__ = ["EmbeddedServer"]
 
@@ -25,8 +29,10 @@ class EmbeddedServer:
     """Started on entry, ready for requests in its body, ended on exit.
 
     It runs in a thread with an event loop of its own, on a free port of 127.0.0.1. Objects are in
-    memory, unless `data` names a folder to keep them in. The attributes are those of
-    `LocalCluster`, so that a test can be given either.
+    memory, unless `data` names a folder to keep them in. `release` is the Kubernetes that it tells
+    clients it is, such as 1.33.2; `kinds` are declared in Python, and served with all that their
+    authors wrote for them; without `capabilities` it is a Kubernetes and nothing else. The attributes are those of `LocalCluster`, so that a test can be
+    given either.
     """
 
     url: str
@@ -38,8 +44,18 @@ class EmbeddedServer:
     viewer_token: str
     kubeconfig: Path
 
-    def __init__(self, *, data: Path | None = None, opens: Opens | None = None) -> None:
-        self._settings = Settings(data=data)
+    def __init__(
+        self,
+        *,
+        data: Path | None = None,
+        release: str = "",
+        capabilities: Iterable[str] = ("apis",),
+        kinds: Iterable[Kind] = (),
+        opens: Opens | None = None,
+    ) -> None:
+        self._settings = Settings(
+            data=data, release=release, capabilities=frozenset(capabilities), kinds=tuple(kinds)
+        )
         self._opens = opens
         self._ready = threading.Event()
         self._failed: BaseException | None = None

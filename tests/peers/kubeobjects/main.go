@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
+	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
 type questions struct {
@@ -32,7 +33,10 @@ func main() {
 		log.Fatal(err)
 	}
 	known := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensions.AddToScheme} {
+	all := []func(*runtime.Scheme) error{
+		scheme.AddToScheme, apiextensions.AddToScheme, apiregistration.AddToScheme,
+	}
+	for _, add := range all {
 		if err := add(known); err != nil {
 			log.Fatal(err)
 		}

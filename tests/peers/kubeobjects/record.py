@@ -40,6 +40,7 @@ def kinds() -> list[dict[str, str]]:
     """All built-in kinds, and the options that come with deletions, in all the ways they do."""
     known = [(kind.api_version, kind.kind) for kind in builtin_kinds()]
     known += [("v1", "DeleteOptions"), ("apps/v1", "DeleteOptions")]
+    known += [("authentication.k8s.io/v1", "TokenRequest")]
     return [{"apiVersion": api_version, "kind": kind} for api_version, kind in known]
 
 

@@ -68,12 +68,13 @@ class {cls}(apis.Fields):
 
 
 @{name}.reconcile
-def reconcile(obj: {cls}) -> None:
-    """Bring what is there to what is asked for.
+def reconcile(obj: {cls}) -> apis.Outcome:
+    """Say what should be there for an object: its status, and objects that it owns.
 
-    It is called whenever that may differ, not once for each change, so look at what
-    is, and do only what is left to do.
+    It is called whenever that may not be so, and not once for each change.
     """
+    generation = obj.metadata.get("generation")
+    return apis.Outcome(status={cls}.Status(observedGeneration=generation))
 '''
 
 

@@ -281,6 +281,12 @@ _OTHERS: dict[tuple[str, str], Printer] = {
         ),
         null_rows=True,
     ),
+    ("apiregistration.k8s.io", "APIService"): printer(
+        NAME,
+        column("Service", maker(say.registered_service), "Who serves it."),
+        column("Available", maker(say.availability), "Whether it can be asked."),
+        AGE,
+    ),
     ("autoscaling", "HorizontalPodAutoscaler"): printer(
         NAME,
         column("Reference", _reference("spec.scaleTargetRef"), "What it scales."),

@@ -23,6 +23,24 @@ def _addresses(obj: Object) -> list[str]:
     return sorted({each.get("ip") or each.get("hostname") or "" for each in found} - {""})
 
 
+# API services
+
+
+def registered_service(registration: Object) -> str:
+    service = at(registration, "spec.service")
+    return f"{service.get('namespace', '')}/{service.get('name', '')}" if service else "Local"
+
+
+def availability(registration: Object) -> str:
+    """Whether it is available, and if not, why."""
+    known = at(registration, "status.conditions") or ()
+    found = next((each for each in known if each.get("type") == "Available"), None)
+    if found is None:
+        return "Unknown"
+    status = str(found.get("status", ""))
+    return status if status == "True" else f"{status} ({found.get('reason', '')})"
+
+
 # Services and what is behind them
 
 

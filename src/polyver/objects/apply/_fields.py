@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from polyver.core import PolyverError
+from polyver.objects._texts import float_text
 
 __all__ = [
     "LEAF",
@@ -220,10 +221,10 @@ def _value_rank(value: object) -> tuple[int, Any]:
 
 def json_text(value: object) -> str:
     """A value as Go writes it in JSON: what HTML would read is escaped, 80.0 is 80."""
+    if isinstance(value, float):
+        return float_text(value)
     if type(value) is str and len(value) < MOST_REMEMBERED:
         return _string_text(value)
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e21:
-        value = int(value)
     return _escaped(value)
 
 

@@ -141,7 +141,7 @@ class _Reader:
         found.fields = {key: self.read(each, loose=loose) for key, each in shape.fields.items()}
         if shape.values is not None:
             found.values = self.read(shape.values, loose=loose)
-        elif loose or not (shape.fields or shape.embedded):
+        elif loose or not (shape.fields or shape.embedded or shape.closed):
             found.values = DEDUCED
         if shape.embedded:
             found.fields = self._with_identity(shape, found, loose=loose).fields

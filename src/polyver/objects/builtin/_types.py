@@ -53,6 +53,7 @@ _SCALARS: Mapping[str, tuple[Type, str]] = {
     "float64": ("number", "double"),
     "[]uint8": ("string", "byte"),
 }
+_STORED_AS_JSON = "apiextensions/v1."
 _SCHEMA = "apiextensions/v1.JSONSchemaProps"
 _ZERO: Mapping[Type, object] = {"string": "", "boolean": False, "integer": 0, "number": 0}
 _PACKAGE = re.compile(r"[a-z0-9]+/(?=[a-z0-9]+\.)")
@@ -98,9 +99,10 @@ def _complete(shape: Shape, text: str) -> None:
         _complete_custom(shape, *_CUSTOM[text])
     elif (named := _named(text)).is_ in ("", "empty"):
         _Struct(shape).complete(named)
+        shape.keeps_empty = text.startswith(_STORED_AS_JSON)
     else:
         _complete(shape, named.is_)
-        if text.endswith(".ExtraValue"):
+        if text.endswith((".ExtraValue", ".AttestationValue")):
             shape.format = "strings"
 
 

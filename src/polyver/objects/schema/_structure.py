@@ -93,6 +93,7 @@ def shape_of(schema: Mapping[str, Any], *, root: bool = False) -> Shape:
         fields=fields,
         required=tuple(schema.get("required") or ()),
         values=shape_of(others) if isinstance(others, Mapping) else ANYTHING if others else None,
+        closed=others is False,
         items=inside,
         nullable=bool(schema.get("nullable")),
         int_or_string=bool(schema.get("x-kubernetes-int-or-string")),

@@ -9,6 +9,7 @@ from polyver.server.conversion.failures import (
     unreadable_list,
     unreadable_update,
 )
+from polyver.server.conversion.served import ServedConversions
 from polyver.server.conversion.webhook import (
     Conversion,
     InProcess,
@@ -22,6 +23,7 @@ __all__ = [
     "Conversion",
     "InProcess",
     "Renaming",
+    "ServedConversions",
     "Unreadable",
     "Webhook",
     "conversion_of",

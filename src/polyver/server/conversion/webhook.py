@@ -7,9 +7,11 @@ import base64
 import binascii
 import ssl
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
+from polyver.capabilities.apis.conversion import Converter
+from polyver.core import PolyverError
 from polyver.objects._texts import quoted
 from polyver.objects.converted import Object, fresh
 from polyver.objects.kinds import Kind
@@ -19,13 +21,13 @@ from polyver.server.conversion.reviews import (
     CallFailed,
     Review,
     accepted,
-    check_kind,
     failure,
     review_version,
     source_of,
 )
 from polyver.server.conversion.statuses import Answer, problem_of, retry_after
 from polyver.server.conversion.transport import Address, Transport
+from polyver.serving.logs import Log
 
 __all__ = ["Conversion", "InProcess", "Renaming", "Webhook", "conversion_of"]
 
@@ -46,9 +48,15 @@ class Conversion(Protocol):
 
 
 def conversion_of(
-    conversion: Mapping[str, Any] | None, kind: Kind, *, timeout: float = TIMEOUT
+    conversion: Mapping[str, Any] | None,
+    kind: Kind,
+    served: Converter | None = None,
+    *,
+    timeout: float = TIMEOUT,
 ) -> Conversion:
-    """What a definition's `spec.conversion` asks for."""
+    """What a definition's `spec.conversion` asks for, or what is served here for its kind."""
+    if served is not None:
+        return InProcess(served, timeout=timeout)
     if conversion and conversion.get("strategy") == "Webhook":
         return Webhook(conversion, kind, timeout=timeout)
     return Renaming()
@@ -81,22 +89,42 @@ class InProcess:
     Its answers are held to the same rules, and it fails in the same words.
     """
 
-    def __init__(self, function: Callable[[Object, str], Object]) -> None:
-        self._function = function
+    def __init__(self, converter: Converter, *, timeout: float = TIMEOUT) -> None:
+        self._converter = converter
+        self._timeout = timeout
 
     async def convert(self, obj: Object, api_version: str) -> Object:
         if _needs_none(obj, api_version):
             return _renamed(obj, api_version)
+        version = api_version.rpartition("/")[2]
         try:
-            converted = self._function(fresh(obj), api_version)
+            converted = await self._run(obj, version)
+        except TimeoutError:
+            text = f"no answer within {self._timeout:.0f} s"
+            raise failure(f"{source_of(obj)} failed: {text}") from None
+        except PolyverError as error:
+            raise failure(f"{source_of(obj)} failed: {error}") from None
         except Exception as error:
-            raise failure(f"{source_of(obj)} failed: {error}") from error
-        version, kind = converted.get("apiVersion", ""), converted.get("kind", "")
-        check_kind(obj, api_version, version, kind)
+            Log().failure("a conversion failed", error, object=_name_of(obj))
+            text = f"{_name_of(obj)} cannot be converted to {version}, and the log says why"
+            raise failure(f"{source_of(obj)} failed: {text}") from None
         return accepted(obj, converted)
+
+    async def _run(self, obj: Object, version: str) -> Object:
+        if not self._converter.calls_functions:
+            return self._converter.convert(obj, version)
+        # Whoever else asks is answered while the functions of a user take their time.
+        async with asyncio.timeout(self._timeout):
+            return await asyncio.to_thread(self._converter.convert, obj, version)
 
     async def close(self) -> None:
         pass
+
+
+def _name_of(obj: Object) -> str:
+    metadata = obj.get("metadata") or {}
+    names = [metadata.get("namespace"), metadata.get("name")]
+    return f"{obj.get('kind')} {'/'.join(filter(None, names))}"
 
 
 class Webhook:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from polyver.capabilities.apis.conversion import Converter
 from polyver.objects.status import ApiError
 from polyver.server._http import Request
 from polyver.server.call import Call, Server
@@ -105,6 +106,7 @@ class Definitions:
         self._following = False
         self._cleaning: dict[str, asyncio.Task[None]] = {}
         self._retired: set[asyncio.Task[None]] = set()
+        server.conversions.subscribe(self._converted_otherwise)
         self._emptied: dict[str, int] = {}
         """The revisions as of which the objects of definitions that are gone were gone."""
 
@@ -199,8 +201,19 @@ class Definitions:
         self._waiting.discard(key)
         return [each for each in self._names.forget(key) if each in self._waiting]
 
+    def _converted_otherwise(self, name: str) -> None:
+        """Serve a kind anew when something else converts it."""
+        if f"{_PREFIX}{name}" in self._served:
+            entry = self._server.store.get(f"{_PREFIX}{name}")
+            if entry is not None:
+                self._serve(entry, _decoder.decode(entry.value))
+
+    def _converter(self, definition: Object) -> Converter | None:
+        return self._server.conversions.get(definition["metadata"]["name"])
+
     def _serve(self, entry: Entry, definition: Object) -> None:
-        facts, going = _facts(definition), "deletionTimestamp" in definition["metadata"]
+        going = "deletionTimestamp" in definition["metadata"]
+        facts = (*_facts(definition), self._converter(definition))
         before = self._served.get(entry.key)
         same = before is not None and before.facts == facts
         if before and same and before.going == going:
@@ -223,7 +236,8 @@ class Definitions:
             # What is written until now may not be as the definition describes it now; at the
             # start there was nobody who could have written.
             settled = self._server.store.revision if self._following else entry.revision
-            made = custom_resources(definition, entry, settled=settled)
+            served = self._converter(definition)
+            made = custom_resources(definition, entry, settled=settled, served=served)
         except Exception as error:
             # One kind that cannot be served is not in the way of all others.
             Log().failure("a kind cannot be served", error, definition=entry.key)
@@ -322,7 +336,7 @@ class Definitions:
             return _NEVER
         if self._is_builtin(definition):
             return _NOT_OURS
-        resource = stored_resource(definition, entry)
+        resource = stored_resource(definition, entry, self._converter(definition))
         watch = store.watch(resource.prefix, store.revision)
         try:
             await delete_all(self._server, resource)
@@ -375,7 +389,7 @@ def _is_going(definition: Object) -> bool:
     return "deletionTimestamp" in metadata and CLEANUP in (metadata.get("finalizers") or ())
 
 
-def _facts(definition: Object) -> object:
+def _facts(definition: Object) -> tuple[object, ...]:
     """What decides on how a kind is served."""
     uid, names = definition["metadata"]["uid"], definition["status"]["acceptedNames"]
     return is_established(definition), definition["spec"], names, uid

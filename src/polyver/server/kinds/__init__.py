@@ -23,13 +23,14 @@ from polyver.server.kinds._events import (
     event_fields,
 )
 from polyver.server.kinds._namespaces import NamespaceLifecycle, NamespaceRules
+from polyver.server.kinds._registrations import availability
 from polyver.server.kinds._scaling import AUTOSCALERS, AutoscalerConversion
 from polyver.server.kinds._table import RULES
 from polyver.server.parts import Finalize, Scale
 from polyver.server.resource import Conversion, Resource
 from polyver.server.rules import Object, Part, Rules
 
-__all__ = ["addresses", "builtin_resources", "lifecycle"]
+__all__ = ["addresses", "availability", "builtin_resources", "lifecycle"]
 
 _REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 _COUNTED = frozenset(

@@ -30,6 +30,7 @@ FIXED: Mapping[str, Object] = {
     "admissionregistration/v1.RuleWithOperations": {"scope": "*"},
     "admissionregistration/v1.ServiceReference": {"port": 443},
     "admissionregistration/v1.ValidatingWebhook": _HOOK,
+    "apiregistration/v1.ServiceReference": {"port": 443},
     "apps/v1.DaemonSetSpec": {"revisionHistoryLimit": 10},
     "apps/v1.DaemonSetUpdateStrategy": _ROLLING,
     "apps/v1.DeploymentSpec": {

@@ -23,6 +23,7 @@ from polyver.server.kinds._networking import (
 )
 from polyver.server.kinds._pods import PodRules
 from polyver.server.kinds._rbac import BindingRules, RoleRules
+from polyver.server.kinds._registrations import RegistrationRules
 from polyver.server.kinds._services import ServiceRules
 from polyver.server.kinds._storage import ClaimRules, StorageClassRules, VolumeRules
 from polyver.server.kinds._webhooks import WebhookRules
@@ -37,6 +38,7 @@ from polyver.server.kinds._workloads import (
 __all__ = ["RULES"]
 
 RULES: Mapping[str, type[BuiltinRules]] = {
+    "apiservices.apiregistration.k8s.io": RegistrationRules,
     "clusterrolebindings.rbac.authorization.k8s.io": BindingRules,
     "clusterroles.rbac.authorization.k8s.io": RoleRules,
     "controllerrevisions.apps": RevisionRules,

@@ -2,11 +2,12 @@
 
 from polyver.capabilities.apis.conversion._block import Block, InvalidRules
 from polyver.capabilities.apis.conversion._building import InvalidRule, Rules
-from polyver.capabilities.apis.conversion._carry import ANNOTATION, CarryTooLarge
+from polyver.capabilities.apis.conversion._carry import ANNOTATION, CarryTooLarge, carried
 from polyver.capabilities.apis.conversion._converter import (
     Converter,
     FunctionEdge,
     NotConvertible,
+    build_converter,
 )
 from polyver.capabilities.apis.conversion._paths import InvalidPath
 from polyver.capabilities.apis.conversion._reading import (
@@ -29,6 +30,8 @@ __all__ = [
     "InvalidRules",
     "NotConvertible",
     "Rules",
+    "build_converter",
+    "carried",
     "read_conversion",
     "read_conversions",
 ]

@@ -5,6 +5,7 @@ Written as JSON with sorted keys: `{"format": 1, "lost": {"v1": {"spec.legacyMod
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ import msgspec
 from polyver.capabilities.apis.conversion._delta import Lost
 from polyver.core import PolyverError, listed
 
-__all__ = ["ANNOTATION", "LIMIT", "Carry", "CarryTooLarge", "join", "split"]
+__all__ = ["ANNOTATION", "LIMIT", "Carry", "CarryTooLarge", "carried", "join", "split"]
 
 ANNOTATION: Final = "conversion.polyver.dev/carry"
 LIMIT: Final = 256 * 1024
@@ -99,6 +100,18 @@ def join(obj: Object, carry: Carry) -> Object:
         return {**obj, "metadata": {**metadata, "annotations": {}}} if carry.was_empty else obj
     text = write(Carry(lost, carry.was_empty))
     return {**obj, "metadata": {**metadata, "annotations": {**annotations, ANNOTATION: text}}}
+
+
+def carried(obj: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The fields that an object carries for each version that has them.
+
+    >>> carried({"metadata": {"name": "a"}})
+    {}
+    """
+    metadata = obj.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    text = annotations.get(ANNOTATION) if isinstance(annotations, Mapping) else None
+    return {version: [*lost] for version, lost in read(text).lost.items()}
 
 
 def write(carry: Carry) -> str:

@@ -12,18 +12,19 @@ from typing import Any
 
 from msgspec import MsgspecError, Raw, json
 
+from polyver.capabilities.apis._definition import Definition
 from polyver.capabilities.apis.conversion._carry import ANNOTATION, Carry, join, split
 from polyver.capabilities.apis.conversion._compile import Compiled, Unusual, compile_way
 from polyver.capabilities.apis.conversion._delta import has_guards, without
 from polyver.capabilities.apis.conversion._hops import ByFunctions, ByRules, Function, Step
-from polyver.capabilities.apis.conversion._reading import DeclaredEdge
+from polyver.capabilities.apis.conversion._reading import Declared, DeclaredEdge
 from polyver.capabilities.apis.conversion._values import copied
-from polyver.core import ConversionTree, Edge, Hop, PolyverError, listed
+from polyver.core import ConversionTree, Edge, Hop, InvalidTree, PolyverError, listed
 from polyver.objects import encode_json
 from polyver.objects.schema import Schema, compile_schema
 from polyver.objects.schema._structure import Structure, read_structure
 
-__all__ = ["Converter", "FunctionEdge", "NotConvertible", "Tree", "interpret"]
+__all__ = ["Converter", "FunctionEdge", "NotConvertible", "Tree", "build_converter", "interpret"]
 
 Object = dict[str, Any]
 Tree = ConversionTree[Step]
@@ -66,6 +67,8 @@ class Converter:
         self.versions = tuple(versions)
         self.schemas = {name: compile_schema(each) for name, each in (schemas or {}).items()}
         structures = {name: read_structure(each) for name, each in (schemas or {}).items()}
+        self.calls_functions = any(isinstance(edge, FunctionEdge) for edge in edges)
+        """Whether code of a user has a part in it, which may take any time."""
         steps = [_edge(edge, structures) for edge in edges]
         self.tree: Tree = ConversionTree(versions=versions, edges=steps, hub=hub)
         self._names = {each: Raw(encode_json(f"{group}/{each}")) for each in self.versions}
@@ -166,6 +169,36 @@ class Converter:
             raise NotConvertible(
                 f"{self.kind} of {self.group} has no version {version}", hint=f"known: {known}"
             )
+
+
+def build_converter(declared: Declared, definition: Definition | None = None) -> Converter:
+    """What a Conversion describes, with the schemas of the kind's definition if that is known."""
+    schemas: dict[str, Mapping[str, Any]] = {}
+    if definition is not None:
+        _check_versions(declared, definition)
+        schemas = {v.name: v.schema for v in definition.versions if v.schema is not None}
+    try:
+        return Converter(
+            declared.group,
+            declared.kind,
+            declared.versions,
+            declared.edges,
+            hub=declared.hub,
+            schemas=schemas,
+        )
+    except InvalidTree as error:
+        raise declared.document.error(error.fact, "spec", "edges") from None
+
+
+def _check_versions(declared: Declared, definition: Definition) -> None:
+    known = {version.name for version in definition.versions}
+    error = declared.document.error
+    if missing := [each for each in known if each not in declared.versions]:
+        names = listed(sorted(missing))
+        raise error(f"{definition.name} has also {names}", "spec", "versions")
+    if extra := [each for each in declared.versions if each not in known]:
+        where = declared.versions.index(extra[0])
+        raise error(f"{definition.name} has no version {extra[0]}", "spec", "versions", where)
 
 
 def _edge(edge: DeclaredEdge | FunctionEdge, structures: Mapping[str, Structure]) -> Edge[Step]:

@@ -1,7 +1,7 @@
 """Kinds that are declared in Python, one class per version, with type hints."""
 
 from polyver.capabilities.apis.declaring._fields import Fields
-from polyver.capabilities.apis.declaring._hooks import Problem
+from polyver.capabilities.apis.declaring._hooks import Outcome, Problem
 from polyver.capabilities.apis.declaring._kind import Kind, part, read_kinds
 from polyver.capabilities.apis.declaring._markers import (
     ABSENT,
@@ -52,6 +52,7 @@ __all__ = [
     "MultipleOf",
     "NotAsDeclared",
     "Nullable",
+    "Outcome",
     "Pattern",
     "Preserve",
     "Problem",

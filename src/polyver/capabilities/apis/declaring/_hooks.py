@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from polyver.capabilities.apis.declaring._objects import (
     to_object,
 )
 
-__all__ = ["Hook", "Problem", "defaulted", "make_hook", "problems"]
+__all__ = ["Hook", "Outcome", "Problem", "defaulted", "make_hook", "problems"]
 
 Object = dict[str, Any]
 
@@ -38,6 +38,22 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.text}" if self.path else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a controller wants for an object.
+
+    >>> Outcome(status={"ready": True}, after=30)
+    Outcome(status={'ready': True}, objects=(), after=30)
+    """
+
+    status: Any = None
+    """The whole status, as data or an object of the declared class; None leaves it as it is."""
+    objects: Sequence[Any] = ()
+    """What must be there: applied, owned by the object, and gone with it."""
+    after: float | None = None
+    """In how many seconds to look again, though nothing may have changed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType, MappingProxyType
 from typing import Any, Literal, TypeVar, dataclass_transform
 
@@ -92,6 +92,7 @@ class Kind:
         self._defaults: list[Hook] = []
         self._checks: list[Hook] = []
         self._reconcile: Callable[..., Any] | None = None
+        self._takes: Hook | None = None
         self._edges = Edges(group)
         self._converter: Converter | None = None
         self._definition: Definition | None = None
@@ -308,8 +309,17 @@ class Kind:
         if self._reconcile is not None:
             fact = f"{self.kind} has a controller already, {self._reconcile.__qualname__}"
             raise InvalidKind(fact, at=function.__qualname__, hint="one kind has one controller")
-        self._reconcile = function
+        names = _around(sys._getframe(1))
+        hook = _hooks.make_hook("", function, names, most=1)
+        found = [name for name, cls in self.versions.items() if cls is hook.cls]
+        self._reconcile, self._takes = function, replace(hook, version=(found or [""])[0])
         return function
+
+    @property
+    def controller_takes(self) -> Hook:
+        """How it takes objects: in the version whose class it names, else in the stored one."""
+        assert self._takes is not None
+        return self._takes
 
     @property
     def controller(self) -> Callable[..., Any] | None:

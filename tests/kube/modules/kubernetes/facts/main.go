@@ -29,6 +29,7 @@ import (
 	storage "k8s.io/api/storage/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kubernetes/pkg/generated/openapi"
@@ -49,7 +50,8 @@ var roots = []any{
 	coordination.Lease{}, events.Event{}, apiextensions.CustomResourceDefinition{},
 	authorization.SelfSubjectAccessReview{}, authorization.SelfSubjectRulesReview{},
 	authorization.SubjectAccessReview{}, authorization.LocalSubjectAccessReview{},
-	authentication.SelfSubjectReview{}, authentication.TokenReview{},
+	authentication.SelfSubjectReview{}, authentication.TokenReview{}, authentication.TokenRequest{},
+	apiregistration.APIService{},
 	admission.MutatingWebhookConfiguration{}, admission.ValidatingWebhookConfiguration{},
 	meta.DeleteOptions{}, meta.Status{},
 }

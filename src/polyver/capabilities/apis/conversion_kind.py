@@ -1,0 +1,91 @@
+"""Conversion as a kind of its own, so that conversions are applied to a server like the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from polyver.capabilities.apis._definition import Column
+from polyver.capabilities.apis._manifests import definitions_of
+from polyver.capabilities.apis.conversion import Converter, build_converter, read_conversion
+from polyver.capabilities.apis.declaring import Anything, Field, Kind, ListMap
+from polyver.core import PolyverError
+from polyver.objects import Document, encode_json, load_manifests
+
+__all__ = ["CONVERSIONS", "converter_of", "place_of"]
+
+CONVERSIONS: Final = Kind(
+    "Conversion", group="polyver.dev", scope="Cluster", categories=["polyver"]
+)
+
+
+@CONVERSIONS.version(
+    "v1alpha1",
+    columns=[
+        Column("Kind", ".spec.kind"),
+        Column("Versions", ".spec.versions"),
+        Column("Serving", '.status.conditions[?(@.type=="Serving")].status'),
+        Column("Age", ".metadata.creationTimestamp", "date"),
+    ],
+)
+class Conversion:
+    """How objects of a kind are converted between its versions; named as its definition is."""
+
+    class Spec:
+        class Edge:
+            source: str = Field(name="from")
+            """The version that the rules are read from."""
+            target: str = Field(name="to")
+            """The version that they are read to."""
+            rules: list[Anything] | None
+            """What becomes of which field, in both directions."""
+
+        group: str
+        """The group of the kind."""
+        kind: str
+        """The kind."""
+        versions: list[str]
+        """All versions of the kind, those that are not served too."""
+        hub: str | None
+        """The version between the others, if there is one."""
+        edges: list[Edge] | None
+        """The two-way connections of versions: a tree."""
+
+    class Status:
+        class Condition:
+            type: str
+            status: str
+            reason: str
+            message: str
+            since: str = Field(name="lastTransitionTime")
+            generation: int | None = Field(name="observedGeneration", default=None)
+
+        conditions: Annotated[list[Condition], ListMap("type")] | None
+        """Whether objects are converted by this."""
+
+    spec: Spec
+    status: Status | None
+
+
+def converter_of(conversion: Mapping[str, Any], crd: Mapping[str, Any] | None) -> Converter:
+    """What a Conversion describes, for the kind that a definition defines, if there is one."""
+    document = _document(conversion)
+    declared = read_conversion(document)
+    if crd is None:
+        return build_converter(declared)
+    [definition] = definitions_of([_document(crd)])
+    if (declared.group, declared.kind) != (definition.group, definition.kind):
+        fact = f"{definition.name} defines {definition.kind}, not {declared.kind}"
+        raise document.error(fact, "spec", "kind")
+    return build_converter(declared, definition)
+
+
+def _document(obj: Mapping[str, Any]) -> Document:
+    name = f"{obj['kind']}/{obj['metadata'].get('name', '')}"
+    [found] = load_manifests(encode_json(obj).decode(), name)
+    return found
+
+
+def place_of(error: PolyverError) -> str:
+    """The field of an object that an error names, without the file and line of a manifest."""
+    return error.at.partition(", ")[2]

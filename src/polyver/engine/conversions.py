@@ -1,0 +1,158 @@
+"""Conversions that are applied to a server: served at once, and written into the definitions.
+
+What converts is handed to whoever serves: the embedded server itself, or a webhook.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from polyver.capabilities.apis.conversion import Converter
+from polyver.capabilities.apis.conversion_kind import CONVERSIONS, converter_of
+from polyver.client import Change, Client, Object, Resource
+from polyver.core import PolyverError
+from polyver.engine._controller import Controller, Watch, exactly
+from polyver.objects.kinds import Kind
+from polyver.objects.status import ApiError
+
+__all__ = ["ConversionController"]
+
+_MANAGER = "polyver"
+_CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
+_CONVERSIONS = Resource(CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False)
+Publish = Callable[[str, Converter | None], None]
+
+
+class ConversionController(Controller[str]):
+    """One key for each name, which a Conversion and the definition that it is for share."""
+
+    name = "conversions"
+
+    def __init__(
+        self,
+        client: Client,
+        publish: Publish,
+        *,
+        told: Mapping[str, Any],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """`told` is what definitions are to say of who converts."""
+        self._client = client
+        self._publish = publish
+        self._told = dict(told)
+        self._now = now
+        self._published: dict[str, str] = {}
+        """For each name, what its converter was made from."""
+
+    @property
+    def watches(self) -> Sequence[Watch[Any, str]]:
+        return [
+            Watch(kinds=exactly(resource), observe=_observe, keep=_state, metadata=True)
+            for resource in (_CONVERSIONS, _CRDS)
+        ]
+
+    async def load(self) -> None:
+        """Serve what is there already, before anybody asks for objects."""
+        try:
+            found = await self._client.list(_CONVERSIONS)
+        except ApiError as error:
+            if error.code == 404:
+                return
+            raise
+        for each in found.items:
+            await self.reconcile(each["metadata"]["name"])
+
+    async def reconcile(self, key: str) -> None:
+        conversion = await self._find(_CONVERSIONS, key)
+        crd = await self._find(_CRDS, key)
+        if conversion is None or "deletionTimestamp" in conversion["metadata"]:
+            await self._withdraw(key, crd)
+            return
+        try:
+            self._serve(key, conversion, crd)
+        except PolyverError as error:
+            await self._tell(conversion, "False", "Refused", str(error))
+            return
+        if crd is None:
+            text = f"there is no CustomResourceDefinition {key}"
+            await self._tell(conversion, "False", "NoDefinition", text)
+            return
+        if not _is_told(crd, self._told):
+            await self._write(crd, self._told)
+        await self._tell(conversion, "True", "Served", "objects are converted by this")
+
+    def _serve(self, key: str, conversion: Object, crd: Object | None) -> None:
+        made_from = _made_from(conversion, crd)
+        if self._published.get(key) != made_from:
+            self._publish(key, converter_of(conversion, crd))
+            self._published[key] = made_from
+
+    async def _withdraw(self, key: str, crd: Object | None) -> None:
+        if self._published.pop(key, None) is None:
+            return
+        self._publish(key, None)
+        if crd is not None and _is_told(crd, self._told):
+            await self._write(crd, {"strategy": "None"})
+
+    async def _write(self, crd: Object, conversion: Mapping[str, Any]) -> None:
+        change = {
+            "metadata": {"resourceVersion": crd["metadata"]["resourceVersion"]},
+            "spec": {"conversion": {"webhook": None, **conversion}},
+        }
+        name = crd["metadata"]["name"]
+        await self._client.patch(_CRDS, name, change=change, manager=_MANAGER)
+
+    async def _tell(self, conversion: Object, status: str, reason: str, message: str) -> None:
+        """Say in the status whether it is served, if that is not what it says."""
+        known = {c["type"]: c for c in conversion.get("status", {}).get("conditions") or ()}
+        before = known.get("Serving", {})
+        said = {"type": "Serving", "status": status, "reason": reason, "message": message}
+        said["observedGeneration"] = conversion["metadata"].get("generation", 1)
+        if all(before.get(name) == value for name, value in said.items()):
+            return
+        changed = before.get("status") != status
+        time = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        said["lastTransitionTime"] = time if changed else before["lastTransitionTime"]
+        await self._client.patch(
+            _CONVERSIONS,
+            conversion["metadata"]["name"],
+            change={"status": {"conditions": [*({**known, "Serving": said}).values()]}},
+            subresource="status",
+            manager=_MANAGER,
+        )
+
+    async def _find(self, resource: Resource, name: str) -> Object | None:
+        try:
+            return await self._client.get(resource, name)
+        except ApiError as error:
+            if error.code == 404:
+                return None
+            raise
+
+
+def _state(kind: Kind, obj: Object) -> tuple[str, Any, bool]:
+    del kind
+    metadata = obj["metadata"]
+    return metadata["uid"], metadata.get("generation"), "deletionTimestamp" in metadata
+
+
+def _observe(kind: Kind, change: Change[Any]) -> Sequence[str]:
+    del kind
+    return (change.key.name,) if change.before != change.after else ()
+
+
+def _made_from(conversion: Object, crd: Object | None) -> str:
+    versions = crd["spec"]["versions"] if crd else None
+    return repr((conversion["spec"], versions))
+
+
+def _is_told(crd: Object, told: Mapping[str, Any]) -> bool:
+    """Whether a definition says that we convert; what the server fills in makes no difference."""
+    said = crd["spec"].get("conversion") or {}
+    client = (said.get("webhook") or {}).get("clientConfig") or {}
+    wanted = (told.get("webhook") or {}).get("clientConfig") or {}
+    return said.get("strategy") == told.get("strategy") and all(
+        client.get(name) == value for name, value in wanted.items()
+    )
