@@ -35,7 +35,10 @@ spec:
     rules:
     - move:   {from: spec.cronSpec, to: spec.schedule}
     - split:
-        {from: spec.hostPort, into: [spec.host, spec.port], separator: ":", types: [string, integer]}
+        from: spec.hostPort
+        into: [spec.host, spec.port]
+        separator: ":"
+        types: [string, integer]
     - split:
         from: spec.times
         into: [spec.at.minute, spec.at.hour, spec.at.day]
