@@ -92,6 +92,8 @@ class CustomRules(Rules):
                     f'metadata.finalizers: "{finalizer}": prefer a domain-qualified finalizer name '
                     "to avoid accidental conflicts with other finalizer writers"
                 )
+        if old is not None:
+            yield from self._schema.tolerated(obj, old)
 
 
 def _reached(obj: object, path: Names) -> tuple[Any, str]:

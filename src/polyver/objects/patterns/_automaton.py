@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from polyver.objects.schema._charsets import Charset
-from polyver.objects.schema._tree import Assertion, Branch, Node, Repeat, Sequence, Single
+from polyver.objects.patterns._charsets import Charset
+from polyver.objects.patterns._tree import Assertion, Branch, Node, Repeat, Sequence, Single
 
-__all__ = ["Automaton"]
+__all__ = ["Automaton", "holds"]
 
 _MOST_KNOWN = 2000
 _WORD = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
@@ -101,13 +101,14 @@ class Automaton:
         while waiting:
             state = waiting.pop()
             for what, target in self._free[state] if state != _ACCEPTED else ():
-                if target not in found and (not what or _holds(what, before, after)):
+                if target not in found and (not what or holds(what, before, after)):
                     found.add(target)
                     waiting.append(target)
         return frozenset(found)
 
 
-def _holds(what: str, before: str, after: str) -> bool:
+def holds(what: str, before: str, after: str) -> bool:
+    """Whether a place in the text, between two characters, is of the kind that is wanted."""
     match what:
         case "begin":
             return not before

@@ -1,0 +1,478 @@
+"""From a text to a tree, by the grammar of CEL.
+
+What is wrong is told in the words of the real parser, which goes on behind a mistake where it can:
+it leaves out a word too many, adds one that is missing, or skips to where something may follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from polyver.objects.cel._literals import InvalidLiteral, read_literal
+from polyver.objects.cel._macros import InvalidMacro, expand
+from polyver.objects.cel._nodes import (
+    Call,
+    Entry,
+    Ident,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Select,
+    Struct,
+)
+from polyver.objects.cel._tokens import Problem, Token, read_tokens
+
+__all__ = ["parse"]
+
+_LONGEST: Final = 100_000
+_DEEPEST: Final = 250
+_MOST_PROBLEMS: Final = 100
+_RESERVED = frozenset(
+    "as break const continue else false for function if import in let loop package namespace null "
+    "return true var void while".split()
+)
+_LITERALS = ("true", "false", "null", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES")
+_START = frozenset(("[", "{", "(", ".", "-", "!", *_LITERALS, "IDENTIFIER"))
+_RELATIONS = {"<": "_<_", "<=": "_<=_", ">=": "_>=_", ">": "_>_", "==": "_==_", "!=": "_!=_"}
+_RELATIONS["in"] = "@in"
+_FACTORS = {"*": "_*_", "/": "_/_", "%": "_%_"}
+_TERMS = {"+": "_+_", "-": "_-_"}
+_KEYS = _START | {"?", "ESC_IDENTIFIER"}
+_OPERATORS = frozenset(("&&", "||", *_RELATIONS, *_FACTORS, *_TERMS))
+_ORDER = {
+    kind: number
+    for number, kind in enumerate(
+        (
+            *("==", "!=", "in", "<", "<=", ">=", ">", "&&", "||", "[", "]", "{", "}", "(", ")"),
+            *(".", ",", "-", "!", "?", ":", "+", "*", "/", "%", *_LITERALS),
+            *("IDENTIFIER", "ESC_IDENTIFIER"),
+        )
+    )
+}
+
+
+class _Mismatch(Exception):
+    """The rest of a part of the grammar makes no sense; it has been told."""
+
+
+class _TooDeep(Exception):
+    """An expression inside of expressions inside of others, without an end."""
+
+
+def parse(text: str) -> tuple[Node | None, list[Problem]]:
+    """The tree of an expression, and what is wrong with it.
+
+    >>> tree, problems = parse("(1")
+    >>> problems[0].text
+    "Syntax error: missing ')' at '<EOF>'"
+    """
+    if len(text) > _LONGEST:
+        problem = f"expression code point size exceeds limit: size: {len(text)}, limit {_LONGEST}"
+        return None, [Problem(-1, problem)]
+    parser = _Parser(text)
+    try:
+        tree = parser.parse()
+    except _TooDeep:
+        return None, [Problem(-1, f"expression recursion limit exceeded: {_DEEPEST}")]
+    return tree, parser.problems
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens, self.problems = read_tokens(text)
+        self._at = 0
+        self._depth = 0
+        self._silent = False
+        """Whether nothing has been understood since the last mistake."""
+        self._follow: list[frozenset[str]] = []
+        """What may stand behind the parts that are being read, the outermost first."""
+        self._last_error = -1
+
+    # Words
+
+    @property
+    def _here(self) -> Token:
+        return self._tokens[self._at]
+
+    def _ahead(self, count: int = 1) -> Token:
+        return self._tokens[min(self._at + count, len(self._tokens) - 1)]
+
+    def _take(self) -> Token:
+        token = self._here
+        self._silent = False
+        if token.kind != "<EOF>":
+            self._at += 1
+        return token
+
+    def _skip(self) -> None:
+        if self._here.kind != "<EOF>":
+            self._at += 1
+
+    # Mistakes
+
+    def _report(self, text: str, at: int | None = None) -> None:
+        if not self._silent and len(self.problems) <= _MOST_PROBLEMS:
+            self.problems.append(Problem(self._here.at if at is None else at, text))
+        self._silent = True
+
+    def _refuse(self, at: int, text: str) -> Node:
+        """A mistake that is none of the grammar."""
+        self.problems.append(Problem(at, text))
+        return Literal(None, at=at)
+
+    def _expects(self, kinds: frozenset[str]) -> None:
+        """One of several words comes next, or a word too many before one of them."""
+        if self._here.kind in kinds:
+            return
+        shown = f"input '{self._here.text}' expecting {_told(kinds)}"
+        if self._ahead().kind in kinds and self._here.kind != "<EOF>":
+            self._report(f"Syntax error: extraneous {shown}")
+            self._skip()
+            self._silent = False
+            return
+        self._report(f"Syntax error: mismatched {shown}")
+        raise _Mismatch
+
+    def _match(self, kind: str, then: frozenset[str]) -> Token:
+        """A certain word, perhaps after one too many; or as if it were there."""
+        here = self._here
+        if here.kind == kind:
+            return self._take()
+        if self._ahead().kind == kind and here.kind != "<EOF>":
+            self._report(f"Syntax error: extraneous input '{here.text}' expecting {_told({kind})}")
+            self._skip()
+            return self._take()
+        if here.kind in then:
+            self._report(f"Syntax error: missing {_told({kind})} at '{here.text}'")
+            return Token(kind, "", here.at)
+        self._report(f"Syntax error: mismatched input '{here.text}' expecting {_told({kind})}")
+        raise _Mismatch
+
+    def _no_way(self, first: Token) -> None:
+        """No alternative begins as the text does."""
+        here = self._here
+        end = here.at if here.kind == "<EOF>" else here.at + len(here.text)
+        shown = self._text[first.at : end].rstrip() if here.kind == "<EOF>" else ""
+        shown = shown or self._text[first.at : end]
+        if here.kind in ("true", "false", "null") and len(shown) == len(here.text) + 1:
+            self._report(f"Syntax error: mismatched input '{here.text}' expecting IDENTIFIER")
+        else:
+            self._report(f"Syntax error: no viable alternative at input '{shown}'")
+
+    def _recover(self) -> None:
+        """Skip to a word that may follow what is being read."""
+        if self._last_error == self._at:
+            self._skip()
+        self._last_error = self._at
+        known = frozenset().union(_OPERATORS, ("?", "<EOF>"), *self._follow)
+        if len(self._follow) > 1:
+            known |= {".", "["}
+        while self._here.kind not in known:
+            self._skip()
+
+    def _behind(self) -> frozenset[str]:
+        """What may stand behind a whole part such as one in brackets."""
+        return _OPERATORS | self._follow[-1] | {".", "[", "?"}
+
+    @contextmanager
+    def _within(self, *follow: str) -> Iterator[None]:
+        self._follow.append(frozenset(follow))
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise _TooDeep
+        try:
+            yield
+        finally:
+            self._follow.pop()
+            self._depth -= 1
+
+    # Grammar
+
+    def parse(self) -> Node | None:
+        with self._within("<EOF>"):
+            tree = self._expr()
+        try:
+            self._match("<EOF>", frozenset())
+        except _Mismatch:
+            return tree
+        return tree
+
+    def _expr(self) -> Node:
+        first = self._either()
+        if self._here.kind != "?":
+            return first
+        at = self._take().at
+        try:
+            with self._within(":"):
+                then = self._either()
+            self._match(":", _START)
+        except _Mismatch:
+            self._recover()
+            return first
+        with self._within(*self._follow[-1]):
+            other = self._expr()
+        return self._call(at, "_?_:_", [first, then, other])
+
+    def _either(self) -> Node:
+        return self._joined("||", "_||_", self._both)
+
+    def _both(self) -> Node:
+        return self._joined("&&", "_&&_", self._relation)
+
+    def _joined(self, sign: str, function: str, inside: Callable[[], Node]) -> Node:
+        terms, places = [inside()], []
+        while self._here.kind == sign:
+            places.append(self._take().at)
+            terms.append(inside())
+        return _balanced(function, terms, places, 0, len(places) - 1) if places else terms[0]
+
+    def _relation(self) -> Node:
+        return self._chain(_RELATIONS, self._sum)
+
+    def _sum(self) -> Node:
+        return self._chain(_TERMS, self._product)
+
+    def _product(self) -> Node:
+        return self._chain(_FACTORS, self._unary)
+
+    def _chain(self, signs: dict[str, str], inside: Callable[[], Node]) -> Node:
+        found, depth = inside(), 0
+        while self._here.kind in signs:
+            token = self._take()
+            found = self._call(token.at, signs[token.kind], [found, inside()])
+            depth += 1
+            if depth > _DEEPEST:
+                raise _TooDeep
+        return found
+
+    def _unary(self) -> Node:
+        try:
+            self._expects(_START)
+            if self._here.kind == "!":
+                return self._not()
+            if self._here.kind == "-" and self._ahead().kind not in ("NUM_INT", "NUM_FLOAT"):
+                return self._minus()
+            return self._member()
+        except _Mismatch:
+            at = self._here.at
+            self._recover()
+            return Literal(None, at=at)
+
+    def _not(self) -> Node:
+        signs = [self._take()]
+        while self._here.kind == "!":
+            signs.append(self._take())
+        if self._here.kind not in _START:
+            shown = f"input '{self._here.text}' expecting {_told(_START)}"
+            self._report(f"Syntax error: extraneous {shown}")
+            raise _Mismatch
+        inside = self._member()
+        return self._call(signs[0].at, "!_", [inside]) if len(signs) % 2 else inside
+
+    def _minus(self) -> Node:
+        if self._ahead().kind not in _START or self._ahead().kind == "!":
+            first = self._here
+            self._at += self._ahead().kind != "<EOF>" or self._ahead() is not first
+            self._no_way(first)
+            self._at -= 1
+            raise _Mismatch
+        signs = [self._take()]
+        while self._here.kind == "-":
+            signs.append(self._take())
+        inside = self._member()
+        return self._call(signs[0].at, "-_", [inside]) if len(signs) % 2 else inside
+
+    def _member(self) -> Node:
+        found = self._primary()
+        depth = 0
+        while self._here.kind in (".", "["):
+            found = self._part(found) if self._here.kind == "." else self._index(found)
+            depth += 1
+            if depth > _DEEPEST:
+                raise _TooDeep
+        return found
+
+    def _part(self, operand: Node) -> Node:
+        """What stands behind a dot."""
+        after = self._ahead()
+        optional = after.kind == "?"
+        named = self._ahead(2) if optional else after
+        if named.kind not in ("IDENTIFIER", "ESC_IDENTIFIER"):
+            first = self._here
+            self._at += 2 if optional else 1
+            self._no_way(first)
+            raise _Mismatch
+        dot = self._take()
+        if optional:
+            self._take()
+        name = self._take()
+        text = name.text.strip("`")
+        if optional:
+            field = Literal(text, at=name.at)
+            return Call("_?._", [operand, field], at=dot.at)
+        if self._here.kind == "(" and name.kind == "IDENTIFIER":
+            opened = self._take()
+            return self._call(opened.at, text, self._args(), operand)
+        return Select(operand, text, at=dot.at)
+
+    def _index(self, operand: Node) -> Node:
+        opened = self._take()
+        self._expects(_START | {"?"})
+        optional = self._here.kind == "?"
+        if optional:
+            self._take()
+        with self._within("]"):
+            inside = self._expr()
+        self._match("]", self._behind())
+        return self._call(opened.at, "_[?_]" if optional else "_[_]", [operand, inside])
+
+    def _args(self) -> list[Node]:
+        self._expects(_START | {")"})
+        found: list[Node] = []
+        if self._here.kind != ")":
+            with self._within(",", ")"):
+                found.append(self._expr())
+                while self._here.kind == ",":
+                    self._take()
+                    found.append(self._expr())
+        self._match(")", self._behind())
+        return found
+
+    def _primary(self) -> Node:
+        match self._here.kind:
+            case "(":
+                self._take()
+                with self._within(")"):
+                    inside = self._expr()
+                self._match(")", self._behind())
+                return inside
+            case "[":
+                return self._list()
+            case "{":
+                return self._map()
+            case "." | "IDENTIFIER":
+                return self._named()
+        return self._literal()
+
+    def _named(self) -> Node:
+        if self._is_message():
+            return self._message()
+        leading = self._take() if self._here.kind == "." else None
+        if self._here.kind != "IDENTIFIER":
+            assert leading is not None
+            self._no_way(leading)
+            raise _Mismatch
+        token = self._take()
+        name = f".{token.text}" if leading else token.text
+        call = self._take() if self._here.kind == "(" else None
+        args = self._args() if call else []
+        if token.text in _RESERVED:
+            return self._refuse((leading or token).at, f"reserved identifier: {token.text}")
+        return self._call(call.at, name, args) if call else Ident(name, at=token.at)
+
+    def _is_message(self) -> bool:
+        at = self._at + (self._here.kind == ".")
+        while self._tokens[at].kind == "IDENTIFIER":
+            following = self._tokens[at + 1].kind
+            if following == "{":
+                return True
+            if following != ".":
+                return False
+            at += 2
+        return False
+
+    def _message(self) -> Node:
+        name = ""
+        while self._here.kind != "{":
+            name += self._take().text
+        opened = self._take()
+        self._expects(frozenset(("}", ",", "?", "IDENTIFIER", "ESC_IDENTIFIER")))
+        entries = self._entries(self._field)
+        return Struct(name, entries, at=opened.at)
+
+    def _field(self) -> str:
+        return self._take().text.strip("`")
+
+    def _list(self) -> Node:
+        opened = self._take()
+        self._expects(_START | {"?", ",", "]"})
+        items: list[Node] = []
+        optional: set[int] = set()
+        with self._within(",", "]"):
+            while self._here.kind in _START or self._here.kind == "?":
+                if self._here.kind == "?":
+                    self._take()
+                    optional.add(len(items))
+                items.append(self._expr())
+                if self._here.kind != "," or self._ahead().kind not in _START | {"?"}:
+                    break
+                self._take()
+        self._closed("]")
+        return ListNode(items, frozenset(optional), at=opened.at)
+
+    def _closed(self, kind: str) -> None:
+        self._expects(frozenset((kind, ",")))
+        if self._here.kind == ",":
+            self._take()
+        self._match(kind, self._behind())
+
+    def _map(self) -> Node:
+        opened = self._take()
+        self._expects(_START | {"?", ",", "}"})
+        return MapNode(self._entries(self._key), at=opened.at)
+
+    def _key(self) -> Node:
+        with self._within(":"):
+            return self._expr()
+
+    def _entries(self, read_key: Callable[[], Node] | Callable[[], str]) -> list[Entry]:
+        entries: list[Entry] = []
+        with self._within(",", "}"):
+            while self._here.kind not in (",", "}", "<EOF>"):
+                optional = self._here.kind == "?" and bool(self._take())
+                key = read_key()
+                colon = self._match(":", _START)
+                entries.append(Entry(colon.at, key, self._expr(), optional))
+                if self._here.kind != "," or self._ahead().kind not in _KEYS:
+                    break
+                self._take()
+        self._closed("}")
+        return entries
+
+    def _literal(self) -> Node:
+        sign = self._take() if self._here.kind == "-" else None
+        token = self._take()
+        at = (sign or token).at
+        try:
+            value = read_literal(token, negative=sign is not None)
+        except InvalidLiteral as problem:
+            return self._refuse(at, str(problem))
+        return Literal(value, at=at)
+
+    def _call(self, at: int, function: str, args: list[Node], target: Node | None = None) -> Node:
+        try:
+            found = expand(at, function, target, args)
+        except InvalidMacro as problem:
+            return self._refuse(problem.place, str(problem))
+        return found or Call(function, args, target, at=at)
+
+
+def _told(kinds: frozenset[str] | set[str]) -> str:
+    names = sorted(kinds, key=lambda kind: _ORDER.get(kind, -1))
+    shown = [each if each[:1].isupper() or each == "<EOF>" else f"'{each}'" for each in names]
+    return shown[0] if len(shown) == 1 else f"{{{', '.join(shown)}}}"
+
+
+def _balanced(function: str, terms: list[Node], places: list[int], low: int, high: int) -> Node:
+    middle = (low + high + 1) // 2
+    left = terms[middle] if middle == low else _balanced(function, terms, places, low, middle - 1)
+    right = (
+        terms[middle + 1]
+        if middle == high
+        else _balanced(function, terms, places, middle + 1, high)
+    )
+    return Call(function, [left, right], at=places[middle])
