@@ -64,6 +64,9 @@ class CustomRules(Rules):
         problems = self._count_problems(obj, self._status_replicas)
         return [*self._schema.validate_status(obj, old), *problems]
 
+    def tolerated(self, obj: Object, old: Object) -> Iterable[str]:
+        return self._schema.tolerated(obj, old)
+
     def _scale_problems(self, obj: Object) -> Iterable[Cause]:
         return self._count_problems(obj, self._replicas)
 
@@ -92,8 +95,6 @@ class CustomRules(Rules):
                     f'metadata.finalizers: "{finalizer}": prefer a domain-qualified finalizer name '
                     "to avoid accidental conflicts with other finalizer writers"
                 )
-        if old is not None:
-            yield from self._schema.tolerated(obj, old)
 
 
 def _reached(obj: object, path: Names) -> tuple[Any, str]:

@@ -53,7 +53,7 @@ def _best(name: str, sign: int) -> Callable[[List], Any]:
         if not found.items:
             raise Failure(f"{name} called on empty list")
         return functools.reduce(
-            lambda one, other: other if compare(one, other) == sign else one, found.items
+            lambda one, other: other if _compared(one, other) == sign else one, found.items
         )
 
     return best

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
+from polyver.objects._texts import number_text
 from polyver.objects.cel._moments import (
+    FIRST_SECOND,
+    LAST_SECOND,
     duration_text,
     parse_duration,
     parse_timestamp,
@@ -47,13 +49,7 @@ def double_text(value: float) -> str:
         return "+Inf" if value > 0 else "-Inf"
     if value == 0:
         return "-0" if math.copysign(1, value) < 0 else "0"
-    number = Decimal(repr(value))
-    if 1e-4 <= abs(value) < 1e21:
-        text = f"{number:f}"
-        return text.rstrip("0").rstrip(".") if "." in text else text
-    digits = "".join(map(str, number.as_tuple().digits)).rstrip("0")
-    point = f".{digits[1:]}" if digits[1:] else ""
-    return f"{'-' if value < 0 else ''}{digits[0]}{point}e{number.adjusted():+03d}"
+    return number_text(value)
 
 
 def to_text(value: Any) -> str:
@@ -100,7 +96,8 @@ def _uint_of_text(text: str) -> Uint:
 
 
 _DOUBLE = re.compile(
-    r"[+-]?(?:inf|infinity|nan|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]{1,9})?)", re.IGNORECASE
+    r"[+-]?(?:inf|infinity|nan|(?:[0-9](?:_?[0-9])*\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]{1,9})?)",
+    re.IGNORECASE,
 )
 
 
@@ -162,7 +159,7 @@ def _timestamp_of_text(text: str) -> Timestamp:
 
 
 def _timestamp_of_int(value: int) -> Timestamp:
-    if not -62135596800 <= value <= 253402300799:
+    if not FIRST_SECOND <= value <= LAST_SECOND:
         raise Failure("timestamp overflow")
     return Timestamp(value * _SECOND)
 

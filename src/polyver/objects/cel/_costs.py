@@ -68,7 +68,7 @@ def call_cost(function: str, overload: str, values: Sequence[Any], result: Any) 
             return len(values[1])
         case "_+_" if isinstance(values[0], str | bytes):
             return _scan(_size(values[0]) + _size(values[1]))
-    return _other(function, overload, values)
+    return _other(function, overload, values, result)
 
 
 def _compared(values: Sequence[Any]) -> int:
@@ -77,7 +77,7 @@ def _compared(values: Sequence[Any]) -> int:
     return _scan(min(map(_size, values)))
 
 
-def _other(function: str, overload: str, values: Sequence[Any]) -> int:
+def _other(function: str, overload: str, values: Sequence[Any], result: Any) -> int:
     match function:
         case "ip" if overload != "cidr_ip":
             return _scan(_size(values[0]))
@@ -93,8 +93,10 @@ def _other(function: str, overload: str, values: Sequence[Any]) -> int:
             return _scan(_size(values[0]))
         case "sort" | "distinct" | "@sortByAssociatedKeys":
             return 11 + 2 * _size(values[-1]) ** 2
-        case "reverse" | "slice" | "flatten":
+        case "reverse" | "flatten":
             return 11 + _size(values[0])
+        case "lists.range" | "slice":
+            return 11 + _size(result)
         case "sets.contains" | "sets.equivalent" | "sets.intersects":
             return 1 + _size(values[0]) * _size(values[1])
     return 1

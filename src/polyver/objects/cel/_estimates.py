@@ -360,6 +360,8 @@ class _Estimator:
     def _extended(self, node: Call, overload: str) -> _Called | None:
         """Functions that Kubernetes brings along, and those of lists and sets."""
         function = node.function.removeprefix(".")
+        if _is_known_equality(node, "kubernetes.NamedFormat"):
+            return _Called(Bounds(1, 64).by(_TEXT))
         if function in _ALWAYS_ONE or overload == "cidr_ip" or _is_known_equality(node):
             return _Called(_ONE)
         if function in _WALKED and node.target:
@@ -487,12 +489,14 @@ def _number(node: Node, otherwise: int) -> int:
     return max(node.value, 0)
 
 
-_COMPARED_AT_ONCE = ("net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver")
+_COMPARED_AT_ONCE = (
+    *("net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver", "kubernetes.URL"),
+)
 
 
-def _is_known_equality(node: Call) -> bool:
+def _is_known_equality(node: Call, *names: str) -> bool:
     kinds = [each.type.name for each in node.args if each.type is not None]
-    return node.function == "_==_" and len({*kinds}) == 1 and kinds[0] in _COMPARED_AT_ONCE
+    return node.function == "_==_" and len({*kinds}) == 1 and kinds[0] in (names or _COMPARED_AT_ONCE)
 
 
 def _is_bind(node: Fold) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from polyver.core import PolyverError
 from polyver.objects.cel import _types as types
 from polyver.objects.cel._checker import Checker, TooLarge
 from polyver.objects.cel._estimates import estimate
@@ -20,7 +21,7 @@ __all__ = ["Environment", "Expression", "Uncompilable", "Unusable"]
 _NAMES = ("self", "oldSelf")
 
 
-class Uncompilable(Exception):
+class Uncompilable(PolyverError):
     """An expression with mistakes, which the text tells of."""
 
 
@@ -43,6 +44,29 @@ class Environment:
     def __init__(self, place: Declared) -> None:
         self._place = place
         self._structs = structs_of(place)
+
+    def rule(self, text: str, *, optional_old: bool = False) -> Expression:
+        """What tells whether a value is right; what is wrong with it raises `Uncompilable`."""
+        found = self._wanted(text, "", optional_old=optional_old)
+        if found.type != types.BOOL:
+            raise Uncompilable("cel expression must evaluate to a bool")
+        return found
+
+    def message(self, text: str, *, optional_old: bool = False) -> Expression:
+        """What tells why a value is wrong; what is wrong with it raises `Uncompilable`."""
+        found = self._wanted(text, "messageExpression ", optional_old=optional_old)
+        if found.type != types.STRING:
+            raise Uncompilable("messageExpression must evaluate to a string")
+        return found
+
+    def _wanted(self, text: str, name: str, *, optional_old: bool) -> Expression:
+        try:
+            return self.compile(text, optional_old=optional_old)
+        except Uncompilable as problem:
+            raise Uncompilable(f"{name}compilation failed: {problem}") from problem
+        except Unusable as problem:
+            started = f"{name}instantiation" if name else "program instantiation"
+            raise Uncompilable(f"{started} failed: {problem}") from problem
 
     def compile(self, text: str, *, optional_old: bool = False) -> Expression:
         """Read and check an expression; mistakes raise `Uncompilable`.

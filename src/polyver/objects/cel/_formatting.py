@@ -134,9 +134,10 @@ def _number(value: float, clause: Clause) -> str:
         return "∞" if value > 0 else "-∞"
     if clause.letter == "f":
         return f"{value:,.{clause.digits}f}"
-    mantissa, _, exponent = f"{value:.{clause.digits}e}".partition("e")
-    power = f"{int(exponent):+03d}".translate(_RAISED)
-    return f"{mantissa}\u202f×\u202f10{power}"
+    # The digits that are wanted count for nothing, on the real server as well.
+    mantissa, _, exponent = f"{value:.6e}".partition("e")
+    power = f"{abs(int(exponent)):02d}".translate(_RAISED)
+    return f"{mantissa}×10{'⁻' if int(exponent) < 0 else ''}{power}"
 
 
 _RAISED = str.maketrans("0123456789+-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻")

@@ -17,7 +17,7 @@ from polyver.objects.cel._texts import TEXTS
 from polyver.objects.cel._times import TIMES
 from polyver.objects.cel._types import Type
 from polyver.objects.cel._urls import URLS
-from polyver.objects.cel._values import Failure, List, Map, Optional, type_name
+from polyver.objects.cel._values import Failure, List, Map, Optional, no_overload, type_name
 
 __all__ = ["LIBRARY", "dispatch"]
 
@@ -45,12 +45,27 @@ def _takes(wanted: Type, value: Any) -> bool:
         return True
     match wanted.kind:
         case "list":
-            return isinstance(value, List)
+            return isinstance(value, List) and all(
+                _takes(wanted.params[0], each) for each in value.items[:1]
+            )
         case "map":
             return isinstance(value, Map)
     if wanted.name == "optional_type":
         return isinstance(value, Optional)
     return type_name(value) == _PROTO.get(wanted.name, wanted.name)
+
+
+_PLAIN = frozenset(("contains", "endsWith", "startsWith", "matches"))
+
+
+def _no_way(function: str, values: Sequence[Any]) -> Failure:
+    """A function that has no way to be called with some values."""
+    if function in _PLAIN:
+        return no_overload()
+    if function == "size":
+        return Failure("no such overload: size")
+    kinds = ", ".join(map(type_name, values))
+    return Failure(f"no such overload: {function}({kinds})")
 
 
 def dispatch(function: str, overloads: Sequence[str]) -> Callable[[Sequence[Any]], Any]:
@@ -66,7 +81,6 @@ def dispatch(function: str, overloads: Sequence[str]) -> Callable[[Sequence[Any]
         for args, made in ways:
             if len(args) == len(values) and all(map(_takes, args, values)):
                 return made(*values)
-        kinds = ", ".join(map(type_name, values))
-        raise Failure(f"no such overload: {function}({kinds})")
+        raise _no_way(function, values)
 
     return call

@@ -221,7 +221,6 @@ _MACROS: dict[tuple[str, int, bool], _Expand] = {
     ("all", 2, True): _quantified(_all),
     ("exists", 2, True): _quantified(_exists),
     ("exists_one", 2, True): _quantified(_exists_one),
-    ("existsOne", 2, True): _quantified(_exists_one),
     ("map", 2, True): _map,
     ("map", 3, True): _map,
     ("filter", 2, True): _filter,

@@ -5,10 +5,13 @@ from __future__ import annotations
 import calendar
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from polyver.objects.cel._values import Duration, Failure, Timestamp
 
 __all__ = [
+    "FIRST_SECOND",
+    "LAST_SECOND",
     "civil",
     "duration_text",
     "parse_duration",
@@ -46,8 +49,9 @@ _MOMENT = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?"
     r"(Z|([+-])([0-9]{2}):([0-9]{2}))"
 )
-_LEAST, _MOST = -62135596800, 253402300799
-"""The first and the last second that a moment may have."""
+FIRST_SECOND: Final = -62135596800
+LAST_SECOND: Final = 253402300799
+"""The last second that a moment may have, counted from 1970."""
 
 
 def parse_duration(text: str) -> Duration | None:
@@ -103,7 +107,7 @@ def parse_timestamp(text: str) -> Timestamp | None:
             return None
         offset = (int(found[10]) * 60 + int(found[11])) * 60 * (-1 if found[9] == "-" else 1)
     seconds = _seconds(year, month, day) + hour * 3600 + minute * 60 + second - offset
-    if not _LEAST <= seconds <= _MOST:
+    if not FIRST_SECOND <= seconds <= LAST_SECOND:
         raise Failure("timestamp overflow")
     return Timestamp(seconds * _SECOND + int((found[7] or "0")[:9].ljust(9, "0")), offset)
 

@@ -77,10 +77,10 @@ _ALL = {
     "dns1035LabelPrefix": NamedFormat("DNS1035LabelPrefix", _prefix(dns_1035_label_problems), 30),
     "labelValue": NamedFormat("LabelValue", label_value_problems, 40),
     "uri": NamedFormat("URI", _uri, 1103),
-    "uuid": NamedFormat("uuid", _known("uuid", "does not match the UUID format"), 87),
+    "uuid": NamedFormat("uuid", _known("uuid", "does not match the UUID format"), 71),
     "byte": NamedFormat("byte", _known("byte", "invalid base64"), 84),
-    "date": NamedFormat("date", _known("date", "invalid date"), 89),
-    "datetime": NamedFormat("datetime", _known("datetime", "invalid datetime"), 89),
+    "date": NamedFormat("date", _known("date", "invalid date"), 71),
+    "datetime": NamedFormat("datetime", _known("datetime", "invalid datetime"), 71),
 }
 
 

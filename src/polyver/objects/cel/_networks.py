@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.objects._texts import quoted
-from polyver.objects.cel._values import Failure, Opaque
+from polyver.objects.cel._values import Failure, Opaque, no_overload
 
 __all__ = ["CIDR", "IP", "NETWORKS"]
 
@@ -145,7 +145,7 @@ def _problem_of_v6(text: str) -> str:
         found = re.match(r"[0-9a-fA-F]*", rest)
         number = found[0] if found else ""
         if len(number) > 4:
-            return f"each group must have 4 or fewer digits (at {quoted(rest)})"
+            return f"each group must have 4 or less digits (at {quoted(rest)})"
         if not number:
             text = "each colon-separated field must have at least one digit"
             return f"{text} (at {quoted(rest)})"
@@ -230,7 +230,10 @@ def _is_global_unicast(found: IP) -> bool:
 
 
 def _contains_ip_text(network: CIDR, text: str) -> bool:
-    return network.contains(IP.parse(text).address)
+    try:
+        return network.contains(IP.parse(text).address)
+    except Failure:
+        raise no_overload() from None
 
 
 def _contains(network: CIDR, other: CIDR) -> bool:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from polyver.objects.cel._moments import FIRST_SECOND, LAST_SECOND
 from polyver.objects.cel._values import (
     Dictionary,
     Duration,
@@ -23,7 +24,7 @@ from polyver.objects.cel._values import (
 __all__ = ["INSERTS", "OPERATORS", "fits", "index_of"]
 
 _SECOND = 1_000_000_000
-_LEAST, _MOST = -62135596800 * _SECOND, 253402300800 * _SECOND
+_LEAST, _MOST = FIRST_SECOND * _SECOND, (LAST_SECOND + 1) * _SECOND
 
 
 def fits(number: int) -> int:
@@ -41,7 +42,7 @@ def _unsigned(number: int) -> Uint:
 
 def _length(nanos: int) -> Duration:
     if not -(2**63) <= nanos < 2**63:
-        raise Failure("duration overflow")
+        raise Failure("integer overflow")
     return Duration(nanos)
 
 
@@ -51,7 +52,10 @@ def _moment(nanos: int, offset: int) -> Timestamp:
     return Timestamp(nanos, offset)
 
 
-def _lacks(function: str) -> Failure:
+def _lacks(function: str, value: Any) -> Failure:
+    """A function that a value does not have; some values do not tell which."""
+    if isinstance(value, str | Duration | Timestamp):
+        return no_overload()
     return Failure(f"no such overload: {function}")
 
 
@@ -93,7 +97,7 @@ def _arithmetic(one: Any, other: Any, made: Callable[[Any, Any], Any], name: str
         known = (name == "_+_" and isinstance(one, _ADDED)) or (
             name == "_-_" and isinstance(one, Duration | Timestamp)
         )
-        raise no_overload() if known else _lacks(name)
+        raise no_overload() if known else _lacks(name, one)
     if type(one) is not type(other):
         raise no_overload()
     if isinstance(one, float):
@@ -136,9 +140,9 @@ def _modulo(one: Any, other: Any) -> Any:
 
 def _whole(one: Any, other: Any, name: str, by_zero: str, made: Callable[[int, int], int]) -> Any:
     if isinstance(one, bool) or not isinstance(one, int | float):
-        raise _lacks(name)
+        raise _lacks(name, one)
     if type(one) is not type(other) or (isinstance(one, float) and name == "_%_"):
-        raise no_overload() if not isinstance(one, float) else _lacks(name)
+        raise no_overload() if not isinstance(one, float) else _lacks(name, one)
     if not other:
         raise Failure(by_zero)
     found = made(int(one), int(other))
@@ -148,12 +152,12 @@ def _whole(one: Any, other: Any, name: str, by_zero: str, made: Callable[[int, i
 def _negate(value: Any) -> Any:
     match value:
         case bool() | Uint():
-            raise _lacks("-_")
+            raise _lacks("-_", value)
         case float():
             return -value
         case int():
             return fits(-value)
-    raise _lacks("-_")
+    raise _lacks("-_", value)
 
 
 def _not(value: Any) -> bool:
@@ -165,7 +169,7 @@ def _not(value: Any) -> bool:
 def _ordered(holds: Callable[[int], bool], name: str) -> Callable[[Any, Any], bool]:
     def tell(one: Any, other: Any) -> bool:
         if isinstance(one, List | Map) or one is None:
-            raise _lacks(name)
+            raise _lacks(name, one)
         return holds(compare(one, other))
 
     return tell

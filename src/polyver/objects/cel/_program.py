@@ -81,6 +81,18 @@ class _Frame:
 Run = Callable[[_Frame], Any]
 
 
+class _Constant:
+    """A value that is known before the program runs."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self, _: _Frame) -> Any:
+        return self.value
+
+
 class Program:
     """An expression that can be evaluated many times."""
 
@@ -108,7 +120,7 @@ class _Compiler:
     def compile(self, node: Node) -> Run:
         match node:
             case Literal(value):
-                return lambda _: value
+                return _Constant(value)
             case Ident():
                 return self._ident(node)
             case Select():
@@ -146,8 +158,7 @@ class _Compiler:
             return self._ident(Ident(name, at=0))
         if name in _NO_VALUE or name.startswith("selfType"):
             raise Unusable(f"reference to undefined type: {name}")
-        found = TypeValue(name)
-        return lambda _: found
+        return _Constant(TypeValue(name))
 
     def _select(self, node: Select) -> Run:
         dotted = None if node.test else dotted_name(node)
@@ -158,10 +169,11 @@ class _Compiler:
         operand, name = self.compile(node.operand), node.field
         if node.test:
             return lambda frame: _present(operand(frame), name)
+        cost = _step_cost(node.operand)
 
         def run(frame: _Frame) -> Any:
             found = operand(frame)
-            frame.charge(1)
+            frame.charge(cost)
             return _selected(found, name)
 
         return run
@@ -172,27 +184,26 @@ class _Compiler:
         known = _SPECIAL.get(node.function)
         if known is not None:
             args = [node.target, *node.args] if node.target else node.args
-            return known([self.compile(each) for each in args])
+            return known([self.compile(each) for each in args], _step_cost(args[0]))
         given = [*([node.target] if node.target else []), *node.args]
         runs = [self.compile(each) for each in given]
-        self._check_pattern(node)
+        if node.function in _WITH_PATTERN:
+            _check_pattern(runs[1])
         operator = OPERATORS.get(node.function)
         if operator is not None:
             return _applied(node, lambda values: operator(*values), runs)
-        return _applied(node, dispatch(node.function.removeprefix("."), node.overloads), runs)
-
-    def _check_pattern(self, node: Call) -> None:
-        if node.function not in ("find", "findAll") or not isinstance(node.args[0], Literal):
-            return
-        try:
-            read_pattern(node.args[0].value)
-        except InvalidPattern as problem:
-            raise Unusable(str(problem)) from problem
+        call = dispatch(node.function.removeprefix("."), node.overloads)
+        if node.function in _FOLDED and isinstance(runs[0], _Constant):
+            return _folded(call, runs[0])
+        return _applied(node, call, runs)
 
     # What is written out
 
     def _list(self, node: ListNode) -> Run:
         runs = [(self.compile(each), n in node.optional) for n, each in enumerate(node.items)]
+        known = [each.value for each, _ in runs if isinstance(each, _Constant)]
+        if len(known) == len(runs) and not node.optional:
+            return _Constant(List(known))
 
         def run(frame: _Frame) -> List:
             items: list[Any] = []
@@ -212,11 +223,14 @@ class _Compiler:
 
     def _map(self, node: MapNode) -> Run:
         runs = [self._entry(each) for each in node.entries]
+        if all(_is_known(each) for each in runs):
+            nothing = _Frame({})
+            return _Constant(Dictionary([(key(nothing), value(nothing)) for key, value, _ in runs]))
 
         def run(frame: _Frame) -> Dictionary:
             entries: list[tuple[Any, Any]] = []
             for key, value, optional in runs:
-                name, found = _key(key(frame)), value(frame)
+                name, found = key(frame), value(frame)
                 if not optional:
                     entries.append((name, found))
                 elif not isinstance(found, Optional):
@@ -298,8 +312,30 @@ def _go_name(value: Any) -> str:
     return f"types.{name[:1].upper()}{name[1:]}"
 
 
-def _key(value: Any) -> Any:
-    return value
+def _is_known(entry: tuple[Run, Run, bool]) -> bool:
+    key, value, optional = entry
+    return isinstance(key, _Constant) and isinstance(value, _Constant) and not optional
+
+
+_FOLDED = frozenset("bool bytes double duration dyn int string timestamp type uint".split())
+_WITH_PATTERN = frozenset(("find", "findAll", "matches"))
+
+
+def _folded(call: Callable[[Sequence[Any]], Any], given: _Constant) -> Run:
+    """What is known before the program runs, if it can be known at all."""
+    try:
+        return _Constant(call([given.value]))
+    except Failure as problem:
+        raise Unusable(str(problem)) from problem
+
+
+def _check_pattern(given: Run) -> None:
+    if not isinstance(given, _Constant) or not isinstance(given.value, str):
+        return
+    try:
+        read_pattern(given.value)
+    except InvalidPattern as problem:
+        raise Unusable(str(problem)) from problem
 
 
 def shown(value: Any) -> str:
@@ -350,11 +386,17 @@ def _optionally(operand: Any, key: Any) -> Optional:
 def _applied(node: Call, call: Callable[[Sequence[Any]], Any], runs: Sequence[Run]) -> Run:
     function = node.function.removeprefix(".")
     overload = node.overloads[0] if len(node.overloads) == 1 else ""
+    # Whether something is among values that are written out is looked up at once.
+    among = function == "@in" and isinstance(runs[1], _Constant)
 
     def run(frame: _Frame) -> Any:
         values = [each(frame) for each in runs]
-        found = call(values)
-        frame.charge(call_cost(function, overload, values, found))
+        try:
+            found = call(values)
+        except Failure:
+            frame.charge(call_cost(function, overload, values, ""))
+            raise
+        frame.charge(0 if among else call_cost(function, overload, values, found))
         return found
 
     return run
@@ -363,11 +405,18 @@ def _applied(node: Call, call: Callable[[Sequence[Any]], Any], runs: Sequence[Ru
 # Calls that do not need all their arguments, or take what has failed.
 
 
-def _and(runs: Sequence[Run]) -> Run:
+def _step_cost(operand: Node) -> int:
+    """What a step to a field or an item costs: more if it is the first from something made."""
+    steps = ("_[_]", "_[?_]", "_?._")
+    way = isinstance(operand, Ident | Select)
+    return 1 if way or (isinstance(operand, Call) and operand.function in steps) else 2
+
+
+def _and(runs: Sequence[Run], _: int) -> Run:
     return _logical(runs, stop=False)
 
 
-def _or(runs: Sequence[Run]) -> Run:
+def _or(runs: Sequence[Run], _: int) -> Run:
     return _logical(runs, stop=True)
 
 
@@ -391,7 +440,7 @@ def _logical(runs: Sequence[Run], *, stop: bool) -> Run:
     return run
 
 
-def _conditional(runs: Sequence[Run]) -> Run:
+def _conditional(runs: Sequence[Run], _: int) -> Run:
     test, then, other = runs
 
     def run(frame: _Frame) -> Any:
@@ -403,7 +452,7 @@ def _conditional(runs: Sequence[Run]) -> Run:
     return run
 
 
-def _not_false(runs: Sequence[Run]) -> Run:
+def _not_false(runs: Sequence[Run], _: int) -> Run:
     def run(frame: _Frame) -> bool:
         try:
             frame.charge(1)
@@ -414,36 +463,35 @@ def _not_false(runs: Sequence[Run]) -> Run:
     return run
 
 
-def _index(runs: Sequence[Run]) -> Run:
+def _index(runs: Sequence[Run], cost: int) -> Run:
     def run(frame: _Frame) -> Any:
         operand, key = runs[0](frame), runs[1](frame)
-        frame.charge(1)
+        frame.charge(cost)
         return _selected(operand, key)
 
     return run
 
 
-def _optional_index(runs: Sequence[Run]) -> Run:
+def _optional_index(runs: Sequence[Run], cost: int) -> Run:
     def run(frame: _Frame) -> Any:
         operand, key = runs[0](frame), runs[1](frame)
-        frame.charge(1)
+        frame.charge(cost)
         return _optionally(operand, key)
 
     return run
 
 
-def _or_else(runs: Sequence[Run]) -> Run:
+def _or_else(runs: Sequence[Run], _: int) -> Run:
     return _otherwise(runs, unwrap=False)
 
 
-def _or_value(runs: Sequence[Run]) -> Run:
+def _or_value(runs: Sequence[Run], _: int) -> Run:
     return _otherwise(runs, unwrap=True)
 
 
 def _otherwise(runs: Sequence[Run], *, unwrap: bool) -> Run:
     def run(frame: _Frame) -> Any:
         found = runs[0](frame)
-        frame.charge(1)
         if not isinstance(found, Optional):
             raise no_overload()
         if not found.present:
@@ -453,7 +501,7 @@ def _otherwise(runs: Sequence[Run], *, unwrap: bool) -> Run:
     return run
 
 
-_SPECIAL: dict[str, Callable[[Sequence[Run]], Run]] = {
+_SPECIAL: dict[str, Callable[[Sequence[Run], int], Run]] = {
     "_&&_": _and,
     "_||_": _or,
     "_?_:_": _conditional,

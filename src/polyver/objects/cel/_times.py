@@ -36,8 +36,6 @@ def _written_offset(zone: str, hours: str, minutes: str) -> int:
     for part in (hours, minutes):
         if not re.fullmatch("[+-]?[0-9]{1,9}", part):
             raise Failure(f"strconv.Atoi: parsing {quoted(part)}: invalid syntax")
-    if not 0 <= int(minutes) <= 59:
-        raise Failure(f"timezone offset minutes out of range [0, 59]: {zone}")
     sign = -1 if zone.startswith("-") else 1
     return (int(hours) * 60 + sign * int(minutes)) * 60
 

@@ -91,6 +91,9 @@ def _problem(text: str) -> str:
         return "net/url: invalid control character in URL"
     if text.startswith(":"):
         return "missing protocol scheme"
+    space = re.match(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*? ", text)
+    if space is not None:
+        return 'invalid character " " in host name'
     wrong = re.search("%(?![0-9a-fA-F]{2}).{0,2}", text)
     if wrong is not None:
         return f"invalid URL escape {quoted(wrong[0])}"

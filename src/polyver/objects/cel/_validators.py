@@ -1,4 +1,4 @@
-"""What is wrong with an expression although its types are right: literals that no function takes."""
+"""What is wrong with an expression whose types are right: literals that no function takes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from collections.abc import Callable, Iterator
 
 from polyver.objects.cel._checker import inside
 from polyver.objects.cel._formatting import Clause, Malformed, clauses, type_problem
-from polyver.objects.cel._moments import parse_duration, parse_timestamp
+from polyver.objects.cel._moments import (
+    FIRST_SECOND,
+    LAST_SECOND,
+    parse_duration,
+    parse_timestamp,
+)
 from polyver.objects.cel._nodes import Call, ListNode, Literal, Node
 from polyver.objects.cel._tokens import Problem
 from polyver.objects.cel._types import Type
@@ -53,8 +58,13 @@ def _durations(node: Call) -> Iterator[Problem]:
 
 
 def _timestamps(node: Call) -> Iterator[Problem]:
-    given = _literal(node, "timestamp", 0)
-    if given is not None and _fails(parse_timestamp, given.value):
+    given = node.args[0] if node.function == "timestamp" and node.args else None
+    if not isinstance(given, Literal):
+        return
+    value = given.value
+    if isinstance(value, str) and _fails(parse_timestamp, value):
+        yield Problem(given.at, "invalid timestamp argument")
+    if type(value) is int and not FIRST_SECOND <= value <= LAST_SECOND:
         yield Problem(given.at, "invalid timestamp argument")
 
 

@@ -178,7 +178,9 @@ class Dictionary(Map):
     def __init__(self, entries: Iterable[tuple[Any, Any]]) -> None:
         self._entries: dict[Any, tuple[Any, Any, int]] = {}
         for key, value in entries:
-            self._entries[_key(key)] = (key, value, len(self._entries))
+            known = self._entries.get(_key(key))
+            place = len(self._entries) if known is None else known[2]
+            self._entries[_key(key)] = (key, value, place)
         self._size = len(self._entries)
 
     def find(self, key: Any) -> tuple[Any, bool]:

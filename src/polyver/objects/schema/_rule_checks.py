@@ -124,10 +124,12 @@ class _Checks:
             self._times = cel.MOST_BYTES // (place.least_bytes + 1)
 
     def check(self, rule: Schema, path: str) -> list[Cause]:
-        found = self._compiled(rule, rule.get("rule") or "", path)
-        if isinstance(found, Cause):
-            unused = self._check_optional(rule, path) if rule.get("optionalOldSelf") else []
-            return [found, *unused]
+        optional = bool(rule.get("optionalOldSelf"))
+        try:
+            found = self._environment.rule(rule.get("rule") or "", optional_old=optional)
+        except cel.Uncompilable as problem:
+            refused = _refused(rule, f"{path}.rule", str(problem))
+            return [refused, *self._check_optional(rule, path)]
         cost = min(found.most * (self._times or 0), _ENDLESS)
         causes = self._check_cost("estimated rule cost", f"{path}.rule", cost)
         if rule.get("messageExpression"):
@@ -136,29 +138,12 @@ class _Checks:
             return causes + self._check_place(rule, path)
         return causes + self._check_optional(rule, path)
 
-    def _compiled(self, rule: Schema, text: str, path: str) -> cel.Expression | Cause:
-        optional = bool(rule.get("optionalOldSelf"))
-        try:
-            found = self._environment.compile(text, optional_old=optional)
-        except cel.Uncompilable as problem:
-            return _refused(rule, f"{path}.rule", f"compilation failed: {problem}")
-        except cel.Unusable as problem:
-            return _refused(rule, f"{path}.rule", f"program instantiation failed: {problem}")
-        if str(found.type) != "bool":
-            return _refused(rule, f"{path}.rule", "cel expression must evaluate to a bool")
-        return found
-
     def _check_message(self, rule: Schema, path: str) -> list[Cause]:
         place, optional = f"{path}.messageExpression", bool(rule.get("optionalOldSelf"))
         try:
-            found = self._environment.compile(rule["messageExpression"], optional_old=optional)
+            found = self._environment.message(rule["messageExpression"], optional_old=optional)
         except cel.Uncompilable as problem:
-            text = f"messageExpression compilation failed: {problem}"
-            return [_refused(rule, place, text)]
-        except cel.Unusable as problem:
-            return [_refused(rule, place, f"messageExpression instantiation failed: {problem}")]
-        if str(found.type) != "string":
-            return [_refused(rule, place, "messageExpression must evaluate to a string")]
+            return [_refused(rule, place, str(problem))]
         return self._check_cost("estimated messageExpression cost", place, found.most)
 
     def _check_cost(self, name: str, path: str, cost: int) -> list[Cause]:

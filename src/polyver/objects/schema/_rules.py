@@ -58,20 +58,24 @@ class _Rule:
         self.expression: cel.Expression | None = None
         self._message: cel.Expression | None = None
         try:
-            self.expression = environment.compile(
-                given.get("rule") or "", optional_old=self.optional_old
-            )
-            if given.get("messageExpression"):
-                self._message = environment.compile(
-                    given["messageExpression"], optional_old=self.optional_old
-                )
-        except (cel.Uncompilable, cel.Unusable) as problem:
-            self.problem = f"rule compile error: compilation failed: {problem}"
+            self.expression = environment.rule(_text(given), optional_old=self.optional_old)
+            text = given.get("messageExpression")
+            if text:
+                self._message = environment.message(text, optional_old=self.optional_old)
+        except cel.Uncompilable as problem:
+            self.problem = f"rule compile error: {problem}"
 
     @property
     def name(self) -> str:
         """What it is called where it cannot be checked."""
         return ((self._given.get("message") or "") or (self._given.get("rule") or "")).strip()
+
+    def seen(self, variables: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What it sees; an old value may be one that is perhaps there."""
+        if not self.optional_old:
+            return variables
+        old = variables.get("oldSelf")
+        return {**variables, "oldSelf": cel.NONE if old is None else cel.Optional(old)}
 
     def refused(self, path: str, value: Any, kind: str, text: str) -> Cause:
         """The answer to a value that breaks it."""
@@ -90,7 +94,10 @@ class _Rule:
         return Cause(place, f"Invalid value: {'' if whole else f'{shown(value)}: '}{text}")
 
     def told(self, variables: Mapping[str, Any], findings: Findings) -> str:
-        """Its message; one that cannot be made is replaced by the plain one."""
+        """Its message; one that cannot be made is replaced by the plain one.
+
+        An old value that is perhaps there is none for the message: so it is on the real server.
+        """
         plain = (self._given.get("message") or "").strip() or f"failed rule: {self.name}"
         if self._message is None:
             return plain
@@ -179,10 +186,17 @@ class Rules:
     def _place(self) -> cel.Place:
         return cel.Place(self._schema, root=self._root)
 
-    def check(self, value: Any, old: Any, path: str, findings: Findings) -> None:
+    def check(self, value: Any, old: Any, findings: Findings) -> None:
         """Check an object that is to be created, or replaces another."""
         before = _Before(value, old, self._structure, root=True) if old is not None else _Before()
-        self._check(value, old, path, before, findings)
+        self._check(value, old, "", before, findings)
+
+    def check_default(self, value: Any, path: str, findings: Findings) -> None:
+        """Check a default: as a value that stays as it is, and then as one that is new."""
+        known = len(findings.causes)
+        self._check(value, value, path, _Before(), findings)
+        if len(findings.causes) == known:
+            self._check(value, None, path, _Before(), findings)
 
     def _check(self, value: Any, old: Any, path: str, before: _Before, findings: Findings) -> None:
         if value is None or findings.is_over:
@@ -234,11 +248,7 @@ class Rules:
         for rule in self._own:
             if findings.is_over:
                 return
-            variables = own | olds
-            if rule.optional_old:
-                known = olds.get("oldSelf")
-                variables = own | {"oldSelf": cel.NONE if known is None else cel.Optional(known)}
-            self._check_rule(rule, value, variables, path, before, findings)
+            self._check_rule(rule, value, own | olds, path, before, findings)
 
     def _check_rule(
         self,
@@ -252,9 +262,10 @@ class Rules:
         if rule.expression is None:
             findings.causes.append(self._failed(path, rule.problem))
             return
-        if rule.expression.uses_old and "oldSelf" not in variables:
+        seen = rule.seen(variables)
+        if rule.expression.uses_old and "oldSelf" not in seen:
             return
-        outcome = rule.expression.program.evaluate(variables)
+        outcome = rule.expression.program.evaluate(seen)
         if outcome.cost > findings.left:
             self._stop(path, f"validation failed due to {_SPENT}", findings)
             return
@@ -291,7 +302,8 @@ class Rules:
 
 
 def _text(rule: Schema) -> str:
-    return (rule.get("rule") or "").strip()
+    text: str = rule.get("rule") or ""
+    return text if text.strip() else ""
 
 
 def _seen(value: Any, place: cel.Place) -> Any:

@@ -114,7 +114,7 @@ class Schema:
         if self._rules is None:
             return []
         findings = Findings()
-        self._rules.check(new, old, "", findings)
+        self._rules.check(new, old, findings)
         return findings.warnings
 
     def _new_doubles(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[Cause]:
@@ -130,7 +130,7 @@ class Schema:
         if any(cause.reason in _BLOCKING for cause in causes):
             return [*causes, _UNCHECKED]
         findings = Findings()
-        self._rules.check(new, old, "", findings)
+        self._rules.check(new, old, findings)
         return causes + findings.causes
 
 
