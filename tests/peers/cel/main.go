@@ -245,6 +245,9 @@ func shown(value ref.Val) any {
 		var pairs [][2]any
 		for each := found.Iterator(); each.HasNext() == types.True; {
 			key := each.Next()
+			if key == nil { // a field that the schema does not know
+				continue
+			}
 			pairs = append(pairs, [2]any{shown(key), shown(found.Get(key))})
 		}
 		sort.Slice(pairs, func(i, j int) bool { return fmt.Sprint(pairs[i][0]) < fmt.Sprint(pairs[j][0]) })

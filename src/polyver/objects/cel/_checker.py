@@ -267,7 +267,7 @@ class Checker:
             kind = self._check(item)
             if number in node.optional:
                 kind = self._optional_item(item, kind)
-            found = self._join(item, found, kind)
+            found = self._join(found, kind)
         return types.list_of(found or self._new())
 
     def _optional_item(self, node: Node, kind: Type) -> Type:
@@ -282,20 +282,19 @@ class Checker:
         value: Type | None = None
         for entry in node.entries:
             assert isinstance(entry.key, Node)
-            key = self._join(entry.key, key, self._check(entry.key))
+            key = self._join(key, self._check(entry.key))
             kind = self._check(entry.value)
             if entry.optional:
                 kind = self._optional_item(entry.value, kind)
-            value = self._join(entry.value, value, kind)
+            value = self._join(value, kind)
         return types.map_of(key or self._new(), value or self._new())
 
-    def _join(self, node: Node, before: Type | None, found: Type) -> Type:
+    def _join(self, before: Type | None, found: Type) -> Type:
         if before is None:
             return found
         if self._mapping.assignable([before], [found]):
             return types.most_general(before, found)
-        self._report(node, f"expected type '{before}' but found '{found}'")
-        return types.ERROR
+        return types.DYN
 
     def _struct(self, node: Struct) -> Type:
         """There is nothing in Kubernetes that could be made by its name."""

@@ -13,7 +13,7 @@ from polyver.objects.cel._moments import read_date, read_date_time, read_duratio
 from polyver.objects.cel._names import escape, unescape
 from polyver.objects.cel._values import Duration, Failure, List, Map, Timestamp, equal, no_overload
 
-__all__ = ["Place", "to_value"]
+__all__ = ["MapItems", "Place", "SetItems", "to_value"]
 
 _META = {
     "kind": {"type": "string"},
@@ -175,12 +175,13 @@ class Unknown:
 class Items(List):
     """A list in an object."""
 
-    __slots__ = ("_data", "_known", "_place")
+    __slots__ = ("_data", "_known", "_place", "_weight")
 
     def __init__(self, data: list[Any], place: Place) -> None:
         self._data = data
         self._place = place
         self._known: list[Any] | None = None
+        self._weight = -1
 
     @property
     def items(self) -> Sequence[Any]:
@@ -193,10 +194,21 @@ class Items(List):
     def __len__(self) -> int:
         return len(self._data)
 
+    @property
+    def weight(self) -> int:
+        if self._weight < 0:
+            self._weight = _weighed(self._data)
+        return self._weight
+
     def equals(self, other: Any) -> bool:
         if not isinstance(other, List):
             raise no_overload()
         return super().equals(other)
+
+
+def _weighed(data: Any) -> int:
+    inside = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
+    return 1 + sum(map(_weighed, inside))
 
 
 def _hashable(value: Any) -> Any:
@@ -255,15 +267,23 @@ class MapItems(Items):
 class Fields(Map):
     """An object with its fields, or a mapping, in an object."""
 
-    __slots__ = ("_data", "_place")
+    __slots__ = ("_data", "_known", "_place", "_weight")
 
     def __init__(self, data: dict[str, Any], place: Place) -> None:
         self._data = data
         self._place = place
+        self._known: dict[str, tuple[Any, bool]] = {}
+        self._weight = -1
 
     def find(self, key: Any) -> tuple[Any, bool]:
         if not isinstance(key, str):
             raise no_overload()
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._find(key)
+        return known
+
+    def _find(self, key: str) -> tuple[Any, bool]:
         name = unescape(key) if self._place.fields is not None else key
         if name is None or name not in self._data:
             return None, False
@@ -280,6 +300,12 @@ class Fields(Map):
 
     def __len__(self) -> int:
         return len(self._data)
+
+    @property
+    def weight(self) -> int:
+        if self._weight < 0:
+            self._weight = _weighed(self._data)
+        return self._weight
 
     def equals(self, other: Any) -> bool:
         if not isinstance(other, Map):

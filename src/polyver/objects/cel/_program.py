@@ -5,7 +5,7 @@ Costs are counted roughly as the real thing counts them, and bounded, so that no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -297,11 +297,11 @@ def _tried(run: Run, frame: _Frame) -> Any:
         return problem
 
 
-def _pairs(found: Any, *, two: bool) -> Sequence[tuple[Any, Any]]:
+def _pairs(found: Any, *, two: bool) -> Iterable[tuple[Any, Any]]:
     if isinstance(found, Map):
-        return [(key, found.find(key)[0] if two else None) for key in found.keys()]
+        return ((key, found.find(key)[0] if two else None) for key in found.keys())
     if isinstance(found, List):
-        return list(enumerate(found.items)) if two else [(item, None) for item in found.items]
+        return enumerate(found.items) if two else ((item, None) for item in found.items)
     if two:
         raise Failure(f"unsupported comprehension range type: {_go_name(found)}")
     raise Failure(f"got '{_go_name(found)}', expected iterable type")
@@ -391,13 +391,9 @@ def _applied(node: Call, call: Callable[[Sequence[Any]], Any], runs: Sequence[Ru
 
     def run(frame: _Frame) -> Any:
         values = [each(frame) for each in runs]
-        try:
-            found = call(values)
-        except Failure:
-            frame.charge(call_cost(function, overload, values, ""))
-            raise
-        frame.charge(0 if among else call_cost(function, overload, values, found))
-        return found
+        # It is paid for before it is done, so that nothing is done that is too much.
+        frame.charge(0 if among else call_cost(function, overload, values))
+        return call(values)
 
     return run
 

@@ -12,7 +12,7 @@ from polyver.objects.cel._moments import (
     parse_duration,
     parse_timestamp,
 )
-from polyver.objects.cel._nodes import Call, ListNode, Literal, Node
+from polyver.objects.cel._nodes import Call, ListNode, Literal, MapNode, Node
 from polyver.objects.cel._tokens import Problem
 from polyver.objects.cel._types import Type
 from polyver.objects.cel._values import Failure
@@ -25,11 +25,54 @@ def literal_problems(tree: Node) -> list[Problem]:
     """Durations, moments, patterns and formats that are written out and make no sense."""
     found = list(_walk(tree))
     return [
-        problem
-        for check in (_durations, _timestamps, _patterns, _formats)
-        for node in found
-        for problem in check(node)
+        *_mixed(tree),
+        *(
+            problem
+            for check in (_durations, _timestamps, _patterns, _formats)
+            for node in found
+            for problem in check(node)
+        ),
     ]
+
+
+def _mixed(node: Node) -> Iterator[Problem]:
+    """Lists and mappings that hold values of several types, but for what `format` gets."""
+    if isinstance(node, Call) and node.function == "format":
+        return
+    if isinstance(node, ListNode):
+        yield from _mixed_items(node)
+    if isinstance(node, MapNode):
+        yield from _mixed_entries(node)
+    for each in inside(node):
+        yield from _mixed(each)
+
+
+def _mixed_items(node: ListNode) -> Iterator[Problem]:
+    kinds = [_kind(item, optional=n in node.optional) for n, item in enumerate(node.items)]
+    for item, kind in zip(node.items[1:], kinds[1:], strict=True):
+        if kind != kinds[0]:
+            yield Problem(item.at, f"expected type '{kinds[0]}' but found '{kind}'")
+            return
+
+
+def _mixed_entries(node: MapNode) -> Iterator[Problem]:
+    first = node.entries[0] if node.entries else None
+    for entry in node.entries[1:]:
+        assert first is not None
+        assert isinstance(entry.key, Node)
+        assert isinstance(first.key, Node)
+        if entry.key.type != first.key.type:
+            text = f"expected type '{first.key.type}' but found '{entry.key.type}'"
+            yield Problem(entry.key.at, text)
+        one = _kind(first.value, optional=first.optional)
+        other = _kind(entry.value, optional=entry.optional)
+        if one != other:
+            yield Problem(entry.value.at, f"expected type '{one}' but found '{other}'")
+
+
+def _kind(node: Node, *, optional: bool) -> Type | None:
+    kind = node.type
+    return kind.params[0] if optional and kind is not None and kind.params else kind
 
 
 def _walk(node: Node) -> Iterator[Call]:

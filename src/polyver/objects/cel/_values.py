@@ -117,7 +117,37 @@ class List:
     def plus(self, other: Any) -> List:
         if not isinstance(other, List):
             raise no_overload()
+        if len(self) > _SHORT:
+            return _Joined(self, other)
         return _Grown([*self.items, *other.items])
+
+    @property
+    def weight(self) -> int:
+        """How much there is in it, all that is inside included."""
+        return len(self)
+
+
+_SHORT = 32
+
+
+class _Joined(List):
+    """Two lists, one behind the other; they are put together when somebody looks."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, *parts: List) -> None:
+        super().__init__(())
+        self._parts = parts
+
+    @property
+    def items(self) -> Sequence[Any]:
+        if self._parts:
+            self._items = [item for part in self._parts for item in part.items]
+            self._parts = ()
+        return self._items
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts)) if self._parts else len(self._items)
 
 
 class _Grown(List):
@@ -159,6 +189,11 @@ class Map:
 
     def __len__(self) -> int:
         raise NotImplementedError
+
+    @property
+    def weight(self) -> int:
+        """How much there is in it, all that is inside included."""
+        return len(self)
 
     def equals(self, other: Any) -> bool:
         if not isinstance(other, Map) or len(self) != len(other):
