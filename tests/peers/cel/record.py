@@ -103,10 +103,20 @@ _SHAPES = {
     "bool": [
         *("$int == $int", "$int < $int", "$int >= $double", "$string == $string", "! $bool"),
         *("$string < $string", "$bool && $bool", "$bool || $bool", "$bool ? $bool : $bool"),
-        *("$int in $ints", "$string in $words", "$string in self.m", "$string .startsWith( $string )"),
+        *(
+            "$int in $ints",
+            "$string in $words",
+            "$string in self.m",
+            "$string .startsWith( $string )",
+        ),
         *("$string .contains( $string )", "$string .matches('^[a-c]+$')", "$ints == $ints"),
         *("@ints:int:all:bool", "@ints:int:exists:bool", "@words:string:exists_one:bool"),
-        *("@words:string:all:bool", "$ints .isSorted()", "type(self.x) == string", "self.x == $int"),
+        *(
+            "@words:string:all:bool",
+            "$ints .isSorted()",
+            "type(self.x) == string",
+            "self.x == $int",
+        ),
         *("sets.contains( $ints , $ints )", "dyn( $int ) == dyn( $double )"),
     ],
     "ints": [

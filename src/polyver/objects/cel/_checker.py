@@ -18,12 +18,13 @@ from polyver.objects.cel._nodes import (
     Node,
     Select,
     Struct,
+    inside,
 )
 from polyver.objects.cel._tokens import Problem
 from polyver.objects.cel._types import Mapping, Type
 from polyver.objects.cel._values import Uint
 
-__all__ = ["Checker", "TooLarge", "dotted_name", "inside"]
+__all__ = ["Checker", "TooLarge", "dotted_name"]
 
 _MOST_STEPS = 200_000
 _TYPE_NAMES: dict[str, Type] = {
@@ -352,20 +353,3 @@ def dotted_name(node: Node) -> str | None:
     if not isinstance(node, Ident):
         return None
     return ".".join((node.name, *reversed(parts)))
-
-
-def inside(node: Node) -> list[Node]:
-    """The parts right inside of another."""
-    match node:
-        case Select():
-            return [node.operand]
-        case Call():
-            return [*([node.target] if node.target else []), *node.args]
-        case ListNode():
-            return node.items
-        case MapNode() | Struct():
-            keys = [each.key for each in node.entries if isinstance(each.key, Node)]
-            return [*keys, *(each.value for each in node.entries)]
-        case Fold():
-            return [node.over, node.init, node.condition, node.step, node.result]
-    return []

@@ -496,7 +496,9 @@ _COMPARED_AT_ONCE = (
 
 def _is_known_equality(node: Call, *names: str) -> bool:
     kinds = [each.type.name for each in node.args if each.type is not None]
-    return node.function == "_==_" and len({*kinds}) == 1 and kinds[0] in (names or _COMPARED_AT_ONCE)
+    return (
+        node.function == "_==_" and len({*kinds}) == 1 and kinds[0] in (names or _COMPARED_AT_ONCE)
+    )
 
 
 def _is_bind(node: Fold) -> bool:

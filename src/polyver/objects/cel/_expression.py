@@ -84,8 +84,8 @@ class Environment:
         checker = Checker({"self": own, "oldSelf": old}, self._structs)
         try:
             kind = checker.run(tree)
-        except (TooLarge, RecursionError):
-            raise Uncompilable(told(text, [Problem(-1, "the expression is too large")])) from None
+        except TooLarge as problem:
+            raise Uncompilable(told(text, [Problem(-1, str(problem))])) from None
         problems = checker.problems or literal_problems(tree)
         if problems:
             raise Uncompilable(told(text, problems))

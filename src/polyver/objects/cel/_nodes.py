@@ -19,6 +19,7 @@ __all__ = [
     "Node",
     "Select",
     "Struct",
+    "inside",
 ]
 
 
@@ -110,3 +111,20 @@ class Fold(Node):
     condition: Node
     step: Node
     result: Node
+
+
+def inside(node: Node) -> list[Node]:
+    """The parts right inside of another."""
+    match node:
+        case Select():
+            return [node.operand]
+        case Call():
+            return [*([node.target] if node.target else []), *node.args]
+        case ListNode():
+            return node.items
+        case MapNode() | Struct():
+            keys = [each.key for each in node.entries if isinstance(each.key, Node)]
+            return [*keys, *(each.value for each in node.entries)]
+        case Fold():
+            return [node.over, node.init, node.condition, node.step, node.result]
+    return []

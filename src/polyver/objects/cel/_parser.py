@@ -22,13 +22,17 @@ from polyver.objects.cel._nodes import (
     Node,
     Select,
     Struct,
+    inside,
 )
 from polyver.objects.cel._tokens import Problem, Token, read_tokens
 
 __all__ = ["parse"]
 
 _LONGEST: Final = 100_000
-_DEEPEST: Final = 250
+_DEEPEST: Final = 50
+"""How many brackets may be open at once; the real parser goes deeper."""
+_HIGHEST: Final = 200
+"""How many parts may be inside of each other, each sign of a chain counted."""
 _MOST_PROBLEMS: Final = 100
 _RESERVED = frozenset(
     "as break const continue else false for function if import in let loop package namespace null "
@@ -77,7 +81,20 @@ def parse(text: str) -> tuple[Node | None, list[Problem]]:
         tree = parser.parse()
     except _TooDeep:
         return None, [Problem(-1, f"expression recursion limit exceeded: {_DEEPEST}")]
+    if tree is not None and _height(tree) > _HIGHEST:
+        return None, [Problem(-1, f"expression recursion limit exceeded: {_HIGHEST}")]
     return tree, parser.problems
+
+
+def _height(tree: Node) -> int:
+    """How many parts are inside of each other."""
+    level, height = {id(tree): tree}, 0
+    while level:
+        level = {id(each): each for node in level.values() for each in inside(node)}
+        height += 1
+        if height > _HIGHEST:
+            break
+    return height
 
 
 class _Parser:
@@ -223,11 +240,11 @@ class _Parser:
     def _both(self) -> Node:
         return self._joined("&&", "_&&_", self._relation)
 
-    def _joined(self, sign: str, function: str, inside: Callable[[], Node]) -> Node:
-        terms, places = [inside()], []
+    def _joined(self, sign: str, function: str, part: Callable[[], Node]) -> Node:
+        terms, places = [part()], []
         while self._here.kind == sign:
             places.append(self._take().at)
-            terms.append(inside())
+            terms.append(part())
         return _balanced(function, terms, places, 0, len(places) - 1) if places else terms[0]
 
     def _relation(self) -> Node:
@@ -239,14 +256,11 @@ class _Parser:
     def _product(self) -> Node:
         return self._chain(_FACTORS, self._unary)
 
-    def _chain(self, signs: dict[str, str], inside: Callable[[], Node]) -> Node:
-        found, depth = inside(), 0
+    def _chain(self, signs: dict[str, str], part: Callable[[], Node]) -> Node:
+        found = part()
         while self._here.kind in signs:
             token = self._take()
-            found = self._call(token.at, signs[token.kind], [found, inside()])
-            depth += 1
-            if depth > _DEEPEST:
-                raise _TooDeep
+            found = self._call(token.at, signs[token.kind], [found, part()])
         return found
 
     def _unary(self) -> Node:
@@ -270,8 +284,8 @@ class _Parser:
             shown = f"input '{self._here.text}' expecting {_told(_START)}"
             self._report(f"Syntax error: extraneous {shown}")
             raise _Mismatch
-        inside = self._member()
-        return self._call(signs[0].at, "!_", [inside]) if len(signs) % 2 else inside
+        operand = self._member()
+        return self._call(signs[0].at, "!_", [operand]) if len(signs) % 2 else operand
 
     def _minus(self) -> Node:
         if self._ahead().kind not in _START or self._ahead().kind == "!":
@@ -283,17 +297,13 @@ class _Parser:
         signs = [self._take()]
         while self._here.kind == "-":
             signs.append(self._take())
-        inside = self._member()
-        return self._call(signs[0].at, "-_", [inside]) if len(signs) % 2 else inside
+        operand = self._member()
+        return self._call(signs[0].at, "-_", [operand]) if len(signs) % 2 else operand
 
     def _member(self) -> Node:
         found = self._primary()
-        depth = 0
         while self._here.kind in (".", "["):
             found = self._part(found) if self._here.kind == "." else self._index(found)
-            depth += 1
-            if depth > _DEEPEST:
-                raise _TooDeep
         return found
 
     def _part(self, operand: Node) -> Node:
@@ -326,9 +336,9 @@ class _Parser:
         if optional:
             self._take()
         with self._within("]"):
-            inside = self._expr()
+            place = self._expr()
         self._match("]", self._behind())
-        return self._call(opened.at, "_[?_]" if optional else "_[_]", [operand, inside])
+        return self._call(opened.at, "_[?_]" if optional else "_[_]", [operand, place])
 
     def _args(self) -> list[Node]:
         self._expects(_START | {")"})
@@ -347,9 +357,9 @@ class _Parser:
             case "(":
                 self._take()
                 with self._within(")"):
-                    inside = self._expr()
+                    nested = self._expr()
                 self._match(")", self._behind())
-                return inside
+                return nested
             case "[":
                 return self._list()
             case "{":

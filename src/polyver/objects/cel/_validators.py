@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from polyver.objects.cel._checker import inside
 from polyver.objects.cel._formatting import Clause, Malformed, clauses, type_problem
 from polyver.objects.cel._moments import (
     FIRST_SECOND,
@@ -12,7 +11,7 @@ from polyver.objects.cel._moments import (
     parse_duration,
     parse_timestamp,
 )
-from polyver.objects.cel._nodes import Call, ListNode, Literal, MapNode, Node
+from polyver.objects.cel._nodes import Call, ListNode, Literal, MapNode, Node, inside
 from polyver.objects.cel._tokens import Problem
 from polyver.objects.cel._types import Type
 from polyver.objects.cel._values import Failure
