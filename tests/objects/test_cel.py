@@ -56,12 +56,11 @@ def run(rule: str, data: Any, schema: Any = None) -> Outcome:
 def test_every_text_is_an_expression_or_is_told_what_is_wrong_with_it(text: str) -> None:
     try:
         outcome = run(text, {"list": [1], "text": "b"})
-    except Uncompilable as problem:
-        assert str(problem).startswith("ERROR: <input>:")
-    except Unusable as problem:
-        assert str(problem)
+    except (Uncompilable, Unusable) as problem:
+        told = str(problem)
     else:
-        assert outcome.cost < 10_000
+        told = "ERROR: <input>:" if outcome.cost < 10_000 else "it cost too much"
+    assert told.startswith(("ERROR: <input>:", "error parsing regexp", "type conversion error"))
 
 
 @pytest.mark.parametrize("rule", COSTLY)
@@ -164,7 +163,7 @@ def test_a_path_in_a_rule_leads_to_a_field_or_a_key() -> None:
     assert compile_schema(schema).validate({"spec": {}})[0].field == "spec.a.b[x'y]"
     for wrong in ("a", "['a.b'", "['a.b'].x.y", "['a\\qb']", ".c", "[a]"):
         refused = check_schema(ruled(right | {"fieldPath": wrong}, properties=fields), "s")
-        assert [each.message.partition(": ")[2] for each in refused][0].endswith("valid path")
+        assert refused[0].message.endswith("must be a valid path")
 
 
 def test_a_schema_without_rules_has_nothing_to_check() -> None:

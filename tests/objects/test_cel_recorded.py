@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,6 @@ from polyver.objects.cel._values import (
     Timestamp,
     TypeValue,
     Uint,
-    type_name,
 )
 
 RECORDED = json.loads((Path(__file__).parents[1] / "peers/recorded_cel.json").read_text())
@@ -66,35 +66,31 @@ def environment(number: int) -> Environment:
 
 def shown(value: Any) -> dict[str, Any]:
     """A value with its type, as the recording has it."""
-    match value:
-        case None:
-            return {"null": True}
-        case bool():
-            return {"bool": value}
-        case Uint() | int():
-            return {type_name(value): str(int(value))}
-        case float():
-            return {"double": double_text(value)}
-        case str():
-            return {"string": value}
-        case bytes():
-            return {"bytes": value.hex()}
-        case Duration():
-            return {"duration": str(value.nanos)}
-        case Timestamp():
-            return {"timestamp": timestamp_text(value)}
-        case TypeValue():
-            return {"type": value.name}
-        case Optional():
-            return {"optional": shown(value.value)} if value.present else {"none": True}
-        case List():
-            return {"list": [shown(item) for item in value.items]}
-        case Map():
-            return {"map": [[shown(key), found(value, key)] for key in value.keys()]}
-        case Unknown():
-            return {"unknown": True}
+    known = SHOWN.get(type(value))
+    if known is not None:
+        return known(value)
+    if isinstance(value, List):
+        return {"list": [shown(item) for item in value.items]}
+    if isinstance(value, Map):
+        return {"map": [[shown(key), found(value, key)] for key in value]}
     assert isinstance(value, Opaque)
     return {value.type_name: str(value) if value.type_name.startswith("net.") else True}
+
+
+SHOWN: dict[type, Callable[[Any], dict[str, Any]]] = {
+    type(None): lambda _: {"null": True},
+    bool: lambda value: {"bool": value},
+    int: lambda value: {"int": str(value)},
+    Uint: lambda value: {"uint": str(int(value))},
+    float: lambda value: {"double": double_text(value)},
+    str: lambda value: {"string": value},
+    bytes: lambda value: {"bytes": value.hex()},
+    Duration: lambda value: {"duration": str(value.nanos)},
+    Timestamp: lambda value: {"timestamp": timestamp_text(value)},
+    TypeValue: lambda value: {"type": value.name},
+    Unknown: lambda _: {"unknown": True},
+    Optional: lambda value: {"optional": shown(value.value)} if value.present else {"none": True},
+}
 
 
 def found(value: Map, key: Any) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from polyver.objects.cel._values import (
     Duration,
     Failure,
     List,
-    Map,
     Opaque,
     Optional,
     Timestamp,
@@ -126,9 +125,9 @@ def _sort(found: List) -> List:
 def _sort_by(found: List, keys: List) -> List:
     if len({*map(type_name, keys.items)}) > 1:
         raise Failure("list elements must have the same type")
-    order = functools.cmp_to_key(lambda one, other: compare(one[0], other[0]))
-    pairs = sorted(zip(keys.items, found.items, strict=True), key=order)
-    return List([item for _, item in pairs])
+    ranked = functools.cmp_to_key(compare)
+    places = sorted(range(len(found)), key=lambda place: ranked(keys.items[place]))
+    return List([found.items[place] for place in places])
 
 
 def _holds_all(found: List, wanted: List) -> bool:
@@ -151,8 +150,6 @@ def _is_zero(value: Any) -> bool:
     match value:
         case None:
             return True
-        case List() | Map():
-            return not len(value)
         case Duration():
             return value.nanos == 0
         case Timestamp():

@@ -16,12 +16,12 @@ from polyver.objects.cel._moments import (
     parse_timestamp,
     timestamp_text,
 )
+from polyver.objects.cel._networks import CIDR, IP
 from polyver.objects.cel._values import (
     Duration,
     Failure,
     List,
     Map,
-    Opaque,
     Timestamp,
     TypeValue,
     Uint,
@@ -54,26 +54,10 @@ def double_text(value: float) -> str:
 
 def to_text(value: Any) -> str:
     """A value as a text."""
-    match value:
-        case str():
-            return value
-        case bool():
-            return "true" if value else "false"
-        case int():
-            return str(int(value))
-        case float():
-            return double_text(value)
-        case bytes():
-            return _decoded(value)
-        case Duration():
-            return duration_text(value)
-        case Timestamp():
-            return timestamp_text(value)
-        case TypeValue():
-            return value.name
-        case Opaque():
-            return str(value)
-    raise _cannot(value, "string")
+    known = _WRITTEN.get(type(value))
+    if known is None:
+        raise _cannot(value, "string")
+    return known(value)
 
 
 def _decoded(value: bytes) -> str:
@@ -81,6 +65,21 @@ def _decoded(value: bytes) -> str:
         return value.decode()
     except UnicodeDecodeError:
         raise Failure("invalid UTF-8 in bytes, cannot convert to string") from None
+
+
+_WRITTEN: dict[type, Callable[[Any], str]] = {
+    str: str,
+    bool: lambda value: "true" if value else "false",
+    int: str,
+    Uint: lambda value: str(int(value)),
+    float: double_text,
+    bytes: _decoded,
+    Duration: duration_text,
+    Timestamp: timestamp_text,
+    TypeValue: lambda value: value.name,
+    IP: str,
+    CIDR: str,
+}
 
 
 def _int_of_text(text: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyver.objects.cel._data import MapItems, SetItems
@@ -16,11 +16,6 @@ __all__ = ["call_cost"]
 
 _TEXT, _PATTERN = 0.1, 0.25
 _LARGE = 100
-_ONCE = frozenset("url lowerAscii upperAscii substring trim cidr isIP isCIDR".split()) | {
-    *("quantity", "isQuantity", "semver", "isSemver")
-}
-_WALKED = frozenset("isSorted sum max min indexOf lastIndexOf".split())
-_ORDERED = frozenset(("_<_", "_<=_", "_>_", "_>=_", "_==_", "_!=_"))
 
 
 def _size(value: Any) -> int:
@@ -44,7 +39,7 @@ def _walk(value: Any) -> int:
         case List():
             return sum(map(_walk, value.items))
         case Map():
-            return sum(_walk(key) + _walk(value.find(key)[0]) for key in value.keys())
+            return sum(_walk(key) + _walk(value.find(key)[0]) for key in value)
     return 1
 
 
@@ -71,28 +66,11 @@ def _excess(function: str, values: Sequence[Any]) -> int:
 
 
 def _counted(function: str, overload: str, values: Sequence[Any]) -> int:
-    if function in _WALKED:
-        return _walk(values[0])
-    if function in _ONCE:
-        return _scan(_size(values[0]))
-    if function in _ORDERED:
-        return _compared(values)
-    match function:
-        case "replace" | "split" | "ip.isCanonical":
-            return _scan(_size(values[0]), 2 * _TEXT)
-        case "join":
-            return _scan(_joined(values), 2 * _TEXT)
-        case "find" | "findAll" | "matches":
-            return _scan(1 + _size(values[0])) * _scan(_size(values[1]), _PATTERN)
-        case "contains":
-            return _scan(_size(values[0])) * _scan(_size(values[1]))
-        case "startsWith" | "endsWith":
-            return _scan(_size(values[1]))
-        case "@in" if isinstance(values[1], List):
-            return len(values[1])
-        case "_+_" if isinstance(values[0], str | bytes):
-            return _scan(_size(values[0]) + _size(values[1]))
-    return _other(function, overload, values)
+    known = _COSTS.get(function)
+    if known is not None:
+        return known(values)
+    special = _SPECIAL.get(function)
+    return 1 if special is None else special(overload, values)
 
 
 def _joined(values: Sequence[Any]) -> int:
@@ -109,28 +87,92 @@ def _compared(values: Sequence[Any]) -> int:
     return _scan(min(map(_size, values)))
 
 
-def _other(function: str, overload: str, values: Sequence[Any]) -> int:
-    match function:
-        case "ip" if overload != "cidr_ip":
-            return _scan(_size(values[0]))
-        case "containsIP" | "containsCIDR":
-            own = _scan(2 * _size(values[0]))
-            more = _scan(_size(values[1])) if overload.endswith("string") else 0
-            return own + more + (_scan(_size(values[0])) + 1 if function == "containsCIDR" else 0)
-        case "validate" if isinstance(values[0], NamedFormat):
-            return _scan(1 + _size(values[1])) * _scan(values[0].length, _PATTERN)
-        case "format" | "strings.quote" | "bytes":
-            return _scan(_size(values[0]))
-        case "string" if isinstance(values[0], bytes):
-            return _scan(_size(values[0]))
-        case "sort" | "distinct" | "@sortByAssociatedKeys":
-            return 11 + 2 * _size(values[-1]) ** 2
-        case "reverse" | "flatten":
-            return 11 + _size(values[0])
-        case "lists.range" if isinstance(values[0], int):
-            return 11 + max(values[0], 0)
-        case "slice" if isinstance(values[1], int) and isinstance(values[2], int):
-            return 11 + max(min(values[2], _size(values[0])) - values[1], 0)
-        case "sets.contains" | "sets.equivalent" | "sets.intersects":
-            return 1 + _size(values[0]) * _size(values[1])
-    return 1
+def _added(values: Sequence[Any]) -> int:
+    if not isinstance(values[0], str | bytes):
+        return 1
+    return _scan(_size(values[0]) + _size(values[1]))
+
+
+def _searched(values: Sequence[Any]) -> int:
+    return _scan(1 + _size(values[0])) * _scan(_size(values[1]), _PATTERN)
+
+
+def _validated(values: Sequence[Any]) -> int:
+    if not isinstance(values[0], NamedFormat):
+        return 1
+    return _scan(1 + _size(values[1])) * _scan(values[0].length, _PATTERN)
+
+
+def _sliced(values: Sequence[Any]) -> int:
+    _, start, end = values
+    if not isinstance(start, int) or not isinstance(end, int):
+        return 1
+    return 11 + max(min(end, _size(values[0])) - start, 0)
+
+
+def _ranged(values: Sequence[Any]) -> int:
+    return 11 + max(values[0], 0) if isinstance(values[0], int) else 1
+
+
+def _contained(values: Sequence[Any]) -> int:
+    return 1 + _size(values[0]) * _size(values[1])
+
+
+def _sorted(values: Sequence[Any]) -> int:
+    return 11 + 2 * _size(values[-1]) ** 2
+
+
+def _made(values: Sequence[Any]) -> int:
+    return 11 + _size(values[0])
+
+
+def _once(values: Sequence[Any]) -> int:
+    return _scan(_size(values[0]))
+
+
+def _twice(values: Sequence[Any]) -> int:
+    return _scan(_size(values[0]), 2 * _TEXT)
+
+
+def _second(values: Sequence[Any]) -> int:
+    return _scan(_size(values[1]))
+
+
+_BY_COST: dict[Callable[[Sequence[Any]], int], str] = {
+    _once: "url lowerAscii upperAscii substring trim cidr isIP isCIDR quantity isQuantity semver "
+    "isSemver format strings.quote bytes",
+    _twice: "replace split ip.isCanonical",
+    _second: "startsWith endsWith",
+    _searched: "find findAll matches",
+    _compared: "_<_ _<=_ _>_ _>=_ _==_ _!=_",
+    _sorted: "sort distinct @sortByAssociatedKeys",
+    _made: "reverse flatten",
+    _contained: "sets.contains sets.equivalent sets.intersects",
+}
+_COSTS: dict[str, Callable[[Sequence[Any]], int]] = {
+    **{name: cost for cost, names in _BY_COST.items() for name in names.split()},
+    **dict.fromkeys(
+        "isSorted sum max min indexOf lastIndexOf".split(), lambda values: _walk(values[0])
+    ),
+    "join": lambda values: _scan(_joined(values), 2 * _TEXT),
+    "contains": lambda values: _scan(_size(values[0])) * _scan(_size(values[1])),
+    "@in": lambda values: len(values[1]) if isinstance(values[1], List) else 1,
+    "_+_": _added,
+    "validate": _validated,
+    "slice": _sliced,
+    "lists.range": _ranged,
+    "string": lambda values: _once(values) if isinstance(values[0], bytes) else 1,
+}
+
+
+def _network(overload: str, values: Sequence[Any]) -> int:
+    own = _scan(2 * _size(values[0]))
+    more = _scan(_size(values[1])) if overload.endswith("string") else 0
+    return own + more + (_scan(_size(values[0])) + 1 if "contains_cidr" in overload else 0)
+
+
+_SPECIAL: dict[str, Callable[[str, Sequence[Any]], int]] = {
+    "ip": lambda overload, values: 1 if overload == "cidr_ip" else _once(values),
+    "containsIP": _network,
+    "containsCIDR": _network,
+}

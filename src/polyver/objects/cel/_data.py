@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -72,15 +72,9 @@ def to_value(data: Any, place: Place) -> Any:
         raise Failure("invalid data, got null for schema with nullable=false")
     if place.int_or_string:
         return _int_or_string(data)
-    match place.type:
-        case "object":
-            return _object(data, place)
-        case "array":
-            return _array(data, place)
-        case "string":
-            return _text(data, place.format)
-        case "integer" | "number" | "boolean":
-            return _scalar(data, place.type)
+    known = _READ.get(place.type)
+    if known is not None:
+        return known(data, place)
     if place.preserves:
         return Unknown(data)
     raise Failure(f"{_NO_TYPE}, got {place.type}")
@@ -113,10 +107,10 @@ def _array(data: Any, place: Place) -> List:
     return kinds.get(place.list_type, Items)(data, place)
 
 
-def _text(data: Any, form: str) -> str | bytes | Duration | Timestamp:
+def _text(data: Any, place: Place) -> str | bytes | Duration | Timestamp:
     if not isinstance(data, str):
         raise Failure(f"invalid data, expected string, got {_go_type(data)}")
-    match form:
+    match place.format:
         case "duration":
             return read_duration(data)
         case "date":
@@ -135,7 +129,8 @@ def _decoded(text: str) -> bytes:
         raise Failure(f"Invalid byte formatted string {text}: {problem}") from problem
 
 
-def _scalar(data: Any, kind: str) -> int | float | bool:
+def _scalar(data: Any, place: Place) -> int | float | bool:
+    kind = place.type
     if kind == "boolean" and isinstance(data, bool):
         return data
     if not isinstance(data, bool):
@@ -145,6 +140,16 @@ def _scalar(data: Any, kind: str) -> int | float | bool:
             return float(data)
     wanted = {"boolean": "bool", "integer": "int", "number": "float"}[kind]
     raise Failure(f"invalid data, expected {wanted}, got {_go_type(data)}")
+
+
+_READ: dict[str, Callable[[Any, Place], Any]] = {
+    "object": _object,
+    "array": _array,
+    "string": _text,
+    "integer": _scalar,
+    "number": _scalar,
+    "boolean": _scalar,
+}
 
 
 def _go_type(data: Any) -> str:
@@ -292,7 +297,7 @@ class Fields(Map):
             return None, False
         return to_value(data, place), True
 
-    def keys(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Any]:
         for name in self._data:
             if self._place.inside(name) is not None:
                 escaped = escape(name) if self._place.fields is not None else None

@@ -149,7 +149,8 @@ findAll string_find_all_string .(string, string) list(string)
 findAll string_find_all_string_int .(string, string, int) list(string)
 """
 _LISTS = """
-isSorted list_{t}_is_sorted_bool .(list({t})) bool | int uint double bool duration timestamp string bytes
+isSorted list_{t}_is_sorted_bool .(list({t})) bool \
+| int uint double bool duration timestamp string bytes
 sum list_{t}_sum_{t} .(list({t})) {t} | int uint double duration
 max list_{t}_max_{t} .(list({t})) {t} | int uint double bool duration timestamp string bytes
 min list_{t}_min_{t} .(list({t})) {t} | int uint double bool duration timestamp string bytes
@@ -264,7 +265,8 @@ validate format-validate .(kubernetes.NamedFormat, string) optional_type(list(st
 # These need an authorizer, which rules of custom kinds never get; so they can only be misused.
 _AUTHORIZATION = """
 allowed decision_allowed .(kubernetes.authorization.Decision) bool
-check pathcheck_check .(kubernetes.authorization.PathCheck, string) kubernetes.authorization.Decision
+check pathcheck_check .(kubernetes.authorization.PathCheck, string) \
+kubernetes.authorization.Decision
 check resourcecheck_check .(kubernetes.authorization.ResourceCheck, string) \
 kubernetes.authorization.Decision
 error decision_error .(kubernetes.authorization.Decision) string

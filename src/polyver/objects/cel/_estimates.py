@@ -5,11 +5,12 @@ A rule that could cost too much is refused when its definition is written.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any
 
+from polyver.objects.cel._bounds import ENDLESS, NOTHING, ONE, UNKNOWN, Bounds, Called, fixed
+from polyver.objects.cel._call_estimates import call_estimate
 from polyver.objects.cel._nodes import (
     Call,
     Fold,
@@ -23,46 +24,9 @@ from polyver.objects.cel._nodes import (
 from polyver.objects.cel._places import Declared
 from polyver.objects.cel._types import Type
 
-__all__ = ["ENDLESS", "Bounds", "estimate"]
+__all__ = ["estimate"]
 
-ENDLESS: Final = 2**64 - 1
-_TEXT, _PATTERN = 0.1, 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """The least and the most that something costs, or that is in something."""
-
-    least: int
-    most: int
-
-    def plus(self, other: Bounds) -> Bounds:
-        return Bounds(_cut(self.least + other.least), _cut(self.most + other.most))
-
-    def times(self, other: Bounds) -> Bounds:
-        return Bounds(_cut(self.least * other.least), _cut(self.most * other.most))
-
-    def by(self, factor: float) -> Bounds:
-        return Bounds(_scaled(self.least, factor), _scaled(self.most, factor))
-
-    def union(self, other: Bounds) -> Bounds:
-        return Bounds(min(self.least, other.least), max(self.most, other.most))
-
-
-def _cut(number: int) -> int:
-    return min(number, ENDLESS)
-
-
-def _scaled(number: int, factor: float) -> int:
-    return _cut(math.ceil(float(number) * factor))
-
-
-def _fixed(number: int) -> Bounds:
-    return Bounds(number, number)
-
-
-_UNKNOWN: Final = Bounds(0, ENDLESS)
-_ONE, _NOTHING = _fixed(1), _fixed(0)
+_TEXT = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +50,6 @@ class _Local:
     entries: _Entries | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Called:
-    cost: Bounds
-    size: Bounds | None = None
-
-
 def estimate(tree: Node, root: Declared) -> Bounds:
     """What an expression costs about a value of a declared place."""
     return _Estimator(root).cost(tree)
@@ -106,22 +64,21 @@ class _Estimator:
         self._locals: dict[str, list[_Local]] = {}
 
     def cost(self, node: Node) -> Bounds:
-        match node:
-            case Ident():
-                local = self._local(node.name)
-                self._paths[id(node)] = local.path if local else (node.name,)
-                return _ONE
-            case Select():
-                return self._select(node)
-            case Call():
-                return self._call(node)
-            case ListNode():
-                return self._list(node)
-            case MapNode():
-                return self._map(node)
-            case Fold():
-                return self._bind(node) if _is_bind(node) else self._fold(node)
-        return _NOTHING
+        known: dict[type[Node], Callable[[Any], Bounds]] = {
+            Ident: self._ident,
+            Select: self._select,
+            Call: self._call,
+            ListNode: self._list,
+            MapNode: self._map,
+            Fold: self._fold,
+        }
+        found = known.get(type(node))
+        return NOTHING if found is None else found(node)
+
+    def _ident(self, node: Ident) -> Bounds:
+        local = self._local(node.name)
+        self._paths[id(node)] = local.path if local else (node.name,)
+        return ONE
 
     # Sizes
 
@@ -145,14 +102,14 @@ class _Estimator:
             self._sizes[id(node)] = found
             return found
         if node.type is not None and _is_scalar(node.type):
-            return _ONE
+            return ONE
         local = self._local(node.name) if isinstance(node, Ident) else None
         return local.size if local else None
 
     def _node_size(self, node: Node) -> Bounds:
         """The size of an argument of a function; what is carried through a loop has no place."""
         found = self._size(node)
-        return _UNKNOWN if found is None else found
+        return UNKNOWN if found is None else found
 
     def _declared_size(self, path: tuple[str, ...]) -> Bounds | None:
         if not path:
@@ -165,7 +122,7 @@ class _Estimator:
                 place = place.inside
             elif name == "@keys":
                 # The texts that are keys have no bound of their own, and count as nothing.
-                return _NOTHING if place.type.kind == "map" else None
+                return NOTHING if place.type.kind == "map" else None
             else:
                 place = place.fields.get(name)
         return None if place is None else Bounds(0, place.most)
@@ -185,21 +142,21 @@ class _Estimator:
             return cost
         kind = node.operand.type.kind if node.operand.type else ""
         if kind in ("map", "struct", "param"):
-            cost = cost.plus(_ONE)
+            cost = cost.plus(ONE)
         self._paths[id(node)] = (*self._path(node.operand), node.field)
         return cost
 
     def _list(self, node: ListNode) -> Bounds:
-        cost, size = _fixed(10), Bounds(ENDLESS if node.items else 0, 0)
+        cost, size = fixed(10), Bounds(ENDLESS if node.items else 0, 0)
         for item in node.items:
             cost = cost.plus(self.cost(item))
             size = size.union(self._node_size(item))
-        self._entries[id(node)] = _Entries("list", _ONE, size)
+        self._entries[id(node)] = _Entries("list", ONE, size)
         return cost
 
     def _map(self, node: MapNode) -> Bounds:
         nothing = Bounds(ENDLESS if node.entries else 0, 0)
-        cost, keys, values = _fixed(30), nothing, nothing
+        cost, keys, values = fixed(30), nothing, nothing
         for entry in node.entries:
             assert isinstance(entry.key, Node)
             cost = cost.plus(self.cost(entry.key)).plus(self.cost(entry.value))
@@ -209,6 +166,8 @@ class _Estimator:
         return cost
 
     def _fold(self, node: Fold) -> Bounds:
+        if _is_bind(node):
+            return self._bind(node)
         cost = self.cost(node.over).plus(self.cost(node.init))
         self._push(node.carried, self._as_local(node.init))
         self._push_variables(node)
@@ -270,11 +229,11 @@ class _Estimator:
             cost = self.cost(node.args[0])
             self._keep(node, self._size(node.args[0]))
             self._keep_entries(node, self._made_of(node.args[0]))
-            return cost.plus(_ONE)
+            return cost.plus(ONE)
         costs = [self.cost(arg) for arg in node.args]
         if not node.overloads:
-            return _NOTHING
-        cost = self.cost(node.target) if node.target else _NOTHING
+            return NOTHING
+        cost = self.cost(node.target) if node.target else NOTHING
         called = Bounds(ENDLESS, 0)
         size: Bounds | None = None
         for overload in node.overloads:
@@ -297,208 +256,65 @@ class _Estimator:
         self._paths[id(node)] = (*self._path(node.args[0]), names[overload])
         return entries.value if entries else None
 
-    def _called(self, node: Call, overload: str, costs: Sequence[Bounds]) -> _Called:
-        total = _NOTHING
+    def _called(self, node: Call, overload: str, costs: Sequence[Bounds]) -> Called:
+        total = NOTHING
         for each in costs:
             total = total.plus(each)
-        found = self._extended(node, overload)
-        if found is not None:
-            return _Called(found.cost.plus(total), found.size)
         match overload:
             case "logical_and" | "logical_or":
-                return _Called(Bounds(costs[0].least, costs[0].plus(costs[1]).most))
+                return Called(Bounds(costs[0].least, costs[0].plus(costs[1]).most))
             case "conditional":
                 return self._conditional(node, costs)
             case "add_string" | "add_bytes" | "add_list":
-                return self._added(node, overload, total)
-        found = self._standard(node, overload)
-        return _Called(found.cost.plus(total), found.size)
+                found = self._added(node, overload)
+            case _:
+                found = self._of_items(node) or self._plain(node, overload)
+        return Called(found.cost.plus(total), found.size)
 
-    def _conditional(self, node: Call, costs: Sequence[Bounds]) -> _Called:
+    def _plain(self, node: Call, overload: str) -> Called:
+        given = [*([node.target] if node.target else []), *node.args]
+        return call_estimate(node, overload, [self._node_size(each) for each in given])
+
+    def _conditional(self, node: Call, costs: Sequence[Bounds]) -> Called:
         size = self._node_size(node.args[1]).union(self._node_size(node.args[2]))
         one, other = self._made_of(node.args[1]), self._made_of(node.args[2])
         self._keep_entries(node, one.union(other) if one else None)
-        return _Called(costs[0].plus(costs[1].union(costs[2])), size)
+        return Called(costs[0].plus(costs[1].union(costs[2])), size)
 
-    def _added(self, node: Call, overload: str, total: Bounds) -> _Called:
+    def _added(self, node: Call, overload: str) -> Called:
         size = self._node_size(node.args[0]).plus(self._node_size(node.args[1]))
         one, other = self._made_of(node.args[0]), self._made_of(node.args[1])
         self._keep_entries(node, one.union(other) if one else None)
-        cost = _ONE if overload == "add_list" else size.by(_TEXT)
-        return _Called(cost.plus(total), size)
+        return Called(ONE if overload == "add_list" else size.by(_TEXT), size)
 
-    def _standard(self, node: Call, overload: str) -> _Called:
-        args, target = node.args, node.target
-        match overload:
-            case "string_format" if target:
-                return _Called(self._node_size(target).by(_TEXT))
-            case "string_to_bytes":
-                size = self._node_size(args[0])
-                return _Called(size.by(_TEXT), Bounds(size.least, size.most * 4 % 2**64))
-            case "bytes_to_string":
-                size = self._node_size(args[0])
-                return _Called(size.by(_TEXT), Bounds(size.least // 4, size.most))
-            case "strings_quote":
-                size = self._node_size(args[0])
-                return _Called(size.by(_TEXT), Bounds(size.least + 2, (size.most * 2 + 2) % 2**64))
-            case "starts_with_string" | "ends_with_string":
-                return _Called(self._node_size(args[0]).by(_TEXT))
-            case "in_list":
-                return _Called(self._node_size(args[1]).by(1))
-            case "matches" | "matches_string":
-                text, pattern = (target, args[0]) if target else (args[0], args[1])
-                cost = self._node_size(text).plus(_ONE).by(_TEXT)
-                return _Called(cost.times(self._node_size(pattern).by(_PATTERN)))
-            case "contains_string" if target:
-                cost = self._node_size(target).by(_TEXT)
-                return _Called(cost.times(self._node_size(args[0]).by(_TEXT)))
-        if overload in _COMPARED:
-            most = min(self._node_size(args[0]).most, self._node_size(args[1]).most)
-            return _Called(Bounds(1 if most else 0, most).by(_TEXT))
-        return _Called(_ONE)
-
-    def _extended(self, node: Call, overload: str) -> _Called | None:
-        """Functions that Kubernetes brings along, and those of lists and sets."""
-        function = node.function.removeprefix(".")
-        if _is_known_equality(node, "kubernetes.NamedFormat"):
-            return _Called(Bounds(1, 64).by(_TEXT))
-        if function in _ALWAYS_ONE or overload == "cidr_ip" or _is_known_equality(node):
-            return _Called(_ONE)
-        if function in _WALKED and node.target:
-            return self._walked(node, node.target)
-        if function in ("url", *_SCANNED) and node.args:
-            size = self._node_size(node.args[0])
-            factor = 2 * _TEXT if function == "ip.isCanonical" else _TEXT
-            return _Called(size.by(factor), size if function == "url" else None)
-        if function in _TRANSFORMED and node.target:
-            size = self._node_size(node.target)
-            return _Called(size.by(_TEXT), size)
-        found = self._of_text(function, node)
-        return found or self._of_network(function, overload, node) or self._of_list(overload, node)
-
-    def _walked(self, node: Call, target: Node) -> _Called:
-        kind = target.type
-        if kind is None or not kind.params:
-            return _Called(self._node_size(target).by(_TEXT))
-        each = _ONE
-        if kind.params[0].kind in ("string", "bytes"):
-            path = self._path(target)
-            found = (
-                self._declared_size((*path, "@items")) if path and path[0] != "@result" else None
-            )
-            each = each.plus((found or _UNKNOWN).by(_TEXT))
-        return _Called(self._node_size(target).times(each))
-
-    def _of_text(self, function: str, node: Call) -> _Called | None:
-        target, args = node.target, node.args
-        if target is None:
+    def _of_items(self, node: Call) -> Called | None:
+        """Functions whose cost depends on what is in a list."""
+        if node.target is None or node.function not in (*_WALKED, "join"):
             return None
-        size = self._node_size(target)
-        match function:
-            case "replace":
-                return _Called(size.by(2 * _TEXT), self._replaced(size, args))
-            case "split":
-                most = size.most
-                if len(args) > 1 and isinstance(args[1], Literal):
-                    most = args[1].value % 2**64
-                return _Called(size.by(2 * _TEXT), Bounds(0, most))
-            case "join":
-                joined = self._joined(target, args)
-                return _Called(joined.by(_TEXT), joined)
-            case "find" | "findAll":
-                pattern = self._node_size(args[0]).by(_PATTERN)
-                return _Called(size.plus(_ONE).by(_TEXT).times(pattern), Bounds(0, size.most))
-            case "validate":
-                return _Called(self._node_size(args[0]).by(_TEXT).by(128 * _PATTERN))
-        return None
+        count, each = self._node_size(node.target), self._item_size(node.target)
+        if node.function == "join":
+            size = self._joined(count, each, node.args)
+            return Called(size.by(_TEXT), size)
+        if each is None:
+            return Called(count.by(_TEXT))
+        kind = node.target.type.params[0].kind if node.target.type else ""
+        cost = ONE.plus(each.by(_TEXT)) if kind in ("string", "bytes") else ONE
+        return Called(count.times(cost))
 
-    def _replaced(self, size: Bounds, args: Sequence[Node]) -> Bounds:
-        old, new = self._node_size(args[0]), self._node_size(args[1])
-        if old.least == 0:
-            most, kept = _cut(size.most + 1), size.most
-        elif new.most <= old.least:
-            most, kept = 0, size.most
-        else:
-            most, kept = math.ceil(size.most / old.least), 0
-        if old.most == 0:
-            least, left = _cut(size.least + 1), size.least
-        elif old.most <= new.least:
-            least, left = 0, size.least
-        else:
-            least, left = math.ceil(size.least / old.most), 0
-        return Bounds(least, most).times(new).plus(Bounds(left, kept))
+    def _item_size(self, node: Node) -> Bounds | None:
+        """How large an item of a list is; None if it is not known to be a list."""
+        if node.type is None or not node.type.params:
+            return None
+        path = self._path(node)
+        known = path and path[0] != "@result"
+        return (self._declared_size((*path, "@items")) if known else None) or UNKNOWN
 
-    def _joined(self, target: Node, args: Sequence[Node]) -> Bounds:
-        count = self._node_size(target)
-        size = _NOTHING
-        if target.type is not None and target.type.params:
-            path = self._path(target)
-            known = path and path[0] != "@result"
-            each = self._declared_size((*path, "@items")) if known else None
-            size = count.times(each or _UNKNOWN)
+    def _joined(self, count: Bounds, each: Bounds | None, args: Sequence[Node]) -> Bounds:
+        size = NOTHING if each is None else count.times(each)
         if not args:
             return size
         between = Bounds(max(count.least - 1, 0), max(count.most - 1, 0))
         return size.plus(self._node_size(args[0]).times(between))
-
-    def _of_network(self, function: str, overload: str, node: Call) -> _Called | None:
-        if function not in ("containsIP", "containsCIDR") or not node.args:
-            return None
-        size = Bounds(4, 16)
-        cost = size.plus(size).by(_TEXT)
-        if function == "containsCIDR":
-            cost = cost.plus(size.by(_TEXT)).plus(_ONE)
-        if overload.endswith("_string"):
-            cost = cost.plus(self._node_size(node.args[0]).by(_TEXT))
-        return _Called(cost)
-
-    def _of_list(self, overload: str, node: Call) -> _Called | None:
-        sizes = [
-            self._node_size(each) for each in ([node.target] if node.target else []) + node.args
-        ]
-        match overload:
-            case "list_slice":
-                start, end = _number(node.args[0], 0), _number(node.args[1], sizes[0].most)
-                return _made(_fixed((end - start) % 2**64), 1)
-            case "lists_range":
-                return _made(_fixed(_number(node.args[0], ENDLESS)), 1)
-            case "list_reverse":
-                return _made(sizes[0], 1)
-            case "list_flatten" | "list_flatten_int":
-                depth = _number(node.args[0], ENDLESS) if node.args else 1
-                return _made(sizes[0], float(depth))
-            case "list_distinct":
-                return _made(sizes[0].times(sizes[0]), 2)
-        if overload.endswith(("_sort", "_sortByAssociatedKeys")):
-            size = sizes[-1]
-            factor = 2.1 if overload.startswith(("list_string", "list_bytes")) else 2.0
-            return _made(size.times(size), factor)
-        if overload.startswith("list_sets_"):
-            twice = 2 if overload == "list_sets_equivalent_list" else 1
-            return _Called(_ONE.plus(sizes[0].times(sizes[1]).by(twice)))
-        return None
-
-
-def _made(size: Bounds, factor: float) -> _Called:
-    return _Called(size.by(factor).plus(_ONE).plus(_fixed(10)), size)
-
-
-def _number(node: Node, otherwise: int) -> int:
-    if not isinstance(node, Literal) or type(node.value) is not int:
-        return otherwise
-    return max(node.value, 0)
-
-
-_COMPARED_AT_ONCE = (
-    *("net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver", "kubernetes.URL"),
-)
-
-
-def _is_known_equality(node: Call, *names: str) -> bool:
-    kinds = [each.type.name for each in node.args if each.type is not None]
-    return (
-        node.function == "_==_" and len({*kinds}) == 1 and kinds[0] in (names or _COMPARED_AT_ONCE)
-    )
 
 
 def _is_bind(node: Fold) -> bool:
@@ -510,45 +326,21 @@ def _is_bind(node: Fold) -> bool:
 def _written_size(node: Node) -> Bounds | None:
     match node:
         case Literal(str() | bytes() as value):
-            return _fixed(len(value))
+            return fixed(len(value))
         case Literal():
-            return _ONE
+            return ONE
         case ListNode():
-            return _fixed(len(node.items))
+            return fixed(len(node.items))
         case MapNode():
-            return _fixed(len(node.entries))
+            return fixed(len(node.entries))
     return None
 
 
 _SCALARS = frozenset(("bool", "double", "duration", "int", "timestamp", "uint"))
+_WALKED = frozenset("isSorted sum max min indexOf lastIndexOf".split())
 
 
 def _is_scalar(kind: Type) -> bool:
     if kind.name == "optional_type":
         return _is_scalar(kind.params[0])
     return kind.kind in _SCALARS
-
-
-_COMPARED = frozenset(
-    [
-        "equals",
-        "not_equals",
-        *(
-            f"{name}_{kind}"
-            for kind in ("string", "bytes")
-            for name in ("less", "greater", "less_equals", "greater_equals")
-        ),
-    ]
-)
-_WALKED = frozenset("isSorted sum max min indexOf lastIndexOf".split())
-_SCANNED = frozenset(
-    "cidr isIP isCIDR ip ip.isCanonical quantity isQuantity semver isSemver".split()
-)
-_TRANSFORMED = frozenset("lowerAscii upperAscii substring trim".split())
-_ALWAYS_ONE = frozenset(
-    "masked prefixLength family isUnspecified isLoopback isLinkLocalMulticast isLinkLocalUnicast "
-    "isGlobalUnicast format.named sign asInteger isInteger asApproximateFloat isGreaterThan "
-    "isLessThan compareTo add sub major minor patch getScheme getHostname getHost getPort "
-    "getEscapedPath getQuery serviceAccount path group resource subresource namespace name allowed "
-    "reason error errored".split()
-)

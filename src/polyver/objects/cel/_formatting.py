@@ -84,20 +84,19 @@ def formatted(text: str, values: List) -> str:
     return "".join(parts)
 
 
-_WANTED = {
-    "s": (
-        None,
-        "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps",
-    ),
-    "d": ({"int", "uint"}, "decimal clause can only be used on integers"),
-    "f": ({"double"}, "fixed-point clause can only be used on doubles"),
-    "e": ({"double"}, "scientific clause can only be used on doubles"),
-    "b": ({"int", "uint", "bool"}, "only integers and bools can be formatted as binary"),
+_SHOWN = "strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps"
+_NUMBERS = frozenset(("int", "uint"))
+_WANTED: dict[str, tuple[frozenset[str] | None, str]] = {
+    "s": (None, f"string clause can only be used on {_SHOWN}"),
+    "d": (_NUMBERS, "decimal clause can only be used on integers"),
+    "f": (frozenset(("double",)), "fixed-point clause can only be used on doubles"),
+    "e": (frozenset(("double",)), "scientific clause can only be used on doubles"),
+    "b": (_NUMBERS | {"bool"}, "only integers and bools can be formatted as binary"),
     "x": (
-        {"int", "uint", "string", "bytes"},
+        _NUMBERS | {"string", "bytes"},
         "only integers, byte buffers, and strings can be formatted as hex",
     ),
-    "o": ({"int", "uint"}, "octal clause can only be used on integers"),
+    "o": (_NUMBERS, "octal clause can only be used on integers"),
 }
 
 
@@ -158,7 +157,7 @@ def _shown(value: Any) -> str:
         case List():
             return f"[{', '.join(map(_inner, value.items))}]"
         case Map():
-            pairs = sorted((_inner_key(key), _inner(value.find(key)[0])) for key in value.keys())
+            pairs = sorted((_inner_key(key), _inner(value.find(key)[0])) for key in value)
             return f"{{{', '.join(f'{key}:{inside}' for key, inside in pairs)}}}"
     try:
         return to_text(value)

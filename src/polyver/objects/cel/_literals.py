@@ -54,7 +54,7 @@ def _digits(text: str) -> int:
     """A number; one with very many digits is too large anyway."""
     if len(text.lstrip("0x")) > 30:
         return 2**100
-    return int(text[2:], 16) if text.startswith("0x") else int(text)
+    return int(text, 16 if text.startswith("0x") else 10)
 
 
 def _float(text: str, *, negative: bool) -> float:

@@ -62,6 +62,7 @@ class _Maker:
         init: Node,
         condition: Node,
         step: Node,
+        *,
         result: Node | None = None,
         carried: str = _CARRIED,
     ) -> Node:
@@ -105,7 +106,7 @@ def _exists_one(maker: _Maker, over: Node | None, names: tuple[str, str], test: 
     more = maker.call("_+_", maker.carried(), maker.literal(1))
     step = maker.call("_?_:_", test, more, maker.carried())
     result = maker.call("_==_", maker.carried(), maker.literal(1))
-    return maker.fold(over, names, maker.literal(0), maker.literal(True), step, result)
+    return maker.fold(over, names, maker.literal(0), maker.literal(True), step, result=result)
 
 
 _Quantify = Callable[[_Maker, Node | None, tuple[str, str], Node], Node]

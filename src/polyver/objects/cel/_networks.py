@@ -70,7 +70,7 @@ class CIDR(Opaque):
         return f"{self.address}/{self.bits}"
 
     def __len__(self) -> int:
-        return -(-self.bits // 8)
+        return (self.bits + 7) // 8
 
     def masked(self) -> CIDR:
         network = ipaddress.ip_network(f"{self.address}/{self.bits}", strict=False)
@@ -138,43 +138,42 @@ def _read_v6(text: str, wrong: Callable[[str], Failure]) -> _Address:
 
 def _problem_of_v6(text: str) -> str:
     """What is wrong with an address of eight numbers, from the left."""
-    rest, groups, gap = text, 0, False
-    if rest.startswith("::"):
-        gap, rest = True, rest[2:]
+    gap = text.startswith("::")
+    rest, groups = text[2:] if gap else text, 0
     while groups < 8 and rest:
-        found = re.match(r"[0-9a-fA-F]*", rest)
-        number = found[0] if found else ""
-        if len(number) > 4:
-            return f"each group must have 4 or less digits (at {quoted(rest)})"
-        if not number:
-            text = "each colon-separated field must have at least one digit"
-            return f"{text} (at {quoted(rest)})"
-        after = rest[len(number) :]
-        if after.startswith("."):
-            if not gap and groups != 6:
-                text = "embedded IPv4 address must replace the final 2 fields of the address"
-                return f"{text} (at {quoted(rest)})"
-            return _problem_of_v4(rest)
+        number = re.match(r"[0-9a-fA-F]*", rest)
+        assert number is not None
+        problem = _problem_of_group(rest, number[0], last=gap or groups == 6)
+        if problem is not None:
+            return problem
         groups += 1
-        rest = after
-        if not rest:
-            break
-        if rest[0] != ":":
-            return f"unexpected character, want colon (at {quoted(rest)})"
-        if len(rest) == 1:
-            return f"colon must be followed by more characters (at {quoted(rest)})"
-        rest = rest[1:]
+        rest = rest[number.end() + 1 :]
         if rest.startswith(":"):
             if gap:
                 return f"multiple :: in address (at {quoted(rest)})"
             gap, rest = True, rest[1:]
     if rest:
         return f"trailing garbage after address (at {quoted(rest)})"
-    return (
-        "address string too short"
-        if not gap
-        else "the :: must expand to at least one field of zeros"
-    )
+    text = "the :: must expand to at least one field of zeros"
+    return text if gap else "address string too short"
+
+
+def _problem_of_group(rest: str, number: str, *, last: bool) -> str | None:
+    """What is wrong with a number, or right behind it."""
+    after = rest[len(number) :]
+    place = f"(at {quoted(rest)})"
+    if len(number) > 4:
+        return f"each group must have 4 or less digits {place}"
+    if not number:
+        return f"each colon-separated field must have at least one digit {place}"
+    if after.startswith("."):
+        text = "embedded IPv4 address must replace the final 2 fields of the address"
+        return _problem_of_v4(rest) if last else f"{text} {place}"
+    if after and after[0] != ":":
+        return f"unexpected character, want colon (at {quoted(after)})"
+    if after == ":":
+        return f"colon must be followed by more characters (at {quoted(after)})"
+    return None
 
 
 def _read_prefix(text: str) -> CIDR:

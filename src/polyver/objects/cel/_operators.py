@@ -59,6 +59,10 @@ def _lacks(function: str, value: Any) -> Failure:
     return Failure(f"no such overload: {function}")
 
 
+def _plus(one: Any, other: Any) -> Any:
+    return one + other
+
+
 def _add(one: Any, other: Any) -> Any:
     match one, other:
         case Timestamp(), Duration():
@@ -69,9 +73,9 @@ def _add(one: Any, other: Any) -> Any:
             return _length(one.nanos + other.nanos)
         case List(), _:
             return one.plus(other)
-    if isinstance(one, str | bytes) and type(one) is type(other):
-        return one + other
-    return _arithmetic(one, other, lambda a, b: a + b, "_+_")
+        case (str(), str()) | (bytes(), bytes()):
+            return _plus(one, other)
+    return _arithmetic(one, other, _plus, "_+_")
 
 
 def _subtract(one: Any, other: Any) -> Any:
@@ -199,7 +203,7 @@ def _insert(found: Dictionary, key: Any, value: Any) -> Dictionary:
 
 
 def _insert_all(found: Dictionary, other: Map) -> Dictionary:
-    for key in other.keys():
+    for key in other:
         found = _insert(found, key, other.find(key)[0])
     return found
 

@@ -284,21 +284,28 @@ class _Parser:
             shown = f"input '{self._here.text}' expecting {_told(_START)}"
             self._report(f"Syntax error: extraneous {shown}")
             raise _Mismatch
+        if self._here.kind == "-" and self._ahead().kind not in ("NUM_INT", "NUM_FLOAT"):
+            self._dashed()
         operand = self._member()
         return self._call(signs[0].at, "!_", [operand]) if len(signs) % 2 else operand
 
     def _minus(self) -> Node:
-        if self._ahead().kind not in _START or self._ahead().kind == "!":
-            first = self._here
-            self._at += self._ahead().kind != "<EOF>" or self._ahead() is not first
-            self._no_way(first)
-            self._at -= 1
-            raise _Mismatch
-        signs = [self._take()]
-        while self._here.kind == "-":
+        signs: list[Token] = []
+        while self._here.kind == "-" and self._ahead().kind == "-":
             signs.append(self._take())
+        if self._ahead().kind not in _START or self._ahead().kind == "!":
+            self._dashed()
+        signs.append(self._take())
         operand = self._member()
         return self._call(signs[0].at, "-_", [operand]) if len(signs) % 2 else operand
+
+    def _dashed(self) -> None:
+        """A minus before what cannot be negative; it may still be one between two values."""
+        first = self._here
+        self._at += 1
+        self._no_way(first)
+        self._at -= 1
+        raise _Mismatch
 
     def _member(self) -> Node:
         found = self._primary()

@@ -118,22 +118,16 @@ class _Compiler:
         self._names = list(variables)
 
     def compile(self, node: Node) -> Run:
-        match node:
-            case Literal(value):
-                return _Constant(value)
-            case Ident():
-                return self._ident(node)
-            case Select():
-                return self._select(node)
-            case Call():
-                return self._call(node)
-            case ListNode():
-                return self._list(node)
-            case MapNode():
-                return self._map(node)
-            case Fold():
-                return self._fold(node)
-        raise AssertionError(node)
+        known: dict[type[Node], Callable[[Any], Run]] = {
+            Literal: lambda literal: _Constant(literal.value),
+            Ident: self._ident,
+            Select: self._select,
+            Call: self._call,
+            ListNode: self._list,
+            MapNode: self._map,
+            Fold: self._fold,
+        }
+        return known[type(node)](node)
 
     # Names and fields
 
@@ -299,7 +293,7 @@ def _tried(run: Run, frame: _Frame) -> Any:
 
 def _pairs(found: Any, *, two: bool) -> Iterable[tuple[Any, Any]]:
     if isinstance(found, Map):
-        return ((key, found.find(key)[0] if two else None) for key in found.keys())
+        return ((key, found.find(key)[0] if two else None) for key in found)
     if isinstance(found, List):
         return enumerate(found.items) if two else ((item, None) for item in found.items)
     if two:
@@ -425,7 +419,7 @@ def _logical(runs: Sequence[Run], *, stop: bool) -> Run:
             except Failure as problem:
                 failure = failure or problem
                 continue
-            if found is stop:
+            if isinstance(found, bool) and found is stop:
                 return stop
             if not isinstance(found, bool):
                 failure = failure or no_overload()

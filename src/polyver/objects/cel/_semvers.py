@@ -58,8 +58,7 @@ def read(text: str) -> Semver:
 
 def _number(name: str, text: str) -> int:
     if not re.fullmatch("[0-9]*", text):
-        word = "character(s)" if name != "Major" else "character(s)"
-        raise Failure(f"Invalid {word} found in {name.lower()} number {quoted(text)}")
+        raise Failure(f"Invalid character(s) found in {name.lower()} number {quoted(text)}")
     if len(text) > 1 and text.startswith("0"):
         raise Failure(f"{name} number must not contain leading zeroes {quoted(text)}")
     if not text:

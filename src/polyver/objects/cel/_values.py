@@ -183,7 +183,7 @@ class Map:
         """The value of a key, and whether it is there."""
         raise NotImplementedError
 
-    def keys(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Any]:
         """All keys."""
         raise NotImplementedError
 
@@ -198,7 +198,7 @@ class Map:
     def equals(self, other: Any) -> bool:
         if not isinstance(other, Map) or len(self) != len(other):
             return False
-        for key in self.keys():
+        for key in self:
             found, there = other.find(key)
             if not there or not equal(self.find(key)[0], found):
                 return False
@@ -224,7 +224,7 @@ class Dictionary(Map):
             return None, False
         return found[1], True
 
-    def keys(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Any]:
         return (key for key, _, _ in list(self._entries.values())[: self._size])
 
     def __len__(self) -> int:
@@ -322,7 +322,7 @@ def compare(one: Any, other: Any) -> int:
     if _is_number(one) and _is_number(other):
         if any(isinstance(each, float) and math.isnan(each) for each in (one, other)):
             raise Failure("NaN values cannot be ordered")
-        return (one > other) - (one < other)
+        return int(one > other) - int(one < other)
     if type(one) is not type(other) or not isinstance(one, _ORDERED):
         raise no_overload()
-    return (one > other) - (one < other)
+    return int(one > other) - int(one < other)

@@ -70,6 +70,10 @@ class _Rule:
         """What it is called where it cannot be checked."""
         return ((self._given.get("message") or "") or (self._given.get("rule") or "")).strip()
 
+    @property
+    def uses_old(self) -> bool:
+        return self.expression is not None and self.expression.uses_old
+
     def seen(self, variables: Mapping[str, Any]) -> Mapping[str, Any]:
         """What it sees; an old value may be one that is perhaps there."""
         if not self.optional_old:
@@ -243,43 +247,38 @@ class Rules:
         if findings.left <= 0:
             self._stop(path, f"validation failed due to {_SPENT}", findings)
             return
-        own = {"self": _seen(value, self._place)}
-        olds = {} if old is None else {"oldSelf": _seen(old, self._place)}
+        variables = {"self": _seen(value, self._place)}
+        if old is not None:
+            variables["oldSelf"] = _seen(old, self._place)
         for rule in self._own:
             if findings.is_over:
                 return
-            self._check_rule(rule, value, own | olds, path, before, findings)
+            if self._breaks(rule, variables, path, findings):
+                text = rule.told(variables, findings)
+                cause = rule.refused(path, value, self._type, text)
+                if before.is_same and not rule.uses_old:
+                    findings.warnings.append(f"{cause.field}: {cause.message}")
+                else:
+                    findings.causes.append(cause)
 
-    def _check_rule(
-        self,
-        rule: _Rule,
-        value: Any,
-        variables: Mapping[str, Any],
-        path: str,
-        before: _Before,
-        findings: Findings,
-    ) -> None:
+    def _breaks(
+        self, rule: _Rule, variables: Mapping[str, Any], path: str, findings: Findings
+    ) -> bool:
+        """Whether a value breaks a rule; where that cannot be told, it is said why."""
         if rule.expression is None:
             findings.causes.append(self._failed(path, rule.problem))
-            return
+            return False
         seen = rule.seen(variables)
-        if rule.expression.uses_old and "oldSelf" not in seen:
-            return
+        if rule.uses_old and "oldSelf" not in seen:
+            return False
         outcome = rule.expression.program.evaluate(seen)
         if outcome.cost > findings.left:
             self._stop(path, f"validation failed due to {_SPENT}", findings)
-            return
+            return False
         findings.left -= outcome.cost
         if outcome.failure is not None:
             self._fail(rule, outcome.failure, path, findings)
-            return
-        if outcome.value is True:
-            return
-        cause = rule.refused(path, value, self._type, rule.told(variables, findings))
-        if not rule.expression.uses_old and before.is_same:
-            findings.warnings.append(f"{cause.field}: {cause.message}")
-        else:
-            findings.causes.append(cause)
+        return outcome.failure is None and outcome.value is not True
 
     def _fail(self, rule: _Rule, failure: str, path: str, findings: Findings) -> None:
         if failure.startswith("operation cancelled: actual cost limit exceeded"):
