@@ -90,6 +90,12 @@ def test_what_is_allowed_to_be_deep_can_be_evaluated_from_deep_inside(rule: str)
     assert deeper(200).failure is None
 
 
+def test_values_that_are_written_out_are_looked_up_at_once() -> None:
+    words = ", ".join(str(number) for number in range(10_000))
+    assert run(f"self.list.all(x, x < 10000 || !(x in [{words}]))", LARGE).value is True
+    assert run("dyn(2) in [1.0, 2.0] && !(dyn(true) in [1]) && !(dyn([1]) in [1])", {}).value
+
+
 def test_many_terms_may_be_joined() -> None:
     assert run(" && ".join(["true"] * 2000), {}).value is True
 

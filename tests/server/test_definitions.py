@@ -449,7 +449,7 @@ def test_a_watch_tells_of_all_objects_that_go_with_their_kind_and_ends() -> None
 def test_a_rule_in_cel_is_enforced_as_soon_as_its_definition_is_there() -> None:
     async def steps(client: Client) -> None:
         rule = {"rule": "self.size < 5", "message": "too large"}
-        spec = {"type": "object", "x-kubernetes-validations": [rule]}
+        spec: dict[str, Any] = {"type": "object", "x-kubernetes-validations": [rule]}
         spec["properties"] = {"size": {"type": "integer"}}
         schema = {"type": "object", "properties": {"spec": spec}}
         await client.define(definition("things", version(schema=schema)))

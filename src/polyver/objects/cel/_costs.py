@@ -12,7 +12,7 @@ from polyver.objects.cel._networks import CIDR, IP
 from polyver.objects.cel._places import MOST_BYTES
 from polyver.objects.cel._values import List, Map, Opaque, Optional
 
-__all__ = ["call_cost"]
+__all__ = ["cost_of"]
 
 _TEXT, _PATTERN = 0.1, 0.25
 _LARGE = 100
@@ -43,34 +43,64 @@ def _walk(value: Any) -> int:
     return 1
 
 
-def call_cost(function: str, overload: str, values: Sequence[Any]) -> int:
-    """What a call costs, roughly as the real thing counts it; what makes much costs more."""
-    return _counted(function, overload, values) + _excess(function, values)
+Cost = Callable[[Sequence[Any]], int]
 
 
-def _excess(function: str, values: Sequence[Any]) -> int:
-    """What the real thing does not count, because it is quick there: large values as a whole."""
-    match function:
-        case "_==_" | "_!=_" | "@in":
-            found = max(getattr(each, "weight", 0) for each in values)
-            return 0 if found < _LARGE else found
-        case "_+_" if isinstance(values[0], SetItems | MapItems):
-            return (len(values[0]) + _size(values[1])) // 10
-        case "replace" if all(isinstance(each, str) for each in values[:3]):
-            made = (len(values[0]) // max(len(values[1]), 1) + 1) * len(values[2])
-            return 0 if made < MOST_BYTES else made // 10
-        case "format" if isinstance(values[0], str) and isinstance(values[1], List):
-            made = values[0].count("%") * max(map(_size, values[1].items), default=0)
-            return 0 if made < MOST_BYTES else made // 10
-    return 0
+def cost_of(function: str, overload: str) -> Cost:
+    """What tells what a call costs, roughly as the real thing counts it.
 
-
-def _counted(function: str, overload: str, values: Sequence[Any]) -> int:
-    known = _COSTS.get(function)
-    if known is not None:
-        return known(values)
+    >>> cost_of("startsWith", "starts_with_string")(["abc", "a" * 30])
+    3
+    """
     special = _SPECIAL.get(function)
-    return 1 if special is None else special(overload, values)
+    if special is not None:
+        return lambda values: special(overload, values)
+    counted, more = _COSTS.get(function), _EXCESS.get(function)
+    if counted is None:
+        return _plain
+    return counted if more is None else lambda values: counted(values) + more(values)
+
+
+def _plain(_: Sequence[Any]) -> int:
+    return 1
+
+
+# What the real thing does not count, because it is quick there: large values as a whole.
+
+
+def _compared_whole(values: Sequence[Any]) -> int:
+    weights = [each.weight for each in values if isinstance(each, List | Map)]
+    return max((each for each in weights if each >= _LARGE), default=0)
+
+
+def _merged(values: Sequence[Any]) -> int:
+    one, other = values
+    return (len(one) + _size(other)) // 10 if isinstance(one, SetItems | MapItems) else 0
+
+
+def _replaced(values: Sequence[Any]) -> int:
+    if not all(isinstance(each, str) for each in values[:3]):
+        return 0
+    made = (len(values[0]) // max(len(values[1]), 1) + 1) * len(values[2])
+    return 0 if made < MOST_BYTES else made // 10
+
+
+def _formatted(values: Sequence[Any]) -> int:
+    text, given = values
+    if not isinstance(text, str) or not isinstance(given, List):
+        return 0
+    made = text.count("%") * max(map(_size, given.items), default=0)
+    return 0 if made < MOST_BYTES else made // 10
+
+
+_EXCESS: dict[str, Cost] = {
+    "_==_": _compared_whole,
+    "_!=_": _compared_whole,
+    "@in": _compared_whole,
+    "_+_": _merged,
+    "replace": _replaced,
+    "format": _formatted,
+}
 
 
 def _joined(values: Sequence[Any]) -> int:
@@ -138,7 +168,7 @@ def _second(values: Sequence[Any]) -> int:
     return _scan(_size(values[1]))
 
 
-_BY_COST: dict[Callable[[Sequence[Any]], int], str] = {
+_BY_COST: dict[Cost, str] = {
     _once: "url lowerAscii upperAscii substring trim cidr isIP isCIDR quantity isQuantity semver "
     "isSemver format strings.quote bytes",
     _twice: "replace split ip.isCanonical",
@@ -149,7 +179,7 @@ _BY_COST: dict[Callable[[Sequence[Any]], int], str] = {
     _made: "reverse flatten",
     _contained: "sets.contains sets.equivalent sets.intersects",
 }
-_COSTS: dict[str, Callable[[Sequence[Any]], int]] = {
+_COSTS: dict[str, Cost] = {
     **{name: cost for cost, names in _BY_COST.items() for name in names.split()},
     **dict.fromkeys(
         "isSorted sum max min indexOf lastIndexOf".split(), lambda values: _walk(values[0])

@@ -12,7 +12,7 @@ from typing import Any, Final
 from polyver.core import PolyverError
 from polyver.objects.cel._checker import dotted_name
 from polyver.objects.cel._conversions import to_text
-from polyver.objects.cel._costs import call_cost
+from polyver.objects.cel._costs import cost_of
 from polyver.objects.cel._library import dispatch
 from polyver.objects.cel._nodes import (
     Call,
@@ -34,6 +34,7 @@ from polyver.objects.cel._values import (
     Map,
     Optional,
     TypeValue,
+    key_of,
     no_overload,
     type_name,
 )
@@ -379,17 +380,30 @@ def _optionally(operand: Any, key: Any) -> Optional:
 
 def _applied(node: Call, call: Callable[[Sequence[Any]], Any], runs: Sequence[Run]) -> Run:
     function = node.function.removeprefix(".")
-    overload = node.overloads[0] if len(node.overloads) == 1 else ""
-    # Whether something is among values that are written out is looked up at once.
-    among = function == "@in" and isinstance(runs[1], _Constant)
+    cost = cost_of(function, node.overloads[0] if len(node.overloads) == 1 else "")
+    if function == "@in" and isinstance(runs[1], _Constant):
+        among = _among(runs[0], runs[1].value)
+        if among is not None:
+            return among
 
     def run(frame: _Frame) -> Any:
         values = [each(frame) for each in runs]
         # It is paid for before it is done, so that nothing is done that is too much.
-        frame.charge(0 if among else call_cost(function, overload, values))
+        frame.charge(cost(values))
         return call(values)
 
     return run
+
+
+def _among(value: Run, given: Any) -> Run | None:
+    """Whether something is among values that are written out, which is looked up at once."""
+    if not isinstance(given, List) or not all(isinstance(each, _PLAIN) for each in given.items):
+        return None
+    known = frozenset(map(key_of, given.items))
+    return lambda frame: key_of(value(frame)) in known
+
+
+_PLAIN = (str, int, float)
 
 
 # Calls that do not need all their arguments, or take what has failed.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from polyver.objects._texts import ESCAPES
 from polyver.objects.cel._formatting import formatted
 from polyver.objects.cel._values import Failure, List
 from polyver.objects.patterns import InvalidPattern, Pattern, read_pattern
@@ -16,17 +17,6 @@ _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 _SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
-_QUOTED = {
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-    "\\": "\\\\",
-    '"': '\\"',
-}
 
 
 def _outside(place: int) -> Failure:
@@ -92,7 +82,7 @@ def _join(found: List, between: str = "") -> str:
 
 
 def _quote(text: str) -> str:
-    return f'"{"".join(_QUOTED.get(char, char) for char in text)}"'
+    return f'"{"".join(ESCAPES.get(char, char) for char in text)}"'
 
 
 def _pattern(text: str, prefix: str = "") -> Pattern:

@@ -26,6 +26,7 @@ __all__ = [
     "Uint",
     "compare",
     "equal",
+    "key_of",
     "no_overload",
     "type_name",
 ]
@@ -213,13 +214,13 @@ class Dictionary(Map):
     def __init__(self, entries: Iterable[tuple[Any, Any]]) -> None:
         self._entries: dict[Any, tuple[Any, Any, int]] = {}
         for key, value in entries:
-            known = self._entries.get(_key(key))
+            known = self._entries.get(key_of(key))
             place = len(self._entries) if known is None else known[2]
-            self._entries[_key(key)] = (key, value, place)
+            self._entries[key_of(key)] = (key, value, place)
         self._size = len(self._entries)
 
     def find(self, key: Any) -> tuple[Any, bool]:
-        found = self._entries.get(_key(key))
+        found = self._entries.get(key_of(key))
         if found is None or found[2] >= self._size:
             return None, False
         return found[1], True
@@ -237,13 +238,13 @@ class Dictionary(Map):
         if len(self._entries) != self._size:
             kept = list(self._entries.items())[: self._size]
             made._entries = dict(kept)
-        made._entries[_key(key)] = (key, value, self._size)
+        made._entries[key_of(key)] = (key, value, self._size)
         made._size = self._size + 1
         return made
 
 
-def _key(key: Any) -> Any:
-    """Numbers of all types are the same key, but booleans are no numbers."""
+def key_of(key: Any) -> Any:
+    """What a value is looked up by: numbers of all types are the same, booleans are no numbers."""
     if isinstance(key, bool):
         return (bool, key)
     return key if isinstance(key, str | int | float) else id(key)

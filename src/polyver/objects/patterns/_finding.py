@@ -6,67 +6,13 @@ come to first; here all walks go on at once, the better ones first.
 
 from __future__ import annotations
 
-from polyver.objects.patterns._automaton import holds
-from polyver.objects.patterns._charsets import Charset
-from polyver.objects.patterns._tree import Assertion, Branch, Node, Repeat, Sequence, Single
+from polyver.objects.patterns._automaton import ACCEPTED, Automaton, holds
 
 __all__ = ["Finder"]
 
-_FOUND = -1
 
-
-class Finder:
-    """A pattern as numbered states with an order among the ways that lead on."""
-
-    def __init__(self, tree: Node) -> None:
-        self._moves: list[tuple[Charset, int] | None] = []
-        self._free: list[list[tuple[str, int]]] = []
-        self._start = self._build(tree, _FOUND)
-
-    def _state(self) -> int:
-        self._moves.append(None)
-        self._free.append([])
-        return len(self._moves) - 1
-
-    def _build(self, node: Node, then: int) -> int:
-        match node:
-            case Single(chars):
-                state = self._state()
-                self._moves[state] = (chars, then)
-                return state
-            case Assertion(name):
-                state = self._state()
-                self._free[state] = [(name, then)]
-                return state
-            case Sequence(parts):
-                for part in reversed(parts):
-                    then = self._build(part, then)
-                return then
-            case Branch(options):
-                state = self._state()
-                self._free[state] = [("", self._build(each, then)) for each in options]
-                return state
-            case Repeat():
-                return self._build_repeat(node, then)
-        raise AssertionError(node)
-
-    def _build_repeat(self, node: Repeat, then: int) -> int:
-        end = then
-        if node.most is None:
-            then = self._state()
-            self._choose(then, self._build(node.part, then), end, node)
-        else:
-            for _ in range(node.most - node.least):
-                state = self._state()
-                self._choose(state, self._build(node.part, then), end, node)
-                then = state
-        for _ in range(node.least):
-            then = self._build(node.part, then)
-        return then
-
-    def _choose(self, state: int, inside: int, end: int, node: Repeat) -> None:
-        ways = [("", inside), ("", end)]
-        self._free[state] = ways[::-1] if node.lazy else ways
+class Finder(Automaton):
+    """The states of a pattern, walked along in the order of the ways that lead on."""
 
     def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
         """Where the pattern is first, from a place on."""
@@ -81,7 +27,7 @@ class Finder:
                 self._reach(state, begin, before, after, reached)
             walks = {}
             for state, begin in reached.items():
-                if state == _FOUND:
+                if state == ACCEPTED:
                     found = (begin, at)
                     break
                 move = self._moves[state]
@@ -100,7 +46,7 @@ class Finder:
             if state in reached:
                 continue
             reached[state] = begin
-            if state == _FOUND:
+            if state == ACCEPTED:
                 continue
             ways = (to for what, to in self._free[state] if not what or holds(what, before, after))
             waiting += reversed(list(ways))
