@@ -6,8 +6,7 @@ it leaves out a word too many, adds one that is missing, or skips to where somet
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Final
 
 from polyver.objects.cel._literals import InvalidLiteral, read_literal
@@ -24,46 +23,29 @@ from polyver.objects.cel._nodes import (
     Struct,
     inside,
 )
-from polyver.objects.cel._tokens import Problem, Token, read_tokens
+from polyver.objects.cel._stream import (
+    DEEPEST,
+    FACTORS,
+    KEYS,
+    RELATIONS,
+    START,
+    TERMS,
+    Mismatch,
+    Stream,
+    TooDeep,
+    told,
+)
+from polyver.objects.cel._tokens import Problem, Token
 
 __all__ = ["parse"]
 
 _LONGEST: Final = 100_000
-_DEEPEST: Final = 50
-"""How many brackets may be open at once; the real parser goes deeper."""
 _HIGHEST: Final = 200
 """How many parts may be inside of each other, each sign of a chain counted."""
-_MOST_PROBLEMS: Final = 100
 _RESERVED = frozenset(
     "as break const continue else false for function if import in let loop package namespace null "
     "return true var void while".split()
 )
-_LITERALS = ("true", "false", "null", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES")
-_START = frozenset(("[", "{", "(", ".", "-", "!", *_LITERALS, "IDENTIFIER"))
-_RELATIONS = {"<": "_<_", "<=": "_<=_", ">=": "_>=_", ">": "_>_", "==": "_==_", "!=": "_!=_"}
-_RELATIONS["in"] = "@in"
-_FACTORS = {"*": "_*_", "/": "_/_", "%": "_%_"}
-_TERMS = {"+": "_+_", "-": "_-_"}
-_KEYS = _START | {"?", "ESC_IDENTIFIER"}
-_OPERATORS = frozenset(("&&", "||", *_RELATIONS, *_FACTORS, *_TERMS))
-_ORDER = {
-    kind: number
-    for number, kind in enumerate(
-        (
-            *("==", "!=", "in", "<", "<=", ">=", ">", "&&", "||", "[", "]", "{", "}", "(", ")"),
-            *(".", ",", "-", "!", "?", ":", "+", "*", "/", "%", *_LITERALS),
-            *("IDENTIFIER", "ESC_IDENTIFIER"),
-        )
-    )
-}
-
-
-class _Mismatch(Exception):
-    """The rest of a part of the grammar makes no sense; it has been told."""
-
-
-class _TooDeep(Exception):
-    """An expression inside of expressions inside of others, without an end."""
 
 
 def parse(text: str) -> tuple[Node | None, list[Problem]]:
@@ -79,8 +61,8 @@ def parse(text: str) -> tuple[Node | None, list[Problem]]:
     parser = _Parser(text)
     try:
         tree = parser.parse()
-    except _TooDeep:
-        return None, [Problem(-1, f"expression recursion limit exceeded: {_DEEPEST}")]
+    except TooDeep:
+        return None, [Problem(-1, f"expression recursion limit exceeded: {DEEPEST}")]
     if tree is not None and _height(tree) > _HIGHEST:
         return None, [Problem(-1, f"expression recursion limit exceeded: {_HIGHEST}")]
     return tree, parser.problems
@@ -97,124 +79,15 @@ def _height(tree: Node) -> int:
     return height
 
 
-class _Parser:
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens, self.problems = read_tokens(text)
-        self._at = 0
-        self._depth = 0
-        self._silent = False
-        """Whether nothing has been understood since the last mistake."""
-        self._follow: list[frozenset[str]] = []
-        """What may stand behind the parts that are being read, the outermost first."""
-        self._last_error = -1
-
-    # Words
-
-    @property
-    def _here(self) -> Token:
-        return self._tokens[self._at]
-
-    def _ahead(self, count: int = 1) -> Token:
-        return self._tokens[min(self._at + count, len(self._tokens) - 1)]
-
-    def _take(self) -> Token:
-        token = self._here
-        self._silent = False
-        if token.kind != "<EOF>":
-            self._at += 1
-        return token
-
-    def _skip(self) -> None:
-        if self._here.kind != "<EOF>":
-            self._at += 1
-
-    # Mistakes
-
-    def _report(self, text: str, at: int | None = None) -> None:
-        if not self._silent and len(self.problems) <= _MOST_PROBLEMS:
-            self.problems.append(Problem(self._here.at if at is None else at, text))
-        self._silent = True
-
-    def _refuse(self, at: int, text: str) -> Node:
-        """A mistake that is none of the grammar."""
-        self.problems.append(Problem(at, text))
-        return Literal(None, at=at)
-
-    def _expects(self, kinds: frozenset[str]) -> None:
-        """One of several words comes next, or a word too many before one of them."""
-        if self._here.kind in kinds:
-            return
-        shown = f"input '{self._here.text}' expecting {_told(kinds)}"
-        if self._ahead().kind in kinds and self._here.kind != "<EOF>":
-            self._report(f"Syntax error: extraneous {shown}")
-            self._skip()
-            self._silent = False
-            return
-        self._report(f"Syntax error: mismatched {shown}")
-        raise _Mismatch
-
-    def _match(self, kind: str, then: frozenset[str]) -> Token:
-        """A certain word, perhaps after one too many; or as if it were there."""
-        here = self._here
-        if here.kind == kind:
-            return self._take()
-        if self._ahead().kind == kind and here.kind != "<EOF>":
-            self._report(f"Syntax error: extraneous input '{here.text}' expecting {_told({kind})}")
-            self._skip()
-            return self._take()
-        if here.kind in then:
-            self._report(f"Syntax error: missing {_told({kind})} at '{here.text}'")
-            return Token(kind, "", here.at)
-        self._report(f"Syntax error: mismatched input '{here.text}' expecting {_told({kind})}")
-        raise _Mismatch
-
-    def _no_way(self, first: Token) -> None:
-        """No alternative begins as the text does."""
-        here = self._here
-        end = here.at if here.kind == "<EOF>" else here.at + len(here.text)
-        shown = self._text[first.at : end].rstrip() if here.kind == "<EOF>" else ""
-        shown = shown or self._text[first.at : end]
-        if here.kind in ("true", "false", "null") and len(shown) == len(here.text) + 1:
-            self._report(f"Syntax error: mismatched input '{here.text}' expecting IDENTIFIER")
-        else:
-            self._report(f"Syntax error: no viable alternative at input '{shown}'")
-
-    def _recover(self) -> None:
-        """Skip to a word that may follow what is being read."""
-        if self._last_error == self._at:
-            self._skip()
-        self._last_error = self._at
-        known = frozenset().union(_OPERATORS, ("?", "<EOF>"), *self._follow)
-        if len(self._follow) > 1:
-            known |= {".", "["}
-        while self._here.kind not in known:
-            self._skip()
-
-    def _behind(self) -> frozenset[str]:
-        """What may stand behind a whole part such as one in brackets."""
-        return _OPERATORS | self._follow[-1] | {".", "[", "?"}
-
-    @contextmanager
-    def _within(self, *follow: str) -> Iterator[None]:
-        self._follow.append(frozenset(follow))
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise _TooDeep
-        try:
-            yield
-        finally:
-            self._follow.pop()
-            self._depth -= 1
-
-    # Grammar
+class _Parser(Stream):
+    """Reads the parts of an expression by the rules of the grammar."""
 
     def parse(self) -> Node | None:
         with self._within("<EOF>"):
             tree = self._expr()
         try:
             self._match("<EOF>", frozenset())
-        except _Mismatch:
+        except Mismatch:
             return tree
         return tree
 
@@ -226,8 +99,8 @@ class _Parser:
         try:
             with self._within(":"):
                 then = self._either()
-            self._match(":", _START)
-        except _Mismatch:
+            self._match(":", START)
+        except Mismatch:
             self._recover()
             return first
         with self._within(*self._follow[-1]):
@@ -248,13 +121,13 @@ class _Parser:
         return _balanced(function, terms, places, 0, len(places) - 1) if places else terms[0]
 
     def _relation(self) -> Node:
-        return self._chain(_RELATIONS, self._sum)
+        return self._chain(RELATIONS, self._sum)
 
     def _sum(self) -> Node:
-        return self._chain(_TERMS, self._product)
+        return self._chain(TERMS, self._product)
 
     def _product(self) -> Node:
-        return self._chain(_FACTORS, self._unary)
+        return self._chain(FACTORS, self._unary)
 
     def _chain(self, signs: dict[str, str], part: Callable[[], Node]) -> Node:
         found = part()
@@ -265,13 +138,13 @@ class _Parser:
 
     def _unary(self) -> Node:
         try:
-            self._expects(_START)
+            self._expects(START)
             if self._here.kind == "!":
                 return self._not()
             if self._here.kind == "-" and self._ahead().kind not in ("NUM_INT", "NUM_FLOAT"):
                 return self._minus()
             return self._member()
-        except _Mismatch:
+        except Mismatch:
             at = self._here.at
             self._recover()
             return Literal(None, at=at)
@@ -280,10 +153,10 @@ class _Parser:
         signs = [self._take()]
         while self._here.kind == "!":
             signs.append(self._take())
-        if self._here.kind not in _START:
-            shown = f"input '{self._here.text}' expecting {_told(_START)}"
+        if self._here.kind not in START:
+            shown = f"input '{self._here.text}' expecting {told(START)}"
             self._report(f"Syntax error: extraneous {shown}")
-            raise _Mismatch
+            raise Mismatch
         if self._here.kind == "-" and self._ahead().kind not in ("NUM_INT", "NUM_FLOAT"):
             self._dashed()
         operand = self._member()
@@ -293,7 +166,7 @@ class _Parser:
         signs: list[Token] = []
         while self._here.kind == "-" and self._ahead().kind == "-":
             signs.append(self._take())
-        if self._ahead().kind not in _START or self._ahead().kind == "!":
+        if self._ahead().kind not in START or self._ahead().kind == "!":
             self._dashed()
         signs.append(self._take())
         operand = self._member()
@@ -305,7 +178,7 @@ class _Parser:
         self._at += 1
         self._no_way(first)
         self._at -= 1
-        raise _Mismatch
+        raise Mismatch
 
     def _member(self) -> Node:
         found = self._primary()
@@ -322,7 +195,7 @@ class _Parser:
             first = self._here
             self._at += 2 if optional else 1
             self._no_way(first)
-            raise _Mismatch
+            raise Mismatch
         dot = self._take()
         if optional:
             self._take()
@@ -338,7 +211,7 @@ class _Parser:
 
     def _index(self, operand: Node) -> Node:
         opened = self._take()
-        self._expects(_START | {"?"})
+        self._expects(START | {"?"})
         optional = self._here.kind == "?"
         if optional:
             self._take()
@@ -348,7 +221,7 @@ class _Parser:
         return self._call(opened.at, "_[?_]" if optional else "_[_]", [operand, place])
 
     def _args(self) -> list[Node]:
-        self._expects(_START | {")"})
+        self._expects(START | {")"})
         found: list[Node] = []
         if self._here.kind != ")":
             with self._within(",", ")"):
@@ -382,7 +255,7 @@ class _Parser:
         if self._here.kind != "IDENTIFIER":
             assert leading is not None
             self._no_way(leading)
-            raise _Mismatch
+            raise Mismatch
         token = self._take()
         name = f".{token.text}" if leading else token.text
         call = self._take() if self._here.kind == "(" else None
@@ -416,16 +289,16 @@ class _Parser:
 
     def _list(self) -> Node:
         opened = self._take()
-        self._expects(_START | {"?", ",", "]"})
+        self._expects(START | {"?", ",", "]"})
         items: list[Node] = []
         optional: set[int] = set()
         with self._within(",", "]"):
-            while self._here.kind in _START or self._here.kind == "?":
+            while self._here.kind in START or self._here.kind == "?":
                 if self._here.kind == "?":
                     self._take()
                     optional.add(len(items))
                 items.append(self._expr())
-                if self._here.kind != "," or self._ahead().kind not in _START | {"?"}:
+                if self._here.kind != "," or self._ahead().kind not in START | {"?"}:
                     break
                 self._take()
         self._closed("]")
@@ -439,7 +312,7 @@ class _Parser:
 
     def _map(self) -> Node:
         opened = self._take()
-        self._expects(_START | {"?", ",", "}"})
+        self._expects(START | {"?", ",", "}"})
         return MapNode(self._entries(self._key), at=opened.at)
 
     def _key(self) -> Node:
@@ -452,9 +325,9 @@ class _Parser:
             while self._here.kind not in (",", "}", "<EOF>"):
                 optional = self._here.kind == "?" and bool(self._take())
                 key = read_key()
-                colon = self._match(":", _START)
+                colon = self._match(":", START)
                 entries.append(Entry(colon.at, key, self._expr(), optional))
-                if self._here.kind != "," or self._ahead().kind not in _KEYS:
+                if self._here.kind != "," or self._ahead().kind not in KEYS:
                     break
                 self._take()
         self._closed("}")
@@ -476,12 +349,6 @@ class _Parser:
         except InvalidMacro as problem:
             return self._refuse(problem.place, str(problem))
         return found or Call(function, args, target, at=at)
-
-
-def _told(kinds: frozenset[str] | set[str]) -> str:
-    names = sorted(kinds, key=lambda kind: _ORDER.get(kind, -1))
-    shown = [each if each[:1].isupper() or each == "<EOF>" else f"'{each}'" for each in names]
-    return shown[0] if len(shown) == 1 else f"{{{', '.join(shown)}}}"
 
 
 def _balanced(function: str, terms: list[Node], places: list[int], low: int, high: int) -> Node:
