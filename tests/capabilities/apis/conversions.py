@@ -155,6 +155,7 @@ VALUES = st.recursive(
 )
 _METADATA = st.sampled_from(
     [
+        {},
         {"name": "a"},
         {"name": "a", "annotations": {}},
         {"name": "a", "annotations": {"b": "c"}, "labels": {"d": "e"}},
@@ -165,7 +166,8 @@ _METADATA = st.sampled_from(
 def objects(names: list[str]) -> st.SearchStrategy[Object]:
     """Objects with these fields in their spec, whatever they hold, and partial ones."""
     spec = st.fixed_dictionaries({}, optional=dict.fromkeys(names, VALUES)) | VALUES
-    return st.fixed_dictionaries({"metadata": _METADATA}, optional={"spec": spec, "status": VALUES})
+    fields = {"metadata": _METADATA, "spec": spec, "status": VALUES}
+    return st.fixed_dictionaries({}, optional=fields)
 
 
 EVERY_FIELD = sorted(
