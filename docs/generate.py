@@ -106,8 +106,11 @@ For each way from one version to another, each field of the first is
 |---|---|
 | kept | at the same place, with the same value |
 | moved | at another place, with the same value |
-| transformed | made into another value, by the rules that are named; `exact` says whether every value has one there, so that nothing of it is ever carried |
-| carried | not in the other version: kept in the annotation `{ANNOTATION}`, and put back when the object returns |
+| transformed | made into another value, by the rules that are named |
+| carried | not in the other version: kept in an annotation, put back when the object returns |
+
+What is exact has a value in the other version for each of its own, so that nothing is ever carried.
+The annotation is `{ANNOTATION}`.
 
 Where functions convert, it is told as it was seen on the objects that were tried: `observed`.
 

@@ -6,8 +6,7 @@ import datetime
 import re
 from pathlib import Path
 
-from polyver import apis
-from polyver import testing
+from polyver import apis, testing
 from polyver.objects.builtin import builtin_kinds
 from polyver.server.metrics import Metrics
 from polyver.webhook.metrics import Metrics as WebhookMetrics
