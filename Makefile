@@ -48,8 +48,9 @@ record: kube ## ask the real API server and Go's libraries again what the tests 
 e2e: kube ## run the tests that need the real API server
 	@$(RUN)/pytest -n 2 -m kube tests/kube tests/walks
 
-bench: .venv/ready ## measure the core
+bench: .venv/ready ## measure the core and conversions
 	@$(RUN)/python bench/core.py
+	@$(RUN)/python bench/conversion.py
 
 lock: .venv/ready ## pin the newest versions of all dependencies, with hashes
 	@$(COMPILE) pyproject.toml -o requirements/runtime.txt

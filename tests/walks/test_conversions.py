@@ -240,6 +240,7 @@ class LampV2(apis.Fields):
     class Status(apis.Fields):
         shines: bool
 
+    metadata: dict[str, Any]
     spec: Spec
     status: Status | None = None
 

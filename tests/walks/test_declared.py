@@ -41,6 +41,7 @@ def test_a_webhook_is_taken(server: Server) -> None:
     kind = apis.Kind("Toy", group="toys.example.com")
     for name in ("v1", "v2"):
         kind.version(name, storage=name == "v1")(type("Toy", (), {"__annotations__": {"a": str}}))
+    kind.edge("v2", "v1")(lambda _: None)
     at_home = apis.Webhook("shop", "hooks", 8443, "/convert", inject_ca_from="shop/cert")
     assert taken(server, kind, at_home)["metadata"]["annotations"] == {
         "cert-manager.io/inject-ca-from": "shop/cert"

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from polyver.apis import Kind, Webhook
     from polyver.engine import Controller
+    from polyver.server._http import Request
     from polyver.server.api import Api
     from polyver.server.conversion import ServedConversions
-    from polyver.serving.http import Request, Response
+    from polyver.serving.http import Response
 
 __all__ = ["serve_apis"]
 

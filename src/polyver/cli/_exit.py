@@ -28,6 +28,10 @@ class Unreadable(PolyverError):
     """A file, or standard input, that cannot be read."""
 
 
+class Found(PolyverError):
+    """Something that a check found."""
+
+
 class OutOfDate(PolyverError):
     """Files that are not what they would be if they were written now."""
 
@@ -35,7 +39,7 @@ class OutOfDate(PolyverError):
 def code(error: PolyverError) -> int:
     """The exit code for an error; errors of other kinds come from what was read."""
     match error:
-        case NoMatch() | OutOfDate() | UnknownName():
+        case Found() | NoMatch() | OutOfDate() | UnknownName():
             return NO
         case InvalidVersion() | Misused():
             return USAGE

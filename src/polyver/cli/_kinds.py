@@ -23,7 +23,7 @@ from polyver.core import PolyverError
 if TYPE_CHECKING:
     from polyver.apis import Kind
 
-__all__ = ["kinds_said", "load_kinds", "table"]
+__all__ = ["find_kinds", "kinds_said", "load_kinds", "table"]
 
 _SKIPPED = ("__main__.py", "__pycache__", "node_modules")
 _POLYVER = Path(__file__).parents[1]
@@ -36,18 +36,23 @@ def load_kinds(names: Sequence[str], *, show_traceback: bool = False) -> list[Ki
     """
     from polyver.apis import crd_of
 
+    found: dict[str, Kind] = {}
+    for kind in find_kinds(names, show_traceback=show_traceback):
+        definition = kind.definition()
+        other = found.setdefault(definition.name, kind)
+        if other is not kind and crd_of(other.definition()) != crd_of(definition):
+            places = f"{other.place} and {kind.place}"
+            raise Unreadable(f"{definition.name} is there twice", at=places)
+    return [found[name] for name in sorted(found)]
+
+
+def find_kinds(names: Sequence[str], *, show_traceback: bool = False) -> Iterator[Kind]:
+    """The same as they are found, complete or not."""
     folder = Path()
     if not names:
         folder, names = _project()
-    found: dict[str, Kind] = {}
     for name in names:
-        for kind in _found(name, folder, show_traceback=show_traceback):
-            definition = kind.definition()
-            other = found.setdefault(definition.name, kind)
-            if other is not kind and crd_of(other.definition()) != crd_of(definition):
-                places = f"{other.place} and {kind.place}"
-                raise Unreadable(f"{definition.name} is there twice", at=places)
-    return [found[name] for name in sorted(found)]
+        yield from _found(name, folder, show_traceback=show_traceback)
 
 
 def _project() -> tuple[Path, list[str]]:

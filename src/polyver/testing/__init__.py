@@ -9,9 +9,27 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from polyver.testing._assets import NoAssets, find_assets
     from polyver.testing._cluster import ClusterError, LocalCluster
+    from polyver.testing._conversions import (
+        ConversionCase,
+        check_conversions,
+        check_law,
+        conversion_cases,
+        walk_versions,
+    )
     from polyver.testing._embedded import EmbeddedServer
 
-__all__ = ["ClusterError", "EmbeddedServer", "LocalCluster", "NoAssets", "find_assets"]
+__all__ = [
+    "ClusterError",
+    "ConversionCase",
+    "EmbeddedServer",
+    "LocalCluster",
+    "NoAssets",
+    "check_conversions",
+    "check_law",
+    "conversion_cases",
+    "find_assets",
+    "walk_versions",
+]
 
 _WHERE = {
     "NoAssets": "_assets",
@@ -19,6 +37,11 @@ _WHERE = {
     "ClusterError": "_cluster",
     "LocalCluster": "_cluster",
     "EmbeddedServer": "_embedded",
+    "ConversionCase": "_conversions",
+    "check_conversions": "_conversions",
+    "check_law": "_conversions",
+    "conversion_cases": "_conversions",
+    "walk_versions": "_conversions",
 }
 
 

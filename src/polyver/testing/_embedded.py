@@ -7,9 +7,6 @@ with EmbeddedServer() as server:
 from __future__ import annotations
 
 import asyncio
-import http.client
-import json
-import ssl
 import threading
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from polyver.cli._embedded import Embedded, Opens, Settings, embedded
-from polyver.objects.status import ApiError
+from polyver.testing._requests import ask
 
 if TYPE_CHECKING:
     from polyver.apis import Kind
@@ -85,20 +82,7 @@ class EmbeddedServer:
 
         For setting things up; tests of clients use their clients.
         """
-        context = ssl.create_default_context(cafile=self.ca_file)
-        host = self.url.removeprefix("https://")
-        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
-        connection = http.client.HTTPSConnection(host, context=context, timeout=30)
-        try:
-            sent = None if body is None else json.dumps(body)
-            connection.request(method, path, sent, headers)
-            response = connection.getresponse()
-            answer = json.loads(response.read())
-        finally:
-            connection.close()
-        if response.status >= http.HTTPStatus.BAD_REQUEST:
-            raise ApiError.from_status(answer)
-        return answer
+        return ask(self, method, path, body)
 
     def _run(self) -> None:
         import uvloop

@@ -27,7 +27,7 @@ Object = dict[str, Any]
 class CarryTooLarge(PolyverError):
     """More is lost than fits into an annotation."""
 
-    def __init__(self, carry: Carry, size: int) -> None:
+    def __init__(self, carry: Carry, size: int, room: int) -> None:
         sizes = {
             f"{path} of {version} ({len(encode(entry))} bytes)": len(encode(entry))
             for version, lost in carry.lost.items()
@@ -35,7 +35,7 @@ class CarryTooLarge(PolyverError):
         }
         largest = sorted(sizes, key=lambda name: -sizes[name])
         super().__init__(
-            f"what other versions cannot express takes {size} bytes, and at most {LIMIT} fit: "
+            f"what other versions cannot express takes {size} bytes, and at most {room} fit: "
             f"{listed(largest, most=5)}",
             hint="make these fields smaller, or give the other versions fields for them",
         )
@@ -98,7 +98,8 @@ def join(obj: Object, carry: Carry) -> Object:
     annotations = annotations if type(annotations) is dict else {}
     if not lost and not (carry.was_empty and annotations):
         return {**obj, "metadata": {**metadata, "annotations": {}}} if carry.was_empty else obj
-    text = write(Carry(lost, carry.was_empty))
+    used = sum(len(key.encode()) + _size(each) for key, each in annotations.items())
+    text = write(Carry(lost, carry.was_empty), room=LIMIT - len(ANNOTATION) - used)
     return {**obj, "metadata": {**metadata, "annotations": {**annotations, ANNOTATION: text}}}
 
 
@@ -114,10 +115,16 @@ def carried(obj: Mapping[str, Any]) -> dict[str, list[str]]:
     return {version: [*lost] for version, lost in read(text).lost.items()}
 
 
-def write(carry: Carry) -> str:
-    """A carry as text; CarryTooLarge if it would not be allowed."""
+def _size(value: Any) -> int:
+    """The bytes that an annotation has, which may still be JSON."""
+    text = msgspec.json.decode(value) if type(value) is msgspec.Raw else value
+    return len(text.encode()) if isinstance(text, str) else 0
+
+
+def write(carry: Carry, *, room: int) -> str:
+    """A carry as text; CarryTooLarge if the object's other annotations leave no room for it."""
     said: dict[str, Any] = {"format": FORMAT, "lost": carry.lost}
     text = encode(said | ({"empty": True} if carry.was_empty else {}))
-    if len(text) > LIMIT:
-        raise CarryTooLarge(carry, len(text))
+    if len(text) > room:
+        raise CarryTooLarge(carry, len(text), room)
     return text.decode()

@@ -156,7 +156,7 @@ def _alone(path: Path, place: Structure | None, named: Paths, *, added: bool) ->
     if place is None or path in named:
         return
     if not _has_inside(named, path):
-        yield Drop(path, added=added)
+        yield Drop(path, added=added, implied=True)
         return
     for name, inside in place.fields.items():
         yield from _alone((*path, name), inside, named, added=added)

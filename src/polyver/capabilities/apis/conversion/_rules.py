@@ -223,6 +223,8 @@ class Drop(Rule):
     at: Path
     added: bool = False
     """Whether it is the version `to` that has it."""
+    implied: bool = False
+    """Whether the schemas say so, and nobody wrote a rule."""
     name: ClassVar[str] = "drop"
 
     @property

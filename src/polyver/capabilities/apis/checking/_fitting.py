@@ -1,0 +1,227 @@
+"""Rules side by side with the schemas of the versions: what is named, and of which type it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from polyver.capabilities.apis.checking._findings import Finding, found
+from polyver.capabilities.apis.checking._ledger import trace
+from polyver.capabilities.apis.checking._places import (
+    ITEM,
+    VALUE,
+    Place,
+    has,
+    places,
+    schema_at,
+    show,
+)
+from polyver.capabilities.apis.conversion import Converter
+from polyver.capabilities.apis.conversion._hops import ByRules
+from polyver.capabilities.apis.conversion._nested import Each, Keyed, Move, Wrap
+from polyver.capabilities.apis.conversion._rules import Cast, Const, Drop, Rule, Scale, Split
+from polyver.capabilities.apis.conversion._rules import Values as Words
+from polyver.objects._texts import shown
+from polyver.objects.schema import is_valid
+from polyver.objects.schema._structure import META_FIELDS, read_structure
+
+__all__ = ["fitting"]
+
+Schema = Mapping[str, Any]
+
+
+def fitting(converter: Converter, schemas: Mapping[str, Schema], kind: str) -> Iterator[Finding]:
+    """What rules name that schemas do not have, or have otherwise."""
+    for version in (each for each in converter.versions if each not in schemas):
+        yield found("no-schema", kind, f"{version} has no schema", versions=(version,))
+    for edge in converter.tree.edges:
+        if isinstance(edge.forward, ByRules):
+            sides = (
+                _Side(edge.source, schemas.get(edge.source)),
+                _Side(edge.target, schemas.get(edge.target)),
+            )
+            for rule in edge.forward.block.rules:
+                yield from _Fit(kind, *sides).rule(rule)
+            yield from _types(edge.forward, *sides, kind)
+            assert isinstance(edge.back, ByRules)
+            yield from _types(edge.back, *sides[::-1], kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One version at a place of its objects."""
+
+    version: str
+    schema: Schema | None
+    """What is known there; None if nothing is."""
+    at: Place = ()
+
+    def inside(self, *steps: Any) -> _Side:
+        return _Side(self.version, schema_at(self.schema, steps), (*self.at, *steps))
+
+    def has(self, path: Place) -> bool:
+        if self.schema is None or (not self.at and path[0] in META_FIELDS):
+            return True
+        return has(read_structure(self.schema), path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """How rules fit the places at their two ends."""
+
+    kind: str
+    source: _Side
+    target: _Side
+
+    def rule(self, rule: Rule) -> Iterator[Finding]:
+        if isinstance(rule, Drop) and rule.implied:
+            return
+        unknown = [*self._unknown(rule)]
+        yield from unknown
+        if unknown:
+            return
+        match rule:
+            case Drop():
+                yield from self._dropped(rule)
+            case Const():
+                yield from self._constant(rule)
+            case Words():
+                yield from self._words(rule)
+            case Cast() | Scale() | Split():
+                yield from self._scalars(rule)
+            case Move() | Each() | Wrap() | Keyed():
+                yield from self._nested(rule)
+
+    def _unknown(self, rule: Rule) -> Iterator[Finding]:
+        for side, paths in ((self.source, rule.sources), (self.target, rule.targets)):
+            for path in paths:
+                if not side.has(path):
+                    at = show((*side.at, *path))
+                    fact = f"the rule {rule.name} names {at}, and {side.version} has no such field"
+                    yield self._found("unknown-field", fact, side, path)
+
+    def _found(self, rule: str, fact: str, side: _Side, path: Place) -> Finding:
+        at = show((*side.at, *path))
+        return found(rule, self.kind, fact, versions=(side.version,), path=at)
+
+    def _dropped(self, rule: Drop) -> Iterator[Finding]:
+        other = self.source if rule.added else self.target
+        if schema_at(other.schema, rule.at) is not None:
+            fact = f"a rule drops it, and {other.version} has it, too"
+            yield self._found("dropped-known", fact, other, rule.at)
+
+    def _constant(self, rule: Const) -> Iterator[Finding]:
+        schema = schema_at(self.target.schema, rule.at)
+        if schema is not None and not is_valid(schema)(rule.value):
+            fact = f"const writes {shown(rule.value)}, which the schema refuses"
+            yield self._found("value", fact, self.target, rule.at)
+
+    def _words(self, rule: Words) -> Iterator[Finding]:
+        sides = ((self.source, rule.source, [*rule.words]),)
+        for side, path, words in (*sides, (self.target, rule.target, [*rule.words.values()])):
+            schema = schema_at(side.schema, path)
+            if schema is None:
+                continue
+            for word in words:
+                if not is_valid(schema)(word):
+                    fact = f"values writes {shown(word)}, which the schema refuses"
+                    yield self._found("value", fact, side, path)
+            for each in schema.get("enum") or ():
+                if each not in words:
+                    fact = f"values has no word for {shown(each)}"
+                    yield self._found("unmapped", fact, side, path)
+
+    def _scalars(self, rule: Cast | Scale | Split) -> Iterator[Finding]:
+        if isinstance(rule, Split):
+            yield from self._typed(rule, self.source, rule.source, "string")
+            for path, kind in zip(rule.into, rule.types, strict=True):
+                yield from self._typed(rule, self.target, path, kind)
+            return
+        yield from self._typed(rule, self.source, rule.source, rule.source_type)
+        yield from self._typed(rule, self.target, rule.target, rule.target_type)
+
+    def _typed(self, rule: Rule, side: _Side, path: Place, expected: str) -> Iterator[Finding]:
+        """Both directions use a field, so its type must be the one that the rule says."""
+        schema = schema_at(side.schema, path) or {}
+        said = schema.get("type") or expected
+        if said != expected and (expected, said) != ("integer", "number"):
+            fact = f"{rule.name} takes it for {_a(expected)}, and the schema says {said}"
+            yield self._found("type", fact, side, path)
+
+    def _nested(self, rule: Move | Each | Wrap | Keyed) -> Iterator[Finding]:
+        one, other = self.source.inside(*rule.source), self.target.inside(*rule.target)
+        wrong = [*_shapes(rule, one, other, self.kind)]
+        yield from wrong
+        if wrong:
+            return
+        if isinstance(rule, Wrap):
+            other = other.inside(ITEM)
+        elif isinstance(rule, Keyed):
+            one = one.inside(ITEM, rule.value) if rule.value else one.inside(ITEM)
+            other = other.inside(VALUE)
+        elif isinstance(rule, Each):
+            one, other = (_unnamed(each) for each in (one, other))
+        inside = replace(self, source=one, target=other)
+        for each in rule.inside.rules:
+            yield from inside.rule(each)
+
+
+def _unnamed(side: _Side) -> _Side:
+    return side.inside(ITEM if (side.schema or {}).get("type") == "array" else VALUE)
+
+
+def _shapes(rule: Rule, one: _Side, other: _Side, kind: str) -> Iterator[Finding]:
+    """Whether lists and maps are where rules need them."""
+    expected: tuple[tuple[_Side, Sequence[str]], ...] = ()
+    if isinstance(rule, Wrap):
+        expected = ((other, ["array"]),)
+    elif isinstance(rule, Keyed):
+        expected = ((one, ["array"]), (other, ["object"]))
+    elif isinstance(rule, Each):
+        expected = ((one, ["array", "object"]), (other, ["array", "object"]))
+    for side, kinds in expected:
+        said = (side.schema or {}).get("type") or kinds[0]
+        if said not in kinds:
+            needed = " or ".join(_a(_WORDS[each]) for each in kinds)
+            fact = f"{rule.name} needs {needed}, and the schema says {said}"
+            yield found("type", kind, fact, versions=(side.version,), path=show(side.at))
+
+
+_WORDS = {"array": "list", "object": "map"}
+
+
+def _a(word: str) -> str:
+    return f"an {word}" if word[0] in "aeiou" else f"a {word}"
+
+
+def _types(hop: ByRules, source: _Side, target: _Side, kind: str) -> Iterator[Finding]:
+    """Fields that arrive as they are where another type is expected."""
+    if source.schema is None or target.schema is None:
+        return
+    seen: list[Place] = []
+    for place in places(source.schema):
+        if any(place[: len(each)] == each for each in seen):
+            continue
+        before = schema_at(source.schema, place) or {}
+        for stop in trace(hop, place, target.version, before):
+            after = schema_at(target.schema, stop.place)
+            if stop.carried or stop.rules or after is None or _fits(before, after):
+                continue
+            seen.append(place)
+            one, other = before.get("type"), after.get("type")
+            fact = f"{_a(str(one))} in {source.version}, {_a(str(other))} in {target.version}"
+            if stop.place != place:
+                fact += f", where it is {show(stop.place)}"
+            versions = (source.version, target.version)
+            yield found("type", kind, f"{fact}, and no rule", versions=versions, path=show(place))
+
+
+def _fits(before: Schema, after: Schema) -> bool:
+    """Whether values of one type are of the other as they are."""
+    one, other = before.get("type"), after.get("type")
+    either = after.get("x-kubernetes-int-or-string") and one in ("string", "integer")
+    return not one or not other or one == other or bool(either) or (one, other) == _WIDENED
+
+
+_WIDENED = ("integer", "number")

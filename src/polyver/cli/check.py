@@ -1,0 +1,132 @@
+"""`polyver check`: whether the versions of kinds fit together, before users find out."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter, validators
+
+from polyver.cli._exit import Found, Misused
+from polyver.cli._output import Format, emit
+
+if TYPE_CHECKING:
+    from polyver.capabilities.apis.checking import Finding
+    from polyver.checking import Checked, Subject
+
+app = App(name="check")
+
+
+class Form(Enum):
+    """What `-o` takes."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@app.default
+def check(
+    *kinds: str,
+    conversions: Annotated[tuple[str, ...], Parameter(name=["--conversions"], negative=())] = (),
+    examples: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 500,
+    seed: int | None = None,
+    against: str | None = None,
+    strict: Annotated[bool, Parameter(negative=())] = False,
+    form: Annotated[Form, Parameter(name=["-o"])] = Form.TEXT,
+    traceback: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Check conversions on drawn objects, rules beside schemas, and what became incompatible.
+
+    Prints what becomes of each field between each two versions, then every finding with the
+    smallest object that shows it. Ends with 1 if anything is breaking.
+
+    Example: polyver check myproject.kinds --against main
+
+    Parameters
+    ----------
+    kinds
+        Where the kinds are: modules (myproject.kinds), .py files, files with
+        CustomResourceDefinitions, or folders of these. Without any, and without --conversions, as
+        pyproject.toml says: [tool.polyver] kinds = ["myproject.kinds"].
+    conversions
+        A file or folder with Conversions, and with the CustomResourceDefinitions that they are
+        for; may be given several times.
+    examples
+        How many objects of each kind are tried. 0 tries none, and does not need hypothesis.
+    seed
+        What the objects are drawn from: the same seed draws the same ones. Each run prints its own.
+    against
+        What was before: a file or folder with CustomResourceDefinitions, or a git revision, from
+        which the same kinds are read. What users of that would lose is found.
+    strict
+        End with 1 for risky findings, too.
+    form
+        What to print.
+    traceback
+        Show the traceback too when code of yours fails.
+    """
+    from polyver.cli._checking import print_text
+    from polyver.cli._subjects import load_subjects
+
+    if against == "":
+        raise Misused("--against names nothing")
+    seed = secrets.randbelow(2**32) if seed is None else seed
+    loaded = load_subjects(kinds, conversions, show_traceback=traceback)
+    checked = [*_checked(loaded.subjects, examples, seed)]
+    findings = [*loaded.findings, *(each for _, one in checked for each in one.findings)]
+    if against is not None:
+        from polyver.cli._against import compared
+
+        findings += compared(loaded.definitions, against, kinds, conversions)
+    if form is Form.JSON:
+        emit(_data(checked, findings, seed), Format.JSON)
+    else:
+        print_text(checked, findings, seed)
+    _conclude(findings, seed, strict=strict)
+
+
+def _checked(
+    subjects: Sequence[Subject], examples: int, seed: int
+) -> Iterator[tuple[Subject, Checked]]:
+    from polyver.checking import check as run
+    from polyver.cli._checking import progress_bar
+
+    for subject in subjects:
+        with progress_bar(subject.name, examples) as progress:
+            yield subject, run(subject, examples=examples, seed=seed, progress=progress)
+
+
+def _data(
+    checked: Sequence[tuple[Subject, Checked]], findings: Sequence[Finding], seed: int
+) -> dict[str, Any]:
+    from polyver.capabilities.apis.conversion import ANNOTATION
+
+    return {
+        "seed": seed,
+        "carry": ANNOTATION,
+        "kinds": [
+            {
+                "name": subject.name,
+                "place": subject.place,
+                "versions": list(subject.converter.versions),
+                "objects": one.objects,
+                "ledgers": [each.as_data() for each in one.ledgers],
+            }
+            for subject, one in checked
+        ],
+        "findings": [each.as_data() for each in findings],
+    }
+
+
+def _conclude(findings: Sequence[Finding], seed: int, *, strict: bool) -> None:
+    from polyver.capabilities.apis.compatibility import Severity
+
+    bad = [each for each in findings if strict or each.severity is Severity.BREAKING]
+    if bad:
+        drawn = any(each.example for each in bad)
+        hint = f"--seed {seed} tries the same objects again" if drawn else ""
+        count = len(findings)
+        fact = f"{count} finding{'s' * (count > 1)}, {len(bad)} of which must be seen to"
+        raise Found(fact, hint=hint)
