@@ -30,6 +30,8 @@ class Added:
     source: str
     """The version that it is a copy of."""
     stored: str
+    has_spec: bool
+    """Whether its class declares a spec."""
     extend: str = ""
     """The function that converts between all versions, and has to know the new one."""
 
@@ -95,7 +97,7 @@ def add_version(kind: FoundKind, version: str, *, storage: bool) -> Added:
         kind, text, added, {each.name: each.name == stored for each in known} | {version: storage}
     )
     bom = _BOM if source.text.startswith(_BOM) else ""
-    return Added(f"{bom}{text}", copied.name, stored, whole)
+    return Added(f"{bom}{text}", copied.name, stored, _has_spec(copied.cls), whole)
 
 
 def add_import(source: Source, name: str) -> str:
@@ -183,7 +185,7 @@ def _storage_edits(
     if version.storage is not None:
         yield _Edit(*places.span(version.storage), str(wanted))
         return
-    arguments = [*version.call.args, *version.call.keywords]
+    arguments: list[ast.expr | ast.keyword] = [*version.call.args, *version.call.keywords]
     name, end = arguments[0], places.span(arguments[0])[1]
     if name.lineno == version.call.lineno:
         yield _Edit(end, end, f", storage={wanted}")
@@ -195,6 +197,15 @@ def _storage_edits(
         yield _Edit(below, below, f"{indent}storage={wanted},{newline}")
     else:
         yield _Edit(end, end, f",{newline}{indent}storage={wanted}")
+
+
+def _has_spec(cls: ast.ClassDef) -> bool:
+    return any(
+        isinstance(each, ast.AnnAssign)
+        and isinstance(each.target, ast.Name)
+        and each.target.id == "spec"
+        for each in cls.body
+    )
 
 
 def _newline(source: Source) -> str:

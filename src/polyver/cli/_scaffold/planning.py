@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import keyword
 import re
 from collections.abc import Iterator, Sequence
@@ -12,13 +13,15 @@ from typing import Literal
 from polyver.cli._exit import Misused
 from polyver.cli._scaffold import texts
 from polyver.cli._scaffold.editing import Added, add_import, add_version
-from polyver.cli._scaffold.project import Home, Project, module_of
+from polyver.cli._scaffold.project import Home, Project
 from polyver.cli._scaffold.sources import FoundKind, NotEditable, Source, read_source
 from polyver.cli._scaffold.writing import File
 from polyver.objects.rules import dns_1035_label_problems, dns_subdomain_problems
 
 __all__ = ["Api", "Plan", "plan"]
 
+_USED = {*dir(builtins), "apis", "converted", "given", "pytest", "reconcile", "st", "whole"}
+"""Names that mean something else in what is written."""
 _VERSION = re.compile("v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
 
 
@@ -91,14 +94,18 @@ def _new_version(project: Project, kind: FoundKind, api: Api, sources: Sequence[
         added = add_version(kind, api.version, storage=api.storage)
     except NotEditable as error:
         raise NotEditable(error.fact, at=error.at, hint=error.hint or _by_hand(kind, api)) from None
-    module = File(kind.source.path, added.text, kind.source.text)
-    name = f"test_{kind.source.path.stem}_{api.version}.py"
-    test = project.root / "tests" / name
-    _check_free(project, [test])
-    text = texts.table_test(
-        api.kind, kind.name, module_of(kind.source.path), added.source, api.version
-    )
-    return Plan([module, File(test, text)], added)
+    module = project.module_of(kind.source.path)
+    law = project.root / "tests" / f"test_{kind.name}.py"
+    table = project.root / "tests" / f"test_{kind.name}_{api.version}.py"
+    _check_free(project, [table])
+    pair, has_spec = (added.source, api.version), added.has_spec
+    text = texts.table_test(api.kind, kind.name, module, pair, has_spec=has_spec)
+    files = [File(kind.source.path, added.text, kind.source.text), File(table, text)]
+    if not law.exists():
+        example = f"{api.group}/{added.source}"
+        text = texts.law_test(api.kind, kind.name, module, example, has_spec=has_spec)
+        files.insert(1, File(law, text))
+    return Plan(files, added)
 
 
 def _check_version(kind: FoundKind, api: Api, sources: Sequence[Source]) -> None:
@@ -149,13 +156,15 @@ def _new_kind(project: Project, api: Api) -> Iterator[File]:
     cls = f"{api.kind}{api.version.capitalize()}"
     yield File(module, texts.kind_module(api.kind, name, cls, api.version, arguments))
     example = f"{api.group}/{api.version}"
-    yield File(test, texts.law_test(api.kind, name, f"{home.module}.{name}", example))
+    yield File(
+        test, texts.law_test(api.kind, name, f"{home.module}.{name}", example, has_spec=True)
+    )
 
 
 def _name(project: Project, home: Home, api: Api) -> str:
     """What a kind and its module are called; a second one of this name, with its group."""
     short = api.kind.lower()
-    short += "_" if keyword.iskeyword(short) or short == "apis" else ""
+    short += "_" if keyword.iskeyword(short) or short in _USED else ""
     init = home.folder / "__init__.py"
     taken = read_source(init, project.shown(init)).names() if init.is_file() else set()
     if (home.folder / f"{short}.py").exists() or short in taken:

@@ -17,7 +17,7 @@ from polyver.cli._kinds import kinds_said, table
 from polyver.cli._scaffold import texts
 from polyver.cli._scaffold.sources import NotEditable, Source, read_source
 
-__all__ = ["Home", "Project", "module_of", "read_project"]
+__all__ = ["Home", "Project", "read_project"]
 
 _TOML = "pyproject.toml"
 
@@ -59,7 +59,7 @@ class Project:
             for file in self._files(entry):
                 if file not in seen:
                     seen.add(file)
-                    if b"polyver" in file.read_bytes():
+                    if _may_declare(file):
                         yield read_source(file, self.shown(file))
 
     def _files(self, entry: str) -> list[Path]:
@@ -91,7 +91,7 @@ class Project:
     def _home(self, entry: str) -> Home | None:
         if _is_path(entry, self.root):
             path = self.root / entry / "__init__.py"
-            return Home(path.parent, module_of(path), is_new=False) if path.exists() else None
+            return Home(path.parent, self.module_of(path), is_new=False) if path.exists() else None
         if not all(map(str.isidentifier, entry.split("."))):
             return None
         for base in self._bases():
@@ -104,6 +104,16 @@ class Project:
         is_flat = (self.root / top).is_dir() and not (self.root / "src" / top).is_dir()
         base = self.root if is_flat else self.root / "src"
         return Home(base.joinpath(*entry.split(".")), entry, is_new=True)
+
+    def module_of(self, path: Path) -> str:
+        """The name that a module is imported by."""
+        top = self.root / "src"
+        if not path.is_relative_to(top) or (top / "__init__.py").exists():
+            top = path.parent
+            while (top / "__init__.py").exists():
+                top = top.parent
+        steps = path.relative_to(top).with_suffix("").parts
+        return ".".join(steps[:-1] if steps[-1] == "__init__" else steps)
 
     def package(self) -> str:
         """What the project's modules are below."""
@@ -164,18 +174,18 @@ class Project:
             )
 
 
+def _may_declare(file: Path) -> bool:
+    """Whether a file is worth reading; one that cannot be read is told of by whoever tries."""
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return True
+    return b"polyver" in content or b".version(" in content
+
+
 def _is_path(entry: str, root: Path) -> bool:
     path = root / entry
     return path.suffix in (".py", *SUFFIXES) or "/" in entry or path.is_dir()
-
-
-def module_of(path: Path) -> str:
-    """The name that a module is imported by."""
-    steps, folder = [] if path.stem == "__init__" else [path.stem], path.parent
-    while (folder / "__init__.py").exists():
-        steps.insert(0, folder.name)
-        folder = folder.parent
-    return ".".join(steps)
 
 
 def _filled(said: dict[str, Any]) -> dict[str, Any]:

@@ -73,8 +73,9 @@ def reconcile(obj: {cls}) -> apis.Outcome:
 
     It is called whenever that may not be so, and not once for each change.
     """
-    generation = obj.metadata.get("generation")
-    return apis.Outcome(status={cls}.Status(observedGeneration=generation))
+    status = {cls}.Status()
+    status.observedGeneration = obj.metadata.get("generation")
+    return apis.Outcome(status=status)
 '''
 
 
@@ -105,8 +106,9 @@ def package(name: str) -> str:
     return f'"""The kinds of this project, each in a module of its own."""\n\n{reexport(name)}'
 
 
-def law_test(kind: str, name: str, module: str, example: str) -> str:
+def law_test(kind: str, name: str, module: str, example: str, *, has_spec: bool) -> str:
     """What must hold for a kind however many versions it gets."""
+    spec = '\n        "spec": {},' if has_spec else ""
     return f'''"""{kind}: what holds for all of its versions, those of tomorrow too."""
 
 from typing import Any
@@ -135,8 +137,7 @@ EXAMPLES: list[Object] = [
     {{
         "apiVersion": "{example}",
         "kind": "{kind}",
-        "metadata": {{"name": "first"}},
-        "spec": {{}},
+        "metadata": {{"name": "first"}},{spec}
     }},
 ]
 
@@ -164,8 +165,10 @@ def test_examples_come_back_from_every_version(example: Object, version: str) ->
 '''
 
 
-def table_test(kind: str, name: str, module: str, source: str, target: str) -> str:
+def table_test(kind: str, name: str, module: str, pair: tuple[str, str], *, has_spec: bool) -> str:
     """What objects of one version are in another, to be filled in."""
+    source, target = pair
+    fields = '{"spec": {}}' if has_spec else "{}"
     return f'''"""{kind} {target}: what its objects are in {source}."""
 
 from typing import Any
@@ -180,7 +183,7 @@ CASES: list[tuple[Object, Object]] = [
     # What is in {source}, and what that is in {target}: a line for each rule, and one for each
     # value that is special, as in
     # ({{"spec": {{"message": "hello"}}}}, {{"spec": {{"text": "hello"}}}}),
-    ({{"spec": {{}}}}, {{"spec": {{}}}}),
+    ({fields}, {fields}),
 ]
 
 
