@@ -178,6 +178,21 @@ def test_the_definition_says_who_converts_while_there_is_a_conversion(
     eventually(lambda: strategy() == "None")
 
 
+def test_a_definition_that_named_another_webhook_names_this_one() -> None:
+    crd = definition()
+    service = {"namespace": "default", "name": "hooks", "path": "/convert"}
+    hook = {"clientConfig": {"service": service}, "conversionReviewVersions": ["v1"]}
+    crd["spec"]["conversion"] = {"strategy": "Webhook", "webhook": hook}
+    with EmbeddedServer() as server:
+        server.request("POST", DEFINITIONS, crd)
+        server.request("POST", CONVERSIONS, conversion())
+        eventually(lambda: is_serving(server))
+        found = server.request("GET", f"{DEFINITIONS}/{NAME}")["spec"]["conversion"]
+        client = found["webhook"]["clientConfig"]
+        assert client.keys() == {"url", "caBundle"}
+        assert client["url"] == f"{server.url}/convert"
+
+
 @pytest.mark.parametrize("stored", ["v2"], indirect=True)
 def test_reviews_are_answered_at_the_address_that_the_definition_names(
     server: EmbeddedServer,

@@ -79,8 +79,12 @@ class ConversionController(Controller[str]):
             text = f"there is no CustomResourceDefinition {key}"
             await self._tell(conversion, "False", "NoDefinition", text)
             return
-        if not _is_told(crd, self._told):
-            await self._write(crd, self._told)
+        try:
+            if not _is_told(crd, self._told):
+                await self._write(crd, self._told)
+        except ApiError as error:
+            await self._tell(conversion, "False", "DefinitionNotChanged", error.message)
+            raise
         await self._tell(conversion, "True", "Served", "objects are converted by this")
 
     def _serve(self, key: str, conversion: Object, crd: Object | None) -> None:
@@ -97,9 +101,14 @@ class ConversionController(Controller[str]):
             await self._write(crd, {"strategy": "None"})
 
     async def _write(self, crd: Object, conversion: Mapping[str, Any]) -> None:
+        said = {"webhook": None, **conversion}
+        if said["webhook"]:
+            # A definition names a service or a URL, and may have named the other one before.
+            client = {"service": None, "url": None, **said["webhook"]["clientConfig"]}
+            said["webhook"] = {**said["webhook"], "clientConfig": client}
         change = {
             "metadata": {"resourceVersion": crd["metadata"]["resourceVersion"]},
-            "spec": {"conversion": {"webhook": None, **conversion}},
+            "spec": {"conversion": said},
         }
         name = crd["metadata"]["name"]
         await self._client.patch(_CRDS, name, change=change, manager=_MANAGER)
