@@ -80,7 +80,7 @@ class Edges:
         """What converts objects of a kind; an error names what is missing between versions."""
         names = [version.name for version in definition.versions]
         schemas = {v.name: v.schema for v in definition.versions if v.schema is not None}
-        edges = [*self._all(definition, classes)]
+        edges = self._all(definition, classes)
         try:
             return Converter(
                 definition.group,
