@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, get_args
 
 import msgspec
@@ -80,7 +81,7 @@ class Edges:
         """What converts objects of a kind; an error names what is missing between versions."""
         names = [version.name for version in definition.versions]
         schemas = {v.name: v.schema for v in definition.versions if v.schema is not None}
-        edges = [*self._all(definition, classes)]
+        edges = self._all(definition, classes)
         try:
             return Converter(
                 definition.group,
@@ -170,16 +171,27 @@ def _read(cls: type, obj: Object) -> Any:
 
 
 def _filled(part: Any) -> Any:
-    needed = type(part).__schema__.get("required", ())
-    for each in msgspec.structs.fields(part):
-        inside = [one for one in get_args(each.type) if is_part(one)]
-        value = getattr(part, each.name)
-        if inside and value is None and each.encode_name in needed:
-            value = inside[0]()
-            setattr(part, each.name, value)
-        if is_part(type(value)):
-            _filled(value)
+    whole: Any = type(part)
+    for name, cls, is_needed in _parts(whole):
+        inside = getattr(part, name)
+        if inside is None and is_needed:
+            inside = cls()
+            setattr(part, name, inside)
+        if is_part(type(inside)):
+            _filled(inside)
     return part
+
+
+@cache
+def _parts(cls: Any) -> list[tuple[str, type, bool]]:
+    """The fields of a class that are parts themselves, and whether it needs them."""
+    needed = cls.__schema__.get("required", ())
+    return [
+        (field.name, part, field.encode_name in needed)
+        for field in msgspec.structs.fields(cls)
+        for part in get_args(field.type)
+        if is_part(part)
+    ]
 
 
 # One function for all versions.

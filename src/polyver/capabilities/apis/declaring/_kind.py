@@ -257,7 +257,10 @@ class Kind:
         return register
 
     def convert(self, function: F) -> F:
-        """Have one function convert between all versions: it gets an object and the version."""
+        """Have one function convert between all versions: it gets an object and the version.
+
+        Where there are other edges, it connects what those leave apart from the hub.
+        """
         self._edges.add_whole(function)
         self._definition = None
         return function
