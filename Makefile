@@ -36,6 +36,7 @@ kube-old: .venv/ready ## build the oldest kubectl that is served, for the walks 
 record: kube ## ask the real API server and Go's libraries again what the tests compare with
 	@$(RUN)/python tests/peers/record.py
 	@$(RUN)/python -m tests.peers.kubeobjects.record
+	@$(RUN)/python tests/peers/cel/record.py
 	@cd tests/peers && go run ./durations > new.json && mv new.json recorded_durations.json
 	@$(RUN)/python -m tests.kube.facts
 	@$(RUN)/python -m tests.kube.record
@@ -48,8 +49,9 @@ record: kube ## ask the real API server and Go's libraries again what the tests 
 e2e: kube ## run the tests that need the real API server
 	@$(RUN)/pytest -n 2 -m kube tests/kube tests/walks
 
-bench: .venv/ready ## measure the core
+bench: .venv/ready ## measure the core and conversions
 	@$(RUN)/python bench/core.py
+	@$(RUN)/python bench/conversion.py
 
 lock: .venv/ready ## pin the newest versions of all dependencies, with hashes
 	@$(COMPILE) pyproject.toml -o requirements/runtime.txt

@@ -120,7 +120,7 @@ def _classes_in(hints: list[Any]) -> list[type]:
 
 @st.composite
 def kinds(draw: st.DrawFn, most: int = 3, group: str = "drawn.example.com") -> apis.Kind:
-    """A kind with a few versions, of which one is stored."""
+    """A kind with a few versions, of which one is stored; what one lacks is carried."""
     versions = draw(
         st.lists(st.sampled_from(["v1", "v2", "v1beta1"]), unique=True, min_size=1, max_size=most)
     )
@@ -139,4 +139,6 @@ def kinds(draw: st.DrawFn, most: int = 3, group: str = "drawn.example.com") -> a
                 st.sampled_from([[], [apis.Column("Age", ".metadata.creationTimestamp")]])
             ),
         )(cls)
+        if version != stored:
+            kind.edge(version, stored)(lambda _: None)
     return kind

@@ -43,3 +43,10 @@ class CronTabV2:
 
     spec: Spec
     status: Status | None
+
+
+@crontab.edge("v1", "v2")
+def v1_v2(e: apis.Rules) -> None:
+    """The schedule got its name, and where there was no policy, runs were allowed to overlap."""
+    e.move("spec.cronSpec", "spec.schedule")
+    e.const("spec.policy", "Allow")

@@ -11,7 +11,12 @@ from polyver.capabilities.apis import (
     crd_of,
     definitions_of,
 )
-from polyver.capabilities.apis.conversion import Converter, Rules
+from polyver.capabilities.apis.conversion import (
+    CarryTooLarge,
+    Converter,
+    NotConvertible,
+    Rules,
+)
 from polyver.capabilities.apis.declaring import (
     ABSENT,
     Anything,
@@ -50,6 +55,7 @@ __all__ = [
     "ABSENT",
     "Anything",
     "Atomic",
+    "CarryTooLarge",
     "Column",
     "Converter",
     "DefinedVersion",
@@ -74,6 +80,7 @@ __all__ = [
     "MultipleOf",
     "Names",
     "NotAsDeclared",
+    "NotConvertible",
     "Nullable",
     "Outcome",
     "Pattern",

@@ -41,6 +41,10 @@ class TwoV1:
 @two.version("v2")
 class TwoV2:
     size: int
+
+@two.edge("v1", "v2")
+def same(e):
+    pass
 """
 TOY = "toys.ex.io.yaml"
 
@@ -230,6 +234,10 @@ def test_files_of_one_name_are_told_apart(run: Callable[..., Ran]) -> None:
         (
             TWO.replace("storage=True", ""),
             "Two has no storage version among v1 (TwoV1), v2 (TwoV2)",
+        ),
+        (
+            TWO.partition("@two.edge")[0],
+            "Two has several versions, v2, v1, and nothing converts between them (",
         ),
     ],
 )

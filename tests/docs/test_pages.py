@@ -21,10 +21,10 @@ PAGES = sorted(
     for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md"))
 )
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# In a page whose commands need a control plane, a comment says how it was started.
+# In a page whose commands need a control plane, a comment above them says how it was started.
 STARTED = re.compile(r"^<!-- commands run with: polyver (up.*) -->$", re.MULTILINE)
 # What differs from run to run; and the widths of columns, which follow from it.
-AGE, SPACES = re.compile(r"\b(\d+m)?\d+s\b"), re.compile(r" +$| +(?= )", re.MULTILINE)
+AGE, SPACES = re.compile(r"\b(\d+m)?\d+(\.\d+)?s\b"), re.compile(r" +$| +(?= )", re.MULTILINE)
 PATIENCE = 60
 NO_KUBECTL = "there is no kubectl on this machine, so {} was not run: `make kube` builds one"
 
@@ -69,13 +69,9 @@ def stable(text: str) -> str:
 
 
 @contextmanager
-def control_plane(page: Path, folder: Path) -> Iterator[dict[str, str]]:
-    """The environment for a page's commands; if it wants a control plane, one is running."""
-    wanted = STARTED.search((ROOT / page).read_text())
-    if wanted is None:
-        yield environment()
-        return
-    command = ["polyver", *wanted[1].split(), "--port", "0", "--data", ":memory:"]
+def control_plane(arguments: str, folder: Path) -> Iterator[dict[str, str]]:
+    """The environment for commands that talk to a control plane, while it runs."""
+    command = ["polyver", *arguments.split(), "--port", "0", "--data", ":memory:"]
     started = subprocess.Popen(
         command, cwd=folder, env=environment() | {"TMPDIR": str(folder)}, stdout=-1, text=True
     )
@@ -94,16 +90,47 @@ def control_plane(page: Path, folder: Path) -> Iterator[dict[str, str]]:
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "console")], ids=str)
 def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    left_out: list[str] = []
-    with control_plane(page, tmp_path) as variables:
-        for block in blocks(page, "console"):
-            if "kubectl" in block and kubectl() is None:
-                left_out += [command for command, _ in commands(block)]
-                continue
-            for command, expected in commands(block):
-                assert stable(output(command, tmp_path, variables)) == stable(expected), command
+    above, *rest = STARTED.split((ROOT / page).read_text(), maxsplit=1)
+    folder, left_out = follow(above, tmp_path, environment())
+    if rest:
+        with control_plane(rest[0], folder) as variables:
+            left_out += follow(rest[1], folder, variables)[1]
     if left_out:
         pytest.skip(NO_KUBECTL.format(left_out))
+
+
+def follow(text: str, folder: Path, variables: dict[str, str]) -> tuple[Path, list[str]]:
+    """Do what a page says: type its commands, and edit files as its diffs show.
+
+    Returned are the folder that this ends in, and the commands that could not be run.
+    """
+    left_out: list[str] = []
+    for language, block in BLOCK.findall(text):
+        if language == "diff":
+            edit(block, folder)
+        if language != "console" or "$ " not in block:
+            continue
+        if "kubectl" in block and kubectl() is None:
+            left_out += [command for command, _ in commands(block)]
+            continue
+        for command, expected in commands(block):
+            if command.startswith("cd "):
+                folder = folder / command.removeprefix("cd ")
+            else:
+                assert stable(output(command, folder, variables)) == stable(expected), command
+    return folder, left_out
+
+
+def edit(block: str, folder: Path) -> None:
+    """Change the file that the first line names; what is to be changed must be there once."""
+    first, *lines = block.splitlines()
+    file = folder / first.removeprefix("--- ")
+    old, new = (
+        "".join(f"{line[1:]}\n" for line in lines if line[:1] in ("", " ", sign)) for sign in "-+"
+    )
+    text = file.read_text()
+    assert text.count(old) == 1, block
+    file.write_text(text.replace(old, new))
 
 
 def output(command: str, folder: Path, variables: dict[str, str]) -> str:

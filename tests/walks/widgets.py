@@ -36,6 +36,10 @@ class Widgets:
     def get(self, version: str, name: str) -> Any:
         return self._objects.get_namespaced_custom_object(*self._place(version), name)
 
+    def replace(self, version: str, obj: dict[str, Any]) -> Any:
+        name = obj["metadata"]["name"]
+        return self._objects.replace_namespaced_custom_object(*self._place(version), name, obj)
+
     def list(self, version: str) -> Any:
         return self._objects.list_namespaced_custom_object(*self._place(version))
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from polyver.apis import Kind
+    from polyver.apis import Kind, Webhook
     from polyver.engine import Controller
+    from polyver.server._http import Request
     from polyver.server.api import Api
+    from polyver.server.conversion import ServedConversions
+    from polyver.serving.http import Response
 
 __all__ = ["serve_apis"]
+
+_PATH = "/convert"
 
 
 async def serve_apis(
@@ -31,8 +38,9 @@ async def serve_apis(
     named = {kind.definition().name: kind for kind in kinds}
     api.admission.add(ConversionChecks(api.server))
     api.admission.add(ConvertedKinds(api.server, named))
+    api.paths[_PATH] = partial(_review, api.server.conversions)
     bundle = base64.b64encode(ca.encode()).decode()
-    webhook = Webhook(url=f"https://{address}/convert", ca_bundle=bundle)
+    webhook = Webhook(url=f"https://{address}{_PATH}", ca_bundle=bundle)
     for kind in (CONVERSIONS, *kinds):
         definition = kind.definition()
         if kind.converter is not None:
@@ -45,7 +53,16 @@ async def serve_apis(
     return [conversions, *own]
 
 
-def crd_conversion(webhook: Any) -> dict[str, Any]:
+async def _review(conversions: ServedConversions, request: Request) -> Response:
+    """Reviews that somebody posts, answered as a webhook answers them."""
+    from polyver.serving.http import Response
+    from polyver.webhook import review
+
+    made = await asyncio.to_thread(review, request.body, conversions.by_kind)
+    return Response(made.status, [("content-type", "application/json")], made.body)
+
+
+def crd_conversion(webhook: Webhook) -> dict[str, Any]:
     """What a definition says of who converts."""
     client = {"url": webhook.url, "caBundle": webhook.ca_bundle}
     reviews = list(webhook.reviews)

@@ -10,11 +10,11 @@ import importlib.util
 import sys
 import tomllib
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from polyver.cli._exit import Misused, Unreadable
 from polyver.cli._files import SUFFIXES, read_manifests
@@ -23,7 +23,7 @@ from polyver.core import PolyverError
 if TYPE_CHECKING:
     from polyver.apis import Kind
 
-__all__ = ["find_kinds", "load_kinds"]
+__all__ = ["find_kinds", "kinds_said", "load_kinds", "table"]
 
 _SKIPPED = ("__main__.py", "__pycache__", "node_modules")
 _POLYVER = Path(__file__).parents[1]
@@ -70,15 +70,33 @@ _HINT = "name modules, files or folders, or write [tool.polyver] kinds = […] i
 
 def _kinds_in(file: Path) -> list[str]:
     try:
-        said = tomllib.loads(file.read_text()).get("tool", {}).get("polyver", {}).get("kinds")
+        said = tomllib.loads(file.read_text())
     except (OSError, ValueError) as error:
         raise Unreadable(f"{_shown(file)} cannot be read: {error}") from None
-    if said is None:
+    found = kinds_said(said, _shown(file))
+    if found is None:
         raise Misused("no kinds are named", at=_shown(file), hint=_HINT)
+    return found
+
+
+def kinds_said(project: Mapping[str, Any], at: str) -> list[str] | None:
+    """Where a project says that its kinds are; `at` is where it says so."""
+    said = table(project, "tool", "polyver").get("kinds")
+    if said is None:
+        return None
     if not isinstance(said, list) or not said or not all(isinstance(each, str) for each in said):
         fact = "tool.polyver.kinds is not a list of names"
-        raise Unreadable(fact, at=_shown(file), hint='write kinds = ["myproject.kinds"]')
+        raise Unreadable(fact, at=at, hint='write kinds = ["myproject.kinds"]')
     return said
+
+
+def table(project: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    """A section of pyproject.toml; one that is not there, or is none, is empty."""
+    for name in names:
+        project = project.get(name, {})
+        if not isinstance(project, dict):
+            return {}
+    return project
 
 
 def _found(name: str, folder: Path, *, show_traceback: bool) -> Iterator[Kind]:

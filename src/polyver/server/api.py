@@ -75,6 +75,8 @@ class Api:
     ) -> None:
         self.problem = ""
         """What keeps the server from being whole, if something does."""
+        self.paths: dict[str, Callable[[Request], Awaitable[Response]]] = {}
+        """What else may be posted to, by those who may do everything."""
         self.catalogue = Catalogue(builtin_resources())
         self.admission = Chain()
         self.server = Server(store, self.catalogue, self.admission, now, new_uid, new_suffix)
@@ -113,13 +115,19 @@ class Api:
         except StoreFailed as error:
             return status_answer(internal(str(error)), error_form(""))
 
+    async def _answer_path(self, request: Request) -> Response:
+        """The answer to what asks for no resource."""
+        wanted = Wanted(request.method.lower(), path=request.path)
+        if not may(request.user, wanted):
+            raise refusal(request.user, wanted)
+        if request.path in self.paths and request.method == "POST":
+            return await self.paths[request.path](request)
+        return self._documents.answer(request)
+
     async def _route(self, request: Request) -> Response:
         place = read_place(request.path)
         if place is None or not place.resource:
-            wanted = Wanted(request.method.lower(), path=request.path)
-            if not may(request.user, wanted):
-                raise refusal(request.user, wanted)
-            return self._documents.answer(request)
+            return await self._answer_path(request)
         query = Query(request.query)
         watch = place.old_watch or (query.flag("watch") and not place.name)
         verb = verb_of(request.method, place, watch=watch)

@@ -27,9 +27,9 @@ class EmbeddedServer:
 
     It runs in a thread with an event loop of its own, on a free port of 127.0.0.1. Objects are in
     memory, unless `data` names a folder to keep them in. `release` is the Kubernetes that it tells
-    clients it is, such as 1.33.2; `kinds` are declared in Python, and served with all that their
-    authors wrote for them; without `capabilities` it is a Kubernetes and nothing else. The attributes are those of `LocalCluster`, so that a test can be
-    given either.
+    clients it is, such as 1.33.2. `kinds` are declared in Python, and served with all that their
+    authors wrote for them; without `capabilities` it is a Kubernetes and nothing else. The
+    attributes are those of `LocalCluster`, so that a test can be given either.
     """
 
     url: str

@@ -35,7 +35,10 @@ spec:
     rules:
     - move:   {from: spec.cronSpec, to: spec.schedule}
     - split:
-        {from: spec.hostPort, into: [spec.host, spec.port], separator: ":", types: [string, integer]}
+        from: spec.hostPort
+        into: [spec.host, spec.port]
+        separator: ":"
+        types: [string, integer]
     - split:
         from: spec.times
         into: [spec.at.minute, spec.at.hour, spec.at.day]
@@ -150,8 +153,30 @@ VALUES = st.recursive(
     ),
     max_leaves=5,
 )
+_NAMED = st.builds(lambda name, value: {"name": name, "value": value}, _WORDS, _WORDS)
+_COMMANDS = st.builds(lambda name, cmd: {"name": name, "cmd": cmd}, _WORDS, _WORDS)
+PLAUSIBLE: dict[str, st.SearchStrategy[Any]] = {
+    "hostPort": st.sampled_from(["h:1", "h:80", "h", ":7", "h:08", "a:b:1"]),
+    "times": st.sampled_from(["5 * 3", "* * 1", "1 2 3", "* * *", "1 2"]),
+    "port": st.integers(0, 9),
+    "at": st.dictionaries(st.sampled_from(["minute", "hour", "day"]), _WORDS, max_size=3),
+    "images": st.lists(_WORDS, max_size=2),
+    "template": st.fixed_dictionaries({"images": st.lists(_WORDS, max_size=2)}),
+    "policy": st.sampled_from(["Allow", "Forbid", "allow", "forbid"]),
+    "replicas": st.sampled_from(["1", "7", 1, 7]),
+    "timeoutSeconds": st.integers(0, 3),
+    "timeoutMillis": st.sampled_from([0, 1000, 1500]),
+    "envList": st.lists(_NAMED, max_size=3)
+    | st.lists(_NAMED, max_size=3, unique_by=lambda item: item["name"]).map(
+        lambda items: sorted(items, key=lambda item: item["name"])
+    ),
+    "env": st.dictionaries(_WORDS, _WORDS, max_size=3),
+    "containers": st.lists(_COMMANDS, max_size=3),
+    "engine": st.sampled_from(["cron", "other"]),
+}
 _METADATA = st.sampled_from(
     [
+        {},
         {"name": "a"},
         {"name": "a", "annotations": {}},
         {"name": "a", "annotations": {"b": "c"}, "labels": {"d": "e"}},
@@ -161,8 +186,11 @@ _METADATA = st.sampled_from(
 
 def objects(names: list[str]) -> st.SearchStrategy[Object]:
     """Objects with these fields in their spec, whatever they hold, and partial ones."""
-    spec = st.fixed_dictionaries({}, optional=dict.fromkeys(names, VALUES)) | VALUES
-    return st.fixed_dictionaries({"metadata": _METADATA}, optional={"spec": spec, "status": VALUES})
+    odd = st.fixed_dictionaries({}, optional=dict.fromkeys(names, VALUES)) | VALUES
+    usual = {name: PLAUSIBLE.get(name, _WORDS) for name in names}
+    spec = st.fixed_dictionaries({}, optional=usual) | odd
+    fields = {"metadata": _METADATA, "spec": spec, "status": VALUES}
+    return st.fixed_dictionaries({}, optional=fields)
 
 
 EVERY_FIELD = sorted(

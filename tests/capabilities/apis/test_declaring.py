@@ -168,6 +168,10 @@ def test_the_printed_example_is_one_kind_in_two_versions() -> None:
 
         spec: Spec
 
+    @crontab.edge("v1", "v2")
+    def v1_v2(e: apis.Rules) -> None:
+        e.move("spec.cronSpec", "spec.schedule")
+
     definition = crontab.definition()
     assert definition.name == "crontabs.stable.example.com"
     assert (definition.storage, definition.hub) == ("v2", "v2")
@@ -363,7 +367,7 @@ def test_a_part_is_used_in_many_classes() -> None:
 
 
 def test_a_class_may_be_made_from_that_of_another_version() -> None:
-    kind = apis.Kind("Thing", group=GROUP)
+    kind = apis.Kind("Thing", group=GROUP, strategy="None")
 
     @kind.version("v1")
     class V1:
@@ -395,7 +399,13 @@ def test_a_class_may_be_made_from_that_of_another_version() -> None:
 
 def test_a_version_says_how_it_is_served() -> None:
     kind = apis.Kind(
-        "Toy", group=GROUP, scope="Cluster", categories=["all"], singular="toi", list_kind="Toys"
+        "Toy",
+        group=GROUP,
+        scope="Cluster",
+        categories=["all"],
+        singular="toi",
+        list_kind="Toys",
+        strategy="None",
     )
     scale = apis.Scale(".spec.replicas", ".status.replicas", ".status.selector")
     columns = [apis.Column("Colour", ".spec.colour", priority=1, description="Its colour.")]
@@ -622,6 +632,10 @@ STORED = {"storage": True}
             kind_with(("v1", {**STORED, "hub": True}), ("v2", {"hub": True})),
             "Toy has two hubs, v1 (ToyV1), v2 (ToyV2)",
         ),
+        (
+            kind_with(("v1", STORED), ("v2", {})),
+            "Toy has several versions, v2, v1, and nothing converts between them",
+        ),
         (kind_with(("V1", {})), '"V1" is not a version: a DNS-1035 label'),
         (kind_with(("v1", {}), group="example"), 'Toy has a group "example" that is not a domain'),
         (kind_with(("v1", {}), kind="My Toy"), 'has a kind "my toy" that cannot be one'),
@@ -652,12 +666,12 @@ def test_a_version_that_is_declared_twice_is_refused() -> None:
 
 def test_one_version_is_stored_without_a_word_and_a_hub_may_be_another() -> None:
     assert kind_with(("v1", {})).definition().storage == "v1"
-    kind = kind_with(("v1", STORED), ("v2", {"hub": True}))
+    kind = kind_with(("v1", STORED), ("v2", {"hub": True}), strategy="None")
     assert (kind.definition().storage, kind.hub) == ("v1", "v2")
 
 
 def test_a_kind_can_be_declared_further_after_it_was_looked_at() -> None:
-    kind = kind_with(("v1", STORED))
+    kind = kind_with(("v1", STORED), strategy="None")
     assert len(kind.definition().versions) == 1
     kind.version("v2")(type("ToyV2", (), {"__annotations__": {"a": str}}))
     assert [version.name for version in kind.definition().versions] == ["v2", "v1"]

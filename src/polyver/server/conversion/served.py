@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from polyver.capabilities.apis.conversion import Converter
 
@@ -18,6 +18,11 @@ class ServedConversions:
 
     def get(self, name: str) -> Converter | None:
         return self._converters.get(name)
+
+    @property
+    def by_kind(self) -> Mapping[tuple[str, str], Converter]:
+        """All of them, by group and kind."""
+        return {(each.group, each.kind): each for each in self._converters.values()}
 
     def publish(self, name: str, converter: Converter | None) -> None:
         """Convert the kind of a definition by this from now on; by nothing of ours if by None."""

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from polyver.capabilities.apis.conversion._block import Block, check_rules
+from polyver.capabilities.apis.conversion._carry import ANNOTATION
 from polyver.capabilities.apis.conversion._nested import Each, Keyed, Move, Wrap
 from polyver.capabilities.apis.conversion._paths import Path, parse_path
 from polyver.capabilities.apis.conversion._rules import (
@@ -21,6 +22,7 @@ from polyver.capabilities.apis.conversion._rules import (
 )
 from polyver.capabilities.apis.conversion._values import TYPES, Type
 from polyver.core import PolyverError, listed
+from polyver.objects import label_key_problems
 
 __all__ = ["InvalidRule", "Rules"]
 
@@ -169,6 +171,8 @@ class Rules:
             raise InvalidRule(
                 f"{text} may not be converted: of metadata only labels and annotations", hint=hint
             )
+        if allowed and path[0] == "metadata":
+            _check_key(path[2], path[1])
         return path
 
     def block(self) -> Block:
@@ -191,6 +195,14 @@ def _renamed(keys: Sequence[str], block: Block) -> tuple[str, ...]:
     moves = {rule.source: rule.target for rule in block.rules if isinstance(rule, Move)}
     found = [moves.get((key,), (key,)) for key in keys]
     return tuple(path[0] for path in found) if all(len(path) == 1 for path in found) else ()
+
+
+def _check_key(key: str, place: str) -> None:
+    """Refuse what an API server would refuse in every object."""
+    if key == ANNOTATION:
+        raise InvalidRule(f"{key} is where conversion keeps what is lost")
+    if problems := label_key_problems(key.lower() if place == "annotations" else key):
+        raise InvalidRule(f"{key!r} cannot be one of {place}: {problems[0]}")
 
 
 def _check_type(kind: str) -> None:

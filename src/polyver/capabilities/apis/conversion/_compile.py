@@ -6,8 +6,10 @@ asks the interpreter whenever something is not as it nearly always is (`Unusual`
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -166,6 +168,13 @@ class _Slow:
         return self.rule.restored(made, without(own, stale), back=self.back)
 
 
+def _kept(entry: dict[str, Any]) -> Any:
+    """What was lost of a field that belongs to nothing visible."""
+    if entry.keys() != {"is"}:
+        raise Unusual
+    return entry["is"]
+
+
 def _is_const(value: Any, encoded: bytes, plain: Any) -> bool:
     if type(value) is Raw:
         return bytes(value) == encoded or same(_plain(value), plain)
@@ -189,6 +198,7 @@ class _Writer:
             "listed": _listed_raw if raw else _listed_plain,
             "plain": _plain,
             "is_const": _is_const,
+            "kept": _kept,
         }
 
     def line(self, text: str) -> None:
@@ -406,14 +416,20 @@ class _RuleWriter:
         return " or ".join(f"{name!r} in L" for name in names)
 
     def _drop(self) -> None:
+        line, losing = self._out.line, self.block.losing
         if self.values:
-            self._out.line(f"if {self.values[0]} is not M: {self._slow([])}")
-        else:
-            made = [self._out.fresh("w") for _ in self.paths]
-            if hit := self._hit():
-                self._out.line(f"{made[0]} = M")
-                self._out.line(f"if L and {hit}: {self._slow(made)}")
-                self._write(made)
+            value = self.values[0]
+            line(f"if {value} is not M:")
+            if losing:
+                name = show_path(self.rule.ports(back=self.block.back)[0][0])
+                line("    if K is None: K = {}")
+                line(f"    K[{name!r}] = {{'is': plain({value})}}")
+            else:
+                line("    raise Loses")
+        elif losing:
+            made, name = self._out.fresh("w"), show_path(self.paths[0])
+            line(f"{made} = kept(L.pop({name!r})) if L and {name!r} in L else M")
+            self._write([made])
 
     def _const(self) -> None:
         assert isinstance(self.rule, Const)
@@ -476,29 +492,28 @@ class _RuleWriter:
 
 def _inner(rule: Rule, *, back: bool, raw: bool) -> Callable[[Any], Any]:
     """What a nested rule does to a value when nothing inside is lost; Loses if something is."""
-    opened, listed = (_opened_raw, _listed_raw) if raw else (_opened_plain, _listed_plain)
+    listed = _listed_raw if raw else _listed_plain
     assert isinstance(rule, Move | Each | Wrap | Keyed)
-    one = _item(rule.inside, opened, back=back)
+    one = _item(rule.inside, back=back, raw=raw)
     match rule:
         case Move():
             return one
-        case Wrap() if back:
-            return lambda value: _only(listed(value), one)
         case Wrap():
-            return lambda value: _alone(value, one)
+            return (lambda value: _only(listed(value), one)) if back else partial(_alone, one=one)
         case Each():
             return lambda value: [one(item) for item in listed(value)]
-        case Keyed() if back:
-            return lambda value: _unkeyed(rule, opened(value), one, raw=raw)
+        case Keyed() if raw and rule.value:
+            return _keyed_raw(rule, one, back=back)
         case Keyed():
-            return lambda value: _keyed(rule, listed(value), one, opened)
+            return partial(_unkeyed if back else _keyed, rule, one=one, raw=raw)
 
 
-def _item(block: Block, opened: Callable[[Any], Object], *, back: bool) -> Callable[[Any], Any]:
+def _item(block: Block, *, back: bool, raw: bool) -> Callable[[Any], Any]:
     """A function for one value by the rules of a block; anything lost raises Loses."""
     if block.trivial:
         return lambda value: value
-    writer = _Writer(raw=opened is _opened_raw)
+    opened = _opened_raw if raw else _opened_plain
+    writer = _Writer(raw=raw)
     writer.line("def convert(top):")
     writer.indent = 1
     _BlockWriter(writer, block, back=back, losing=False).write()
@@ -530,13 +545,42 @@ def _is_null(value: Any) -> bool:
     return value is None or (type(value) is Raw and bytes(value) == b"null")
 
 
-def _keyed(
-    rule: Keyed, items: list[Any], one: Callable[[Any], Any], opened: Callable[[Any], Object]
-) -> Object:
+def _keyed_raw(rule: Keyed, one: Callable[[Any], Any], *, back: bool) -> Callable[[Any], Any]:
+    """A list of items with a key and a value, and a map, without decoding the values."""
+    fields: list[tuple[str, Any, Any]] = [
+        ("name", str, msgspec.field(name=rule.key)),
+        ("value", Raw, msgspec.field(name=rule.value)),
+    ]
+    item: Any = msgspec.defstruct("Item", fields, forbid_unknown_fields=True)
+    decode = msgspec.json.Decoder(list[item]).decode
+
+    def keyed(value: Any) -> Object:
+        found = _decoded(decode, value)
+        names = [each.name for each in found]
+        if any(map(operator.ge, names, names[1:])):
+            raise _Loses
+        return {each.name: one(each.value) for each in found}
+
+    def unkeyed(value: Any) -> list[Any]:
+        entries = _decoded(_fields, value)
+        return [item(name, one(entries[name])) for name in sorted(entries)]
+
+    return unkeyed if back else keyed
+
+
+def _decoded(decode: Callable[[Any], Any], value: Any) -> Any:
+    """A value that may be bytes, or was opened or made before, as a decoder has it."""
+    try:
+        return decode(value if type(value) is Raw else msgspec.json.encode(value))
+    except (msgspec.MsgspecError, TypeError, UnicodeError, RecursionError):
+        raise _Loses from None
+
+
+def _keyed(rule: Keyed, value: Any, *, one: Callable[[Any], Any], raw: bool) -> Object:
     made: Object = {}
     last = None
-    for item in items:
-        fields = dict(opened(item)) if type(item) is dict else opened(item)
+    for item in _listed_raw(value) if raw else _listed_plain(value):
+        fields = dict(_opened_raw(item) if raw else _opened_plain(item))
         name = _plain(fields.pop(rule.key, None))
         if type(name) is not str or (last is not None and name <= last):
             raise _Loses
@@ -550,14 +594,16 @@ def _keyed(
     return made
 
 
-def _unkeyed(rule: Keyed, entries: Object, one: Callable[[Any], Any], *, raw: bool) -> list[Any]:
+def _unkeyed(rule: Keyed, value: Any, *, one: Callable[[Any], Any], raw: bool) -> list[Any]:
+    opened = _opened_raw if raw else _opened_plain
+    entries = opened(value)
     made: list[Any] = []
     for name in sorted(entries):
-        value = one(entries[name])
+        found = one(entries[name])
         if rule.value:
-            made.append({rule.key: name, rule.value: value})
+            made.append({rule.key: name, rule.value: found})
             continue
-        fields = _opened_raw(value) if raw else _opened_plain(value)
+        fields = opened(found)
         if rule.key in fields:
             raise _Loses
         made.append({rule.key: name, **fields})

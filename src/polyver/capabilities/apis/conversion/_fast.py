@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from polyver.capabilities.apis.conversion._rules import Cast, Rule, Scale, Split, Values
-from polyver.capabilities.apis.conversion._values import Type
+from polyver.capabilities.apis.conversion._values import MISSING, Type
 from polyver.objects._texts import same
 
 __all__ = ["Fast", "fast"]
@@ -21,6 +21,8 @@ Fast = Callable[..., Any]
 
 _CANONICAL: Final = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII).fullmatch
 _MOST: Final = 2**63 - 1
+_LARGE: Final = 10**18
+"""Beyond this, a whole number may not be read back from its text."""
 
 
 def fast(rule: Rule, *, back: bool) -> Fast:
@@ -33,8 +35,8 @@ def fast(rule: Rule, *, back: bool) -> Fast:
             return _CASTS.get(kinds[::-1] if back else kinds) or _checked(rule, back=back)
         case Scale() if rule.factor.denominator == 1:
             return _scaled(rule.factor.numerator, back=back)
-        case Split(absent=None) if not back:
-            return _split(rule)
+        case Split() if {*rule.types} <= {"string", "integer"}:
+            return _joined(rule) if back else _split(rule)
     return _checked(rule, back=back)
 
 
@@ -66,7 +68,7 @@ def _whole(value: Any) -> Any:
 
 
 def _written(value: Any) -> Any:
-    return str(value) if type(value) is int else None
+    return str(value) if type(value) is int and -_LARGE < value < _LARGE else None
 
 
 _CASTS: Final[Mapping[tuple[Type, Type], Fast]] = {
@@ -92,21 +94,50 @@ def _scaled(factor: int, *, back: bool) -> Fast:
 
 
 def _split(rule: Split) -> Fast:
-    separator, count, kinds = rule.separator, len(rule.into), rule.types
-    if any(kind not in ("string", "integer") for kind in kinds):
-        return _checked(rule, back=False)
-    numbers = [place for place, kind in enumerate(kinds) if kind == "integer"]
+    separator, count, absent = rule.separator, len(rule.into), rule.absent
+    numbers = [place for place, kind in enumerate(rule.types) if kind == "integer"]
 
     def split(value: Any) -> Any:
         if type(value) is not str:
             return None
         parts: list[Any] = value.split(separator, count - 1)
         if len(parts) < count:
-            return None
-        for place in numbers:
-            if not _CANONICAL(parts[place]):
+            if absent is not None:
                 return None
-            parts[place] = int(parts[place])
+            parts += [MISSING] * (count - len(parts))
+        elif absent is not None and absent in parts:
+            parts = [MISSING if part == absent else part for part in parts]
+            if parts.count(MISSING) == count:
+                return None
+        for place in numbers:
+            if parts[place] is not MISSING:
+                if not _CANONICAL(parts[place]):
+                    return None
+                parts[place] = int(parts[place])
         return tuple(parts)
 
     return split
+
+
+def _joined(rule: Split) -> Fast:
+    separator, absent, last = rule.separator, rule.absent, len(rule.into) - 1
+    texted = [kind == "string" for kind in rule.types]
+
+    def joined(*parts: Any) -> Any:
+        texts: list[str] = []
+        for place, part in enumerate(parts):
+            if part is MISSING and absent is not None:
+                texts.append(absent)
+            elif part is MISSING:
+                break
+            else:
+                text = part if texted[place] else _written(part)
+                if type(text) is not str or text == absent or (separator in text and place < last):
+                    return None
+                texts.append(text)
+        rest = parts[len(texts) :]
+        if not texts or rest.count(MISSING) < len(rest):
+            return None
+        return separator.join(texts)
+
+    return joined

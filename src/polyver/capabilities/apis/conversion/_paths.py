@@ -6,6 +6,7 @@ A path names fields of objects only; what is inside of lists is reached by rules
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any, Final
 
 from polyver.capabilities.apis.conversion._values import MISSING
@@ -28,6 +29,7 @@ class InvalidPath(PolyverError):
         super().__init__(f"{text!r} names no field", hint=hint)
 
 
+@lru_cache(maxsize=4096)
 def parse_path(text: str) -> Path:
     """Read a path.
 
@@ -49,6 +51,7 @@ def parse_path(text: str) -> Path:
     return tuple(names)
 
 
+@lru_cache(maxsize=4096)
 def show_path(path: Path) -> str:
     """Write a path so that it can be read again.
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from polyver.capabilities.apis.conversion._block import Block, InvalidRules
 from polyver.capabilities.apis.conversion._building import InvalidRule, Rules
 from polyver.capabilities.apis.conversion._paths import InvalidPath
-from polyver.core import PolyverError, listed
+from polyver.core import ConversionTree, Edge, InvalidTree, PolyverError, listed
 from polyver.objects import Document, objects_of
 
 __all__ = ["GROUP", "KIND", "Declared", "DeclaredEdge", "read_conversion", "read_conversions"]
@@ -80,14 +80,17 @@ def read_conversion(document: Document) -> Declared:
     spec = found.spec
     if not spec.versions:
         raise document.error("no version is declared", "spec", "versions")
-    suffix = f".{spec.group}"
-    if found.metadata.name and not found.metadata.name.endswith(suffix):
+    if not spec.group:
+        raise document.error("a kind that is converted has a group", "spec", "group")
+    plural, _, group = found.metadata.name.partition(".")
+    if found.metadata.name and not (plural and group == spec.group):
         raise document.error(
             f"{found.metadata.name} is no name of a CRD of {spec.group}",
             "metadata",
             "name",
-            hint=f"use the CRD's name, PLURAL{suffix}",
+            hint=f"use the CRD's name, PLURAL.{spec.group}",
         )
+    _check_tree(document, spec)
     edges = [
         DeclaredEdge(edge.source, edge.target, _block(document.part("spec", "edges", number)))
         for number, edge in enumerate(spec.edges)
@@ -101,6 +104,22 @@ def read_conversion(document: Document) -> Declared:
         spec.hub,
         document,
     )
+
+
+def _check_tree(document: Document, spec: _Spec) -> None:
+    """Refuse versions that are not connected, as near to the cause as can be told."""
+    for number, edge in enumerate(spec.edges):
+        for name, version in (("from", edge.source), ("to", edge.target)):
+            if version not in spec.versions:
+                fact, hint = f"{version} is not declared", f"known: {listed(spec.versions)}"
+                raise document.error(fact, "spec", "edges", number, name, hint=hint)
+    if spec.hub is not None and spec.hub not in spec.versions:
+        raise document.error(f"the hub {spec.hub} is not declared", "spec", "hub")
+    edges = [Edge(edge.source, edge.target, True, True) for edge in spec.edges]
+    try:
+        ConversionTree(versions=spec.versions, edges=edges, hub=spec.hub)
+    except InvalidTree as error:
+        raise document.error(error.fact, "spec", "edges") from None
 
 
 def _block(edge: Document) -> Block:
@@ -217,6 +236,9 @@ def _wrap(part: Document, rules: Rules) -> None:
 
 def _values(part: Document, rules: Rules) -> None:
     found = part.read(_Values)
+    for key in found.words:
+        if not part.key_was_text("map", key):
+            raise part.error(f"{key} is no text here", "map", key, hint="put it in quotes")
     rules.values(found.at, found.words, to=found.target)
 
 

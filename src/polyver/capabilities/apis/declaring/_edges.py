@@ -5,10 +5,11 @@ All of these become edges of one tree, so they mix freely.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
+
+import msgspec
 
 from polyver.capabilities.apis._definition import Definition, InvalidKind
 from polyver.capabilities.apis.conversion import (
@@ -18,15 +19,24 @@ from polyver.capabilities.apis.conversion import (
     Rules,
 )
 from polyver.capabilities.apis.declaring._fields import shown_name
-from polyver.capabilities.apis.declaring._hooks import make_hook
+from polyver.capabilities.apis.declaring._hooks import Hook, make_hook
 from polyver.capabilities.apis.declaring._objects import from_object, is_part, to_object
 from polyver.core import InvalidTree, PolyverError, listed
 
-__all__ = ["Edges", "edges_missing"]
+__all__ = ["Edges", "check_strategy", "edges_missing"]
 
 Object = dict[str, Any]
 Function = Callable[[Object], Object]
 AnyEdge = DeclaredEdge | FunctionEdge
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A function for one direction."""
+
+    hook: Hook
+    convert: Function
+    """The function on plain data."""
 
 
 @dataclass(slots=True)
@@ -35,8 +45,7 @@ class Edges:
 
     group: str
     rules: list[DeclaredEdge] = field(default_factory=list)
-    functions: dict[tuple[str, str], tuple[Function, str]] = field(default_factory=dict)
-    """For each direction, a function on plain data, and what it is called."""
+    functions: dict[tuple[str, str], _Way] = field(default_factory=dict)
     whole: Callable[[Object, str], Object] | None = None
     """What converts from any version to any other."""
 
@@ -46,7 +55,7 @@ class Edges:
             write(rules)
             block = rules.block()
         except PolyverError as error:
-            at = f"{source} to {target}, {write.__qualname__}"
+            at = f"{source} to {target}, {shown_name(write)}"
             raise InvalidKind(error.fact, at=at, hint=error.hint) from None
         self.rules.append(DeclaredEdge(source, target, block))
 
@@ -54,17 +63,17 @@ class Edges:
         self, source: str, target: str, function: Callable[..., Any], names: Mapping[str, Any]
     ) -> None:
         if (source, target) in self.functions:
-            first = self.functions[source, target][1]
+            first = self.functions[source, target].hook.name
             fact = f"{source} to {target} is converted by {first} already"
-            raise InvalidKind(fact, at=function.__qualname__)
+            raise InvalidKind(fact, at=shown_name(function))
         hook = make_hook(source, function, names, most=1)
-        there = _plain(function, hook.cls, f"{self.group}/{source}")
-        self.functions[source, target] = (there, function.__qualname__)
+        there = _plain(hook, f"{self.group}/{source}", f"{self.group}/{target}")
+        self.functions[source, target] = _Way(hook, there)
 
     def add_whole(self, function: Callable[[Object, str], Object]) -> None:
         if self.whole is not None:
-            fact = f"all versions are converted by {self.whole.__qualname__} already"
-            raise InvalidKind(fact, at=function.__qualname__)
+            fact = f"all versions are converted by {shown_name(self.whole)} already"
+            raise InvalidKind(fact, at=shown_name(function))
         self.whole = function
 
     def converter(self, definition: Definition, classes: Mapping[str, type]) -> Converter:
@@ -78,84 +87,177 @@ class Edges:
                 definition.kind,
                 names,
                 edges,
-                hub=definition.hub or None,
+                hub=definition.hub,
                 schemas=schemas,
             )
         except InvalidTree as error:
             fact = f"{definition.kind} cannot be converted: {error.fact}"
-            hint = "connect its versions with @….edge" if not edges else ""
-            raise InvalidKind(fact, at=definition.place, hint=hint) from None
+            raise InvalidKind(fact, at=definition.place) from None
 
-    def _all(self, definition: Definition, classes: Mapping[str, type]) -> Iterator[AnyEdge]:
-        yield from self.rules
-        yield from self._pairs()
-        yield from _by_methods(definition, classes)
-        group, hub = definition.group, definition.hub
-        others = [version.name for version in definition.versions if version.name != hub]
-        if definition.strategy == "None" and others:
-            yield from (DeclaredEdge(hub, each, Rules().block()) for each in others)
+    def _all(self, definition: Definition, classes: Mapping[str, type]) -> list[AnyEdge]:
+        names = [version.name for version in definition.versions]
+        hub = definition.hub
+        if not self.exist(classes):
+            return [DeclaredEdge(hub, each, Rules().block()) for each in names if each != hub]
+        edges: list[AnyEdge] = [
+            *self.rules,
+            *self._pairs(classes),
+            *_by_methods(definition, classes),
+        ]
         if self.whole is not None:
-            for each in others:
-                there = _to(self.whole, group, hub, each)
-                yield FunctionEdge(hub, each, there, _to(self.whole, group, each, hub))
+            edges += _by_one(self.whole, definition.group, hub, _apart(names, edges, hub))
+        return edges
 
-    def _pairs(self) -> Iterator[FunctionEdge]:
+    def _pairs(self, classes: Mapping[str, type]) -> Iterator[FunctionEdge]:
         seen: set[tuple[str, str]] = set()
-        for (source, target), (there, name) in self.functions.items():
-            if (target, source) not in self.functions:
-                fact = f"{name} converts {source} to {target}, and nothing converts back"
+        for (source, target), way in self.functions.items():
+            back = self.functions.get((target, source))
+            if back is None:
+                fact = f"{way.hook.name} converts {source} to {target}, and nothing converts back"
                 raise InvalidKind(fact, hint=f'write @….converts("{target}", "{source}")')
+            taken = way.hook.cls
+            if taken is not None and taken is not classes.get(source):
+                fact = f"{way.hook.name} converts {source} to {target}, and takes "
+                hint = "have it take the class of that version, or a dict"
+                raise InvalidKind(f"{fact}{shown_name(taken)}", hint=hint)
             if (target, source) not in seen:
-                yield FunctionEdge(source, target, there, self.functions[target, source][0])
+                yield FunctionEdge(source, target, way.convert, back.convert)
             seen.add((source, target))
 
     def exist(self, classes: Mapping[str, type]) -> bool:
         """Whether anything at all was said."""
-        methods = any(hasattr(cls, "convert_to") for cls in classes.values())
+        methods = any(_methods(name, classes) for name in classes)
         return bool(self.rules or self.functions or self.whole or methods)
 
 
-def _plain(function: Callable[..., Any], cls: type | None, api_version: str) -> Function:
-    """A function on plain data, whatever it takes and returns."""
+# Functions.
+
+
+def _plain(hook: Hook, source: str, target: str) -> Function:
+    """A function on plain data, whatever the user's takes and returns."""
 
     def convert(obj: Object) -> Object:
-        whole = {"apiVersion": api_version, **obj}
-        made = function(from_object(cls, whole) if cls is not None else whole)
-        return _data(made, function.__qualname__)
+        said = {"apiVersion": source, **obj}
+        given = said if hook.cls is None else _read(hook.cls, said)
+        return _data(hook.function(given), hook.name, target, obj)
 
     return convert
 
 
-def _data(made: Any, name: str) -> Object:
-    if is_part(type(made)):
-        return to_object(made)
-    if not isinstance(made, dict):
-        raise TypeError(f"{name} returned {type(made).__name__}, not an object")
-    return made
+def _data(made: Any, name: str, version: str, source: Object) -> Object:
+    """What a function returned, as plain data.
+
+    Objects that only have some of their fields have no more afterwards: what a class needs was
+    there, as something empty.
+    """
+    if isinstance(made, dict):
+        return made
+    if not is_part(type(made)) or getattr(made, "apiVersion", None) != version:
+        found = "None" if made is None else f"an object of {type(made).__name__}"
+        raise TypeError(f"{name} returned {found}, not one of {version}")
+    needed = {*type(made).__schema__.get("required", ())} - source.keys()
+    plain = to_object(made)
+    return {key: each for key, each in plain.items() if key not in needed or not _is_hollow(each)}
+
+
+def _is_hollow(value: Any) -> bool:
+    return type(value) is dict and all(map(_is_hollow, value.values()))
+
+
+def _read(cls: type, obj: Object) -> Any:
+    """An object of a class, with something empty where it needs a part and there is none."""
+    return _filled(from_object(cls, obj))
+
+
+def _filled(part: Any) -> Any:
+    needed = type(part).__schema__.get("required", ())
+    for each in msgspec.structs.fields(part):
+        inside = [one for one in get_args(each.type) if is_part(one)]
+        value = getattr(part, each.name)
+        if inside and value is None and each.encode_name in needed:
+            value = inside[0]()
+            setattr(part, each.name, value)
+        if is_part(type(value)):
+            _filled(value)
+    return part
+
+
+# One function for all versions.
+
+
+def _by_one(
+    whole: Callable[[Object, str], Object], group: str, hub: str, others: Sequence[str]
+) -> Iterator[FunctionEdge]:
+    for each in others:
+        yield FunctionEdge(hub, each, _to(whole, group, hub, each), _to(whole, group, each, hub))
 
 
 def _to(whole: Callable[[Object, str], Object], group: str, source: str, target: str) -> Function:
     def convert(obj: Object) -> Object:
         said = {"apiVersion": f"{group}/{source}", **obj}
-        return _data(whole(said, target), whole.__qualname__)
+        return _data(whole(said, target), shown_name(whole), f"{group}/{target}", obj)
 
     return convert
 
 
+def _apart(names: Sequence[str], edges: Sequence[AnyEdge], hub: str) -> list[str]:
+    """Of versions that other edges leave apart from the hub, one of each group that they connect.
+
+    What is wrong with those edges is for the tree to tell.
+    """
+    found: list[str] = []
+    reached = _reached(hub, edges)
+    for name in names:
+        if name not in reached:
+            found.append(name)
+            reached |= _reached(name, edges)
+    return found
+
+
+def _reached(start: str, edges: Sequence[AnyEdge]) -> set[str]:
+    reached, size = {start}, 0
+    while len(reached) > size:
+        size = len(reached)
+        for edge in edges:
+            if {edge.source, edge.target} & reached:
+                reached |= {edge.source, edge.target}
+    return reached
+
+
+# Methods of the spokes.
+
+
+def _methods(name: str, classes: Mapping[str, type]) -> list[str]:
+    """Which of the methods the class of a version has; those of another version are not its own."""
+    bases = _declared(classes[name]).__mro__
+    others = [_declared(cls) for other, cls in classes.items() if other != name]
+    theirs = {base for other in others if other in bases for base in other.__mro__}
+    return [
+        method
+        for method in ("convert_to", "convert_from")
+        if any(method in vars(base) for base in bases if base not in theirs)
+    ]
+
+
+def _declared(cls: Any) -> type:
+    found: type = cls.__declared__
+    return found
+
+
 def _by_methods(definition: Definition, classes: Mapping[str, type]) -> Iterator[FunctionEdge]:
-    hub = classes.get(definition.hub)
     for name, cls in classes.items():
-        there, back = hasattr(cls, "convert_to"), hasattr(cls, "convert_from")
-        if not there and not back:
+        methods = _methods(name, classes)
+        if not methods:
             continue
-        if cls is hub:
+        if name == definition.hub:
             fact = f"{shown_name(cls)} is the hub, and converts to nothing"
-            raise InvalidKind(fact, hint="convert_to and convert_from belong to the spokes")
-        if not there or not back:
-            lacks = "convert_from" if there else "convert_to"
+            hint = "convert_to and convert_from belong to the spokes"
+            raise InvalidKind(fact, at=definition.place, hint=hint)
+        if len(methods) == 1:
+            lacks = "convert_from" if methods == ["convert_to"] else "convert_to"
             fact = f"{shown_name(cls)} has no {lacks}, so there is only one way"
             raise InvalidKind(fact, at=definition.place)
-        assert hub is not None
+        hub = classes[definition.hub]
         yield FunctionEdge(name, definition.hub, _method_to(cls, hub), _method_from(cls, hub))
 
 
@@ -163,9 +265,10 @@ def _method_to(cls: Any, hub: Any) -> Function:
     """`spoke.convert_to(hub)` fills in a hub that is empty, or returns one."""
 
     def convert(obj: Object) -> Object:
-        spoke, empty = from_object(cls, obj), _empty(hub, obj)
-        made = spoke.convert_to(empty)
-        return to_object(empty if made is None else made)
+        empty = _empty(hub, obj)
+        made = _read(cls, obj).convert_to(empty)
+        name = f"{shown_name(cls)}.convert_to"
+        return _data(empty if made is None else made, name, hub.apiVersion, obj)
 
     return convert
 
@@ -174,22 +277,24 @@ def _method_from(cls: Any, hub: Any) -> Function:
     """`spoke.convert_from(hub)` fills in a spoke that is empty, or returns one."""
 
     def convert(obj: Object) -> Object:
-        source, empty = from_object(hub, obj), _empty(cls, obj)
-        made = empty.convert_from(source)
-        return to_object(empty if made is None else made)
+        empty = _empty(cls, obj)
+        made = empty.convert_from(_read(hub, obj))
+        name = f"{shown_name(cls)}.convert_from"
+        return _data(empty if made is None else made, name, cls.apiVersion, obj)
 
     return convert
 
 
 def _empty(cls: Any, obj: Object) -> Any:
-    """An object of a class with nothing but its metadata."""
-    metadata = {"metadata": obj["metadata"]} if "metadata" in obj else {}
-    needed = [
-        name
-        for name, parameter in inspect.signature(cls).parameters.items()
-        if parameter.default is inspect.Parameter.empty
-    ]
-    return cls(**dict.fromkeys(needed), **metadata)
+    """An object of a class with nothing but its metadata, and the parts that it needs, empty."""
+    return _filled(cls(metadata=obj.get("metadata")))
+
+
+def check_strategy(definition: Definition) -> None:
+    """Refuse edges of a kind whose versions differ in apiVersion only."""
+    if definition.strategy == "None":
+        fact = f'{definition.kind} says strategy="None", and how versions are converted'
+        raise InvalidKind(fact, at=definition.place, hint="leave one of them out")
 
 
 def edges_missing(definition: Definition) -> InvalidKind:

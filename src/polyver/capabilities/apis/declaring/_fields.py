@@ -6,7 +6,7 @@ import dataclasses
 import keyword
 import sys
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, dataclass_transform, get_origin
 
 import msgspec
@@ -35,9 +35,9 @@ class Given:
     doc: str
 
 
-def shown_name(cls: type) -> str:
-    """A class as errors name it, wherever it was declared."""
-    return cls.__qualname__.rpartition("<locals>.")[2]
+def shown_name(declared: type | Callable[..., Any]) -> str:
+    """A class or function as errors name it, wherever it was declared."""
+    return declared.__qualname__.rpartition("<locals>.")[2]
 
 
 def flavour(cls: type) -> str:

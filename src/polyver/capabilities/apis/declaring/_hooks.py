@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.capabilities.apis._definition import InvalidKind
+from polyver.capabilities.apis.declaring._fields import shown_name
 from polyver.capabilities.apis.declaring._objects import (
     NotAsDeclared,
     from_object,
@@ -68,7 +69,7 @@ class Hook:
 
     @property
     def name(self) -> str:
-        return self.function.__qualname__.rpartition("<locals>.")[2]
+        return shown_name(self.function)
 
     def taken(self, obj: Mapping[str, Any]) -> Any:
         """An object as the function takes it, which is free to change it."""
@@ -83,12 +84,12 @@ def make_hook(
     try:
         signature = inspect.signature(function, eval_str=True, globals=known, locals=dict(names))
     except NameError as error:
-        fact = f"{error.name} is not known where {function.__qualname__} is declared"
+        fact = f"{error.name} is not known where {shown_name(function)} is declared"
         raise InvalidKind(fact, hint=f"declare {error.name} before it") from None
     given = [each for each in signature.parameters.values() if each.kind in _POSITIONAL]
     if not 1 <= len(given) <= most:
         wanted = "the object" if most == 1 else "the object, or the object and the old one"
-        raise InvalidKind(f"{function.__qualname__} must take {wanted}")
+        raise InvalidKind(f"{shown_name(function)} must take {wanted}")
     hint = given[0].annotation
     return Hook(version, function, hint if is_part(hint) else None, len(given))
 

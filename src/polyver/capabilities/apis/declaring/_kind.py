@@ -21,7 +21,7 @@ from polyver.capabilities.apis._manifests import definitions_of
 from polyver.capabilities.apis.conversion import Converter, Rules
 from polyver.capabilities.apis.declaring import _checks, _hooks
 from polyver.capabilities.apis.declaring._classes import ClassReader
-from polyver.capabilities.apis.declaring._edges import Edges, edges_missing
+from polyver.capabilities.apis.declaring._edges import Edges, check_strategy, edges_missing
 from polyver.capabilities.apis.declaring._fields import shown_name
 from polyver.capabilities.apis.declaring._hooks import Hook, Problem
 from polyver.capabilities.apis.declaring._markers import Field, FieldOptions
@@ -201,7 +201,10 @@ class Kind:
 
     def _connected(self, definition: Definition) -> Converter | None:
         several = len(definition.versions) > 1
-        if self._edges.exist(self.versions) or (several and definition.strategy == "None"):
+        said = self._edges.exist(self.versions)
+        if said and self.is_ours:
+            check_strategy(definition)
+        if said or (several and definition.strategy == "None"):
             return self._edges.converter(definition, self.versions)
         if several and self.is_ours:
             raise edges_missing(definition)
