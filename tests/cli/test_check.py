@@ -191,7 +191,7 @@ def test_errors_of_construction_are_findings_with_places(run: Checks) -> None:
     Path("toys.py").write_text(TOYS.replace('@toy.converts("v2", "v1")', ""))
     ran = run("toys.py", "--examples", "0")
     assert "toys.py:4: breaking tree: toys.ex.io: up converts v1 to v2, and nothing" in ran.out
-    assert ran.err == "error: 1 finding, 1 of which must be seen to\n"
+    assert ran.err == "error: 1 breaking finding\n"
 
 
 def test_a_kind_that_cannot_be_built_does_not_hide_the_others(run: Checks) -> None:
@@ -239,6 +239,11 @@ def test_a_function_that_fails_for_one_input_is_found_and_shrunk(run: Checks) ->
     )
     assert found["example"]["given"]["spec"] == {"colour": "blue"}
     assert "Traceback" not in run(file).out
+
+
+def test_what_functions_print_does_not_disturb(run: Checks) -> None:
+    found = run.data(mistaken('print("converting")'), "--examples", "5")
+    assert found["findings"] == []
 
 
 def test_a_field_that_the_version_lacks_is_found(run: Checks) -> None:
@@ -320,6 +325,29 @@ def test_against_a_revision_reads_python_and_manifests_of_then(repository: Check
     assert ("limit-added", "v1", "spec.keepHours") in found
 
 
+def test_kinds_that_the_project_names_are_compared(repository: Checks) -> None:
+    Path("pyproject.toml").write_text('[tool.polyver]\nkinds = ["toys"]\n')
+    git("add", ".")
+    git("commit", "--message", "second")
+    Path("toys.py").write_text(TOYS.replace("        note: str | None\n", ""))
+    found = repository.findings("--examples", "0", "--against", "HEAD")
+    assert ("field-removed", "v1", "spec.note") in found
+
+
+def test_who_converts_is_compared_only_if_it_is_said(run: Checks) -> None:
+    before = BACKUPS.replace(
+        "  scope: Namespaced",
+        "  conversion:\n    strategy: Webhook\n"
+        "    webhook: {clientConfig: {url: 'https://a'}, conversionReviewVersions: [v1]}\n"
+        "  scope: Namespaced",
+    )
+    Path("before.yaml").write_text(before)
+    arguments = ("--conversions", "backups.yaml", "--examples", "0", "--against", "before.yaml")
+    assert run.findings(*arguments) == []
+    edited("  scope: Namespaced", "  conversion: {strategy: None}\n  scope: Namespaced")
+    assert [rule for rule, _, _ in run.findings(*arguments)] == ["conversion-changed"]
+
+
 def test_what_was_not_there_at_a_revision_is_new(repository: Checks) -> None:
     Path("new.py").write_text(TOYS.replace("Toy", "Box"))
     assert repository.findings("new.py", "--examples", "0", "--against", "HEAD") == []
@@ -352,6 +380,16 @@ def test_hypothesis_is_not_imported_unless_objects_are_drawn(tmp_path: Path) -> 
 
 def _path(folder: Path) -> str:
     return os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH", "")]))
+
+
+def test_nothing_is_left_where_it_is_run(tmp_path: Path) -> None:
+    arguments = ("check", "--conversions", str(EXAMPLES / "conversions"), "--examples", "3")
+    command = [str(Path(sys.executable).parent / "polyver"), *arguments]
+    data = {"XDG_DATA_HOME": str(tmp_path / "data")}
+    folder = tmp_path / "project"
+    folder.mkdir()
+    subprocess.run(command, cwd=folder, env={**os.environ, **data}, check=True, capture_output=True)
+    assert list(folder.iterdir()) == []
 
 
 def test_no_kind_at_all_is_told(run: Checks) -> None:

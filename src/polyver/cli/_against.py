@@ -34,32 +34,35 @@ def compared(
     conversions: Sequence[str],
 ) -> Iterator[Finding]:
     """What users of the definitions that were before lose by those of now."""
-    before = _before(against, kinds, conversions)
-    for name, old in before.items():
+    for name, old in _before(against, kinds, conversions).items():
         if name not in definitions:
             yield found("kind-removed", name, f"it is defined in {against}, and not here")
             continue
-        definition = definitions[name]
-        for each in compare_definitions(old, crd_of(definition)):
+        now = definitions[name]
+        for each in compare_definitions(_comparable(old, now), crd_of(now)):
             versions = (each.version,) if each.version else ()
-            yield Finding(
-                name,
-                each.rule,
-                each.severity,
-                each.fact,
-                each.advice,
-                versions,
-                each.path,
-                definition.place,
-            )
+            about = (name, each.rule, each.severity, each.fact, each.advice)
+            yield Finding(*about, versions, each.path, now.place)
+
+
+def _comparable(old: dict[str, Any], now: Definition) -> dict[str, Any]:
+    """What was, without who converts, unless it is said now, too: often that is written later."""
+    if now.strategy or now.webhook:
+        return old
+    spec = {name: value for name, value in old["spec"].items() if name != "conversion"}
+    return {**old, "spec": spec}
 
 
 def _before(
     against: str, kinds: Sequence[str], conversions: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
     if Path(against).exists():
-        return {each.name: crd_of(each) for each in definitions_of(read_manifests([against]))}
+        return _in_manifests([against])
     return _of_revision(against, kinds, conversions)
+
+
+def _in_manifests(names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    return {each.name: crd_of(each) for each in definitions_of(read_manifests(names))}
 
 
 def _of_revision(
@@ -73,10 +76,12 @@ def _of_revision(
         with tarfile.open(fileobj=io.BytesIO(archive)) as files:
             files.extractall(folder, filter="data")
         here = Path(folder) / Path.cwd().resolve().relative_to(top.resolve())
-        names = [name for name in (*kinds, *conversions) if _is_there(here, name)]
-        if not here.is_dir() or ((kinds or conversions) and not names):
-            return {}
-        return _crds_in(here, names, revision)
+        then = [str(here / name) for name in conversions if (here / name).exists()]
+        names = [name for name in kinds if _is_there(here, name)]
+        found = _in_manifests(then)
+        if here.is_dir() and (names or not (kinds or conversions)):
+            found |= _crds_in(here, names, revision)
+        return found
 
 
 def _is_there(folder: Path, name: str) -> bool:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter, validators
 
 from polyver.cli._exit import Found, Misused
+from polyver.cli._files import data_folder
 from polyver.cli._output import Format, emit
 
 if TYPE_CHECKING:
@@ -93,8 +97,12 @@ def _checked(
     from polyver.checking import check as run
     from polyver.cli._checking import progress_bar
 
+    if "hypothesis" not in sys.modules:
+        # It would leave a folder where it is run.
+        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(data_folder() / "hypothesis"))
     for subject in subjects:
-        with progress_bar(subject.name, examples) as progress:
+        # What functions print is for people, and not part of what was found.
+        with progress_bar(subject.name, examples) as progress, redirect_stdout(sys.stderr):
             yield subject, run(subject, examples=examples, seed=seed, progress=progress)
 
 
@@ -127,6 +135,5 @@ def _conclude(findings: Sequence[Finding], seed: int, *, strict: bool) -> None:
     if bad:
         drawn = any(each.example for each in bad)
         hint = f"--seed {seed} tries the same objects again" if drawn else ""
-        count = len(findings)
-        fact = f"{count} finding{'s' * (count > 1)}, {len(bad)} of which must be seen to"
-        raise Found(fact, hint=hint)
+        word = "" if strict else "breaking "
+        raise Found(f"{len(bad)} {word}finding{'s' * (len(bad) > 1)}", hint=hint)
