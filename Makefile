@@ -36,6 +36,7 @@ kube-old: .venv/ready ## build the oldest kubectl that is served, for the walks 
 record: kube ## ask the real API server and Go's libraries again what the tests compare with
 	@$(RUN)/python tests/peers/record.py
 	@$(RUN)/python -m tests.peers.kubeobjects.record
+	@$(RUN)/python tests/peers/cel/record.py
 	@cd tests/peers && go run ./durations > new.json && mv new.json recorded_durations.json
 	@$(RUN)/python -m tests.kube.facts
 	@$(RUN)/python -m tests.kube.record

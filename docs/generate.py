@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
-from polyver.capabilities.apis.compatibility import RULES, Severity
+from polyver.capabilities.apis.checking import RULES as CHECKS
+from polyver.capabilities.apis.compatibility import RULES, Rule, Severity
+from polyver.capabilities.apis.conversion import ANNOTATION
 from polyver.cli._app import app, load_all
 from polyver.cli._exit import MEANING
 
@@ -30,7 +33,7 @@ what to do next.
 
 
 def compatibility() -> str:
-    tables = "\n\n".join(map(rules_table, Severity))
+    tables = "\n\n".join(rules_table(severity, RULES) for severity in Severity)
     return f"""<!-- Written by `make docs` from the rules themselves. -->
 # Compatibility of API versions
 
@@ -82,8 +85,42 @@ at all changes in the object that lacks it, or to which they apply.
 """
 
 
-def rules_table(severity: Severity) -> str:
-    rules = [rule for rule in RULES.values() if rule.severity is severity]
+def checking() -> str:
+    tables = "\n\n".join(rules_table(each, CHECKS) for each in (Severity.BREAKING, Severity.RISKY))
+    return f"""<!-- Written by `make docs` from the rules themselves. -->
+# What a check finds
+
+`polyver check` and `polyver.testing.check_law` find these in the conversions of a kind;
+[how to test conversions](../how-to/test-conversions.md) shows them at work. With `--against`, what
+[compatibility](compatibility.md) lists is found as well. A finding has a kind, versions, a path, a
+rule, a severity, a fact and an advice; one that was made with an object has the smallest that shows
+it.
+
+{tables}
+
+## The ledger
+
+For each way from one version to another, each field of the first is
+
+| word | meaning |
+|---|---|
+| kept | at the same place, with the same value |
+| moved | at another place, with the same value |
+| transformed | made into another value, by the rules that are named |
+| carried | not in the other version: kept in an annotation, put back when the object returns |
+
+What is exact has a value in the other version for each of its own, so that nothing is ever carried.
+The annotation is `{ANNOTATION}`.
+
+Where functions convert, it is told as it was seen on the objects that were tried: `observed`.
+
+A client that writes all annotations anew drops what is carried. polyver's admission puts it back,
+on the embedded server and where it is installed on a cluster; elsewhere it is lost.
+"""
+
+
+def rules_table(severity: Severity, known: Mapping[str, Rule]) -> str:
+    rules = [rule for rule in known.values() if rule.severity is severity]
     rows = [
         f"| `{rule.name}` | {rule.about} | {rule.advice.format(other='the new field')} |"
         for rule in rules
@@ -92,7 +129,11 @@ def rules_table(severity: Severity) -> str:
     return f"## {severity.value.capitalize()}\n\n{head}\n" + "\n".join(rows)
 
 
-PAGES = {"reference/cli.md": command_line, "reference/compatibility.md": compatibility}
+PAGES = {
+    "reference/checking.md": checking,
+    "reference/cli.md": command_line,
+    "reference/compatibility.md": compatibility,
+}
 
 
 def main() -> int:

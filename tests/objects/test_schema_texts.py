@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyver.objects._texts import number_text, quoted, shown
+from polyver.objects.formats import text_format
+from polyver.objects.patterns import compile_pattern
+from polyver.objects.patterns._automaton import Automaton
+from polyver.objects.patterns._syntax import parse
 from polyver.objects.schema import InvalidPattern, python_pattern
-from polyver.objects.schema._automaton import Automaton
-from polyver.objects.schema._formats import text_format
-from polyver.objects.schema._patterns import compile_pattern
-from polyver.objects.schema._syntax import parse
 
 RECORDED = json.loads((Path(__file__).parent / "recorded_texts.json").read_text())
 READABLE = [entry for entry in RECORDED["patterns"] if isinstance(entry[2], bool)]

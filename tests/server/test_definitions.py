@@ -446,34 +446,17 @@ def test_a_watch_tells_of_all_objects_that_go_with_their_kind_and_ends() -> None
     walk(steps)
 
 
-def _ruled(*rules: str) -> dict[str, Any]:
-    found = [{"rule": rule} for rule in rules]
-    return {"type": "object", "properties": {"spec": {"type": "object", _RULES: found}}}
-
-
-_RULES = "x-kubernetes-validations"
-
-
-def test_rules_in_cel_are_named_as_not_enforced() -> None:
+def test_a_rule_in_cel_is_enforced_as_soon_as_its_definition_is_there() -> None:
     async def steps(client: Client) -> None:
-        ruled = _ruled('self.a != "b"')
-        versions = version(schema=ruled), version("v2", ruled | {"description": "other"})
-        await client.ask("POST", DEFINITIONS, definition("things", *versions))
-        text = r'299 - "rules in CEL are not enforced by this server: spec: self.a != \"b\""'
-        assert client.warnings == [text]
-        label = {"metadata": {"labels": {"a": "b"}}}
-        await client.ask("PATCH", f"{DEFINITIONS}/things.ex.io", label, MERGE)
-        assert client.warnings == []
-
-    walk(steps)
-
-
-def test_of_very_many_rules_the_rest_is_counted() -> None:
-    async def steps(client: Client) -> None:
-        ruled = _ruled(*(f"self.a != {number}" for number in range(150)))
-        await client.ask("POST", DEFINITIONS, definition("things", version(schema=ruled)))
-        assert len(client.warnings) == 21
-        assert "130 more rules" in client.warnings[-1]
+        rule = {"rule": "self.size < 5", "message": "too large"}
+        spec: dict[str, Any] = {"type": "object", "x-kubernetes-validations": [rule]}
+        spec["properties"] = {"size": {"type": "integer"}}
+        schema = {"type": "object", "properties": {"spec": spec}}
+        await client.define(definition("things", version(schema=schema)))
+        large = {"metadata": {"name": "a"}, "spec": {"size": 5}}
+        status, refused = await client.ask("POST", THINGS, large)
+        assert status == 422
+        assert refused["message"].endswith("is invalid: spec: Invalid value: too large")
 
     walk(steps)
 

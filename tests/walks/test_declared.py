@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from tests.capabilities.apis.test_examples import FOUND as EXAMPLES
 from tests.declared import OTHERS, SCALARS, kinds
 from tests.walks.conftest import DEFINITIONS
 from tests.walks.support import Server, Walk, eventually, request
@@ -14,9 +15,12 @@ from tests.walks.support import Server, Walk, eventually, request
 from polyver import apis
 
 
-def taken(server: Server, kind: apis.Kind, webhook: apis.Webhook | None = None) -> Any:
+def taken(
+    server: Server, kind: apis.Kind | apis.Definition, webhook: apis.Webhook | None = None
+) -> Any:
     """What a server would make of a kind; a refusal fails the test with its text."""
-    crd = apis.crd_of(kind.definition(), webhook)
+    definition = kind.definition() if isinstance(kind, apis.Kind) else kind
+    crd = apis.crd_of(definition, webhook)
     return request(server, "POST", f"{DEFINITIONS}?dryRun=All&fieldValidation=Strict", crd)
 
 
@@ -35,6 +39,13 @@ def test_every_sort_of_field_is_taken(server: Server) -> None:
     kind.version("v1")(whole)
     found = taken(server, kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     assert found["properties"]["spec"]["properties"].keys() == hints.keys()
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_examples_are_taken(server: Server, name: str) -> None:
+    definition, _ = EXAMPLES[name]
+    found = taken(server, definition)["spec"]
+    assert [each["name"] for each in found["versions"]] == [v.name for v in definition.versions]
 
 
 def test_a_webhook_is_taken(server: Server) -> None:

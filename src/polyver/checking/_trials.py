@@ -246,13 +246,21 @@ def _unseen(tries: Tries, trial: Trial, given: Object, there: Object) -> Broken 
         pick(_converted(tries.converter, visible(each), stop, way), edit.path)
         for each in (plain, there)
     )
-    if same(expected, found):
+    if same(_filled(expected), _filled(found)):
         return None
     said = f"{other} still says that it is {_said(found)}, and not {_said(expected)}"
     example = Example(tries.obj, visible(plain), visible(there), given)
     return Broken(
         "edit-lost", trial.way, show_path(edit.path), f"{_edit_of(trial)} {said}", example
     )
+
+
+def _filled(value: Any) -> Any:
+    """A value without objects that hold nothing: rules leave them where they take the rest away."""
+    if type(value) is not dict:
+        return value
+    kept = {name: _filled(each) for name, each in value.items()}
+    return {name: each for name, each in kept.items() if each is not MISSING} or MISSING
 
 
 def _edit_of(trial: Trial) -> str:

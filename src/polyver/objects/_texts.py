@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 __all__ = [
+    "ESCAPES",
     "as_number",
     "fits_int64",
     "float_text",
@@ -23,7 +24,7 @@ __all__ = [
     "without_nulls",
 ]
 
-_ESCAPES = {
+ESCAPES = {
     "\a": "\\a",
     "\b": "\\b",
     "\f": "\\f",
@@ -34,6 +35,7 @@ _ESCAPES = {
     '"': '\\"',
     "\\": "\\\\",
 }
+"""What is written in another way between quotation marks."""
 _HTML = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"})
 _LARGEST = 2**53 - 1
 
@@ -50,8 +52,8 @@ def quoted(text: str) -> str:
 
 
 def _escaped(char: str) -> str:
-    if char in _ESCAPES:
-        return _ESCAPES[char]
+    if char in ESCAPES:
+        return ESCAPES[char]
     if char.isprintable():
         return char
     code = ord(char)

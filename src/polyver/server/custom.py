@@ -65,6 +65,9 @@ class CustomRules(Rules):
         problems = self._count_problems(obj, self._status_replicas)
         return [*self._schema.validate_status(obj, old), *problems]
 
+    def tolerated(self, obj: Object, old: Object) -> Iterable[str]:
+        return self._schema.tolerated(obj, old)
+
     def _scale_problems(self, obj: Object) -> Iterable[Cause]:
         return self._count_problems(obj, self._replicas)
 

@@ -62,6 +62,11 @@ class Rules:
         del obj, old
         return []
 
+    def tolerated(self, obj: Object, old: Object) -> Iterable[str]:
+        """What is wrong with an object and was so before; it is told even if others refuse it."""
+        del obj, old
+        return ()
+
     def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
         """What the user should know of a write that is done all the same."""
         del obj, old

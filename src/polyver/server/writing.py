@@ -262,6 +262,8 @@ async def _updated(
         *check_metadata_update(obj["metadata"], old["metadata"]),
         *_check_finalizers(call, obj["metadata"]),
     ]
+    for text in call.resource.rules.tolerated(obj, old):
+        call.warn(text)
     # Twice, as the real server tells them: once for all kinds, once for this one.
     _refuse(call, call.place.name, [*metadata, *metadata, *part.check(obj, old)])
     await call.server.admission.validate(review)

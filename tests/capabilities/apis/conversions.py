@@ -176,6 +176,7 @@ PLAUSIBLE: dict[str, st.SearchStrategy[Any]] = {
 }
 _METADATA = st.sampled_from(
     [
+        {},
         {"name": "a"},
         {"name": "a", "annotations": {}},
         {"name": "a", "annotations": {"b": "c"}, "labels": {"d": "e"}},
@@ -188,7 +189,8 @@ def objects(names: list[str]) -> st.SearchStrategy[Object]:
     odd = st.fixed_dictionaries({}, optional=dict.fromkeys(names, VALUES)) | VALUES
     usual = {name: PLAUSIBLE.get(name, _WORDS) for name in names}
     spec = st.fixed_dictionaries({}, optional=usual) | odd
-    return st.fixed_dictionaries({"metadata": _METADATA}, optional={"spec": spec, "status": VALUES})
+    fields = {"metadata": _METADATA, "spec": spec, "status": VALUES}
+    return st.fixed_dictionaries({}, optional=fields)
 
 
 EVERY_FIELD = sorted(

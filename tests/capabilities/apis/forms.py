@@ -78,15 +78,6 @@ def declared(one: type = V1, two: type = V2, three: type = V3) -> apis.Kind:
     return kind
 
 
-def crontab(version: str, **spec: Any) -> Object:
-    return {
-        "apiVersion": f"{GROUP}/{version}",
-        "kind": "CronTab",
-        "metadata": {"name": "a"},
-        "spec": spec,
-    }
-
-
 # Rules
 
 

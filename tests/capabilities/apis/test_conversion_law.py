@@ -134,7 +134,7 @@ def test_defaults_that_are_filled_in_on_the_way_lose_nothing(obj: Object, stops:
 
 def _carried(obj: Object, version: str) -> list[str]:
     """The fields of a version that are kept in the carry of an object."""
-    text = obj["metadata"].get("annotations", {}).get(ANNOTATION, '{"lost": {}}')
+    text = obj.get("metadata", {}).get("annotations", {}).get(ANNOTATION, '{"lost": {}}')
     return [*msgspec.json.decode(text)["lost"].get(version, {})]
 
 

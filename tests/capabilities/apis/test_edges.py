@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.capabilities.apis.conversions import DRAWN_FIELDS, crontab, drawn_rules, objects
 from tests.capabilities.apis.forms import (
     FORMS,
     GROUP,
@@ -24,7 +25,6 @@ from tests.capabilities.apis.forms import (
     by_one_function,
     by_rules,
     by_typed_functions,
-    crontab,
     declared,
     down_2_1,
     mixed,
@@ -32,11 +32,11 @@ from tests.capabilities.apis.forms import (
     rules_2_3,
     up_1_2,
 )
-from tests.capabilities.apis.test_conversion_law import check_law
+from tests.capabilities.apis.test_conversion_law import check_law, whole
 from tests.declared import kinds
 
 from polyver import apis
-from polyver.capabilities.apis.conversion import ANNOTATION
+from polyver.capabilities.apis.conversion import ANNOTATION, Block, Converter, FunctionEdge, Rules
 from polyver.testing.strategies import objects_from_schema
 
 Object = dict[str, Any]
@@ -95,6 +95,27 @@ def test_the_law_holds_for_whatever_is_declared(kind: apis.Kind, data: st.DataOb
     if kind.converter is not None:
         first, stop, target = (data.draw(st.sampled_from([*kind.versions])) for _ in range(3))
         check_law(kind.converter, data.draw(objects_of(kind, first)), stop, target)
+
+
+def as_functions(source: str, target: str, block: Block) -> FunctionEdge:
+    """Rules that nobody knows to be rules: functions that lose this and that."""
+    return FunctionEdge(
+        source,
+        target,
+        lambda obj: block.run(obj, back=False),
+        lambda obj: block.run(obj, back=True),
+    )
+
+
+@given(drawn_rules(), drawn_rules(), objects(DRAWN_FIELDS), st.data())
+@BOUNDED
+def test_the_law_holds_for_functions_that_lose_anything(
+    one: Rules, two: Rules, obj: Object, data: st.DataObject
+) -> None:
+    edges = [as_functions("v1", "v2", one.block()), as_functions("v2", "v3", two.block())]
+    known = Converter(GROUP, "CronTab", ["v1", "v2", "v3"], edges)
+    first, stop, target = (data.draw(st.sampled_from(known.versions)) for _ in range(3))
+    check_law(known, whole(obj, first, known), stop, target)
 
 
 @each_form

@@ -3,12 +3,12 @@
 A schema is compiled once for each version of a CRD; then each object is walked over a few times.
 """
 
+from polyver.objects.patterns import python_pattern
+from polyver.objects.patterns._syntax import InvalidPattern
 from polyver.objects.schema._definition import check_schema
 from polyver.objects.schema._embedded import MalformedMetadata
-from polyver.objects.schema._patterns import python_pattern
 from polyver.objects.schema._pointed import check_columns, check_scale, check_selectable
 from polyver.objects.schema._schema import Schema, compile_schema, is_valid
-from polyver.objects.schema._syntax import InvalidPattern
 
 __all__ = [
     "InvalidPattern",

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from polyver.objects._texts import as_number, is_whole, quoted, same
-from polyver.objects.schema._formats import text_format
+from polyver.objects.formats import text_format
+from polyver.objects.patterns import InvalidPattern, compile_pattern
 from polyver.objects.schema._numbers import Numbers, read_numbers
 from polyver.objects.schema._old import NEW, OldItems, is_unchanged
-from polyver.objects.schema._patterns import InvalidPattern, compile_pattern
 from polyver.objects.schema._report import Report
 from polyver.objects.schema._structure import Structure
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from polyver.objects._texts import json_text
 
-__all__ = ["KEYWORDS", "declared"]
+__all__ = ["KEYWORDS", "declared", "rule_text"]
 
 _TEXTS = "id $schema description type format title pattern"
 _FLAGS = "nullable exclusiveMaximum exclusiveMinimum uniqueItems"
@@ -55,7 +55,7 @@ def _value(keyword: str, value: Any) -> str:
             pairs = (f"{json_text(name)}:{declared(value[name])}" for name in sorted(value))
             return f"{{{','.join(pairs)}}}"
         case "x-kubernetes-validations":
-            return f"[{','.join(map(_rule, value))}]"
+            return f"[{','.join(map(rule_text, value))}]"
         case _:
             return _single(keyword, value)
 
@@ -73,6 +73,7 @@ def _single(keyword: str, value: Any) -> str:
             return json_text(value)
 
 
-def _rule(rule: Mapping[str, Any]) -> str:
+def rule_text(rule: Mapping[str, Any]) -> str:
+    """One rule in CEL, with all that it could say."""
     pairs = (f'"{_name(key)}":{json_text(rule.get(key, _RULE_EMPTY.get(key)))}' for key in _RULE)
     return f"{{{','.join(pairs)}}}"

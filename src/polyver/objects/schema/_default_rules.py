@@ -17,6 +17,7 @@ from polyver.objects.schema._embedded import (
 from polyver.objects.schema._old import NEW
 from polyver.objects.schema._pruning import prune
 from polyver.objects.schema._report import Report
+from polyver.objects.schema._rules import Findings, compile_rules
 from polyver.objects.schema._structural import invalid
 from polyver.objects.schema._structure import META_FIELDS, read_structure
 from polyver.objects.status import Cause
@@ -67,7 +68,7 @@ def _check(schema: Mapping[str, Any], path: str, place: _Place) -> list[Cause]:
     return causes
 
 
-def _check_default(schema: Mapping[str, Any], path: str, _: _Place) -> list[Cause]:
+def _check_default(schema: Mapping[str, Any], path: str, place: _Place) -> list[Cause]:
     default, structure = schema["default"], read_structure(schema)
     causes: list[Cause] = []
     pruned = copy.deepcopy(default)
@@ -78,7 +79,8 @@ def _check_default(schema: Mapping[str, Any], path: str, _: _Place) -> list[Caus
         coerce_embedded(default, structure, path, [])
     except MalformedMetadata as problem:
         return [*causes, problem.cause]
-    return causes + (check_embedded(default, structure, path) or _check_value(schema, path))
+    found = check_embedded(default, structure, path)
+    return causes + (found or _check_value(schema, path, root=schema is place.root))
 
 
 def _check_in_metadata(schema: Mapping[str, Any], path: str, place: _Place) -> list[Cause]:
@@ -92,7 +94,7 @@ def _check_in_metadata(schema: Mapping[str, Any], path: str, place: _Place) -> l
     if found:
         problems = found[0] if len(found) == 1 else f"[{', '.join(found)}]"
         return [invalid(path, schema["default"], f"{text}: {problems}")]
-    return _check_value(schema, path)
+    return _check_value(schema, path, root=schema is place.root)
 
 
 def _without_int_or_string(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,7 +108,13 @@ def _without_int_or_string(schema: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _check_value(schema: Mapping[str, Any], path: str) -> list[Cause]:
+def _check_value(schema: Mapping[str, Any], path: str, *, root: bool) -> list[Cause]:
     report = Report(path)
     Checks(_without_int_or_string(schema), None).run(schema["default"], "", NEW, report)
-    return list(dict.fromkeys(report.causes))
+    causes = list(dict.fromkeys(report.causes))
+    rules = None if causes else compile_rules(schema, read_structure(schema), root=root)
+    if rules is None:
+        return causes
+    findings = Findings()
+    rules.check_default(schema["default"], path, findings)
+    return findings.causes

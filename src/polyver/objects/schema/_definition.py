@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 from polyver.objects._texts import quoted, shown
 from polyver.objects.schema._declared import KEYWORDS, declared
 from polyver.objects.schema._default_rules import check_defaults
+from polyver.objects.schema._paths import rule_path
+from polyver.objects.schema._rule_checks import check_rules
 from polyver.objects.schema._structural import check_structural, invalid
 from polyver.objects.schema._structure import META_FIELDS
 from polyver.objects.status import Cause, forbidden_field, required
@@ -42,9 +43,13 @@ def check_schema(schema: Mapping[str, Any], path: str, *, status: bool = False) 
     if schema.get("nullable"):
         causes.append(forbidden_field(f"{path}.nullable", "nullable cannot be true at the root"))
     unreadable = next(_unsupported(schema), "")
+    deeper: list[Cause] = []
     if not unreadable:
-        causes += check_structural(schema, path) or check_defaults(schema, path)
-    causes += _check(schema, path, _Context(root=True))
+        deeper = check_structural(schema, path) or check_defaults(schema, path)
+    own = [*_check(schema, path, _Context(root=True))]
+    causes += [*deeper, *own]
+    if not unreadable and not deeper:
+        causes += check_rules(schema, path, own)
     return causes or ([invalid(path, "", unreadable)] if unreadable else [])
 
 
@@ -287,20 +292,5 @@ def _check_rule_path(schema: Mapping[str, Any], found: str, path: str) -> Iterat
     if "\n" in found:
         yield invalid(path, found, "must not contain line breaks")
     readable = next(_unsupported(schema), None) is None
-    if found and readable and not _leads_somewhere(schema, found):
+    if found and readable and rule_path(schema, found) is None:
         yield invalid(path, found, "must be a valid path")
-
-
-_STEP = re.compile(r"\.([^.\[\]']+)|\['((?:[^'\\]|\\.)*)'\]")
-
-
-def _leads_somewhere(schema: Mapping[str, Any] | None, path: str) -> bool:
-    place, end = schema, 0
-    for step in _STEP.finditer(path):
-        if step.start() != end or not isinstance(place, Mapping):
-            return False
-        end = step.end()
-        fields = place.get("properties") or {}
-        others = place.get("additionalProperties") if step[1] is None and not fields else None
-        place = fields.get(step[1] or step[2], others)
-    return end == len(path) and place is not None

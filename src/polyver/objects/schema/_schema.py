@@ -14,7 +14,8 @@ from polyver.objects.schema._lists import check_lists
 from polyver.objects.schema._old import NEW
 from polyver.objects.schema._pruning import prune
 from polyver.objects.schema._report import Report
-from polyver.objects.schema._structure import read_structure, rules_of, shape_of
+from polyver.objects.schema._rules import Findings, compile_rules
+from polyver.objects.schema._structure import read_structure, shape_of
 from polyver.objects.status import Cause
 
 __all__ = ["Schema", "compile_schema", "is_valid"]
@@ -49,9 +50,8 @@ class Schema:
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self.shape = shape_of(schema, root=True)
-        self.rules: list[tuple[str, str]] = list(rules_of(schema))
-        """The rules in CEL, which are not checked here: where they apply, and their texts."""
         self._structure = read_structure(schema)
+        self._rules = compile_rules(schema, self._structure)
         self._root = replace(self._structure, embedded=True)
         self._checks = Checks(schema, self._structure)
         status = (schema.get("properties") or {}).get("status")
@@ -88,7 +88,7 @@ class Schema:
         causes = list(dict.fromkeys(report.causes))
         causes += check_embedded(obj, self._structure, "")
         causes += check_lists(obj, self._structure, "")
-        return self._completed(causes)
+        return self._completed(causes, obj)
 
     def validate_update(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[Cause]:
         """All that is wrong with an object that replaces another, less what stays as it was."""
@@ -96,7 +96,7 @@ class Schema:
         self._checks.check(new, "", old, report)
         causes = list(dict.fromkeys(report.causes))
         causes += check_embedded(new, self._structure, "")
-        return self._completed(causes + self._new_doubles(new, old))
+        return self._completed(causes + self._new_doubles(new, old), new, old)
 
     def validate_status(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[Cause]:
         """All that is wrong with the status of an object that replaces another's.
@@ -107,15 +107,31 @@ class Schema:
         if self._status is not None and "status" in new:
             self._status.check(new["status"], "", old.get("status", NEW), report)
         causes = list(dict.fromkeys(report.causes))
-        return self._completed(causes + self._new_doubles(new, old))
+        return self._completed(causes + self._new_doubles(new, old), new, old)
+
+    def tolerated(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[str]:
+        """What rules say of an object that replaces another, and was so before: it may stay."""
+        if self._rules is None:
+            return []
+        findings = Findings()
+        self._rules.check(new, old, findings)
+        return findings.warnings
 
     def _new_doubles(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[Cause]:
         causes = check_lists(new, self._structure, "")
         return [] if causes and check_lists(old, self._structure, "") else causes
 
-    def _completed(self, causes: list[Cause]) -> list[Cause]:
-        blocked = self.rules and any(cause.reason in _BLOCKING for cause in causes)
-        return [*causes, _UNCHECKED] if blocked else causes
+    def _completed(
+        self, causes: list[Cause], new: dict[str, Any], old: Mapping[str, Any] | None = None
+    ) -> list[Cause]:
+        """With what rules in CEL find, unless there are mistakes that they would stumble over."""
+        if self._rules is None:
+            return causes
+        if any(cause.reason in _BLOCKING for cause in causes):
+            return [*causes, _UNCHECKED]
+        findings = Findings()
+        self._rules.check(new, old, findings)
+        return causes + findings.causes
 
 
 def compile_schema(schema: Mapping[str, Any]) -> Schema:

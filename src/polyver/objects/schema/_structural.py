@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from polyver.objects._texts import shown
-from polyver.objects.schema._patterns import InvalidPattern, compile_pattern
+from polyver.objects.patterns import InvalidPattern, compile_pattern
 from polyver.objects.status import Cause, forbidden_field, required
 
 __all__ = ["check_structural", "invalid"]

@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 
 from polyver.objects.shape import ANYTHING, Shape
 
-__all__ = ["META_FIELDS", "Structure", "read_structure", "rules_of", "shape_of"]
+__all__ = ["META_FIELDS", "Structure", "read_structure", "shape_of"]
 
 META_FIELDS = frozenset(["apiVersion", "kind", "metadata"])
 _TYPES = frozenset(["object", "array", "string", "integer", "number", "boolean"])
@@ -130,16 +130,3 @@ def _key_defaults(items: object, keys: tuple[str, ...]) -> dict[str, object]:
     fields = items.get("properties") or {} if isinstance(items, Mapping) else {}
     known = {key: (fields.get(key) or {}).get("default") for key in keys}
     return {key: value for key, value in known.items() if value is not None}
-
-
-def rules_of(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
-    """The rules in CEL, each with the place that it is for."""
-    for rule in schema.get("x-kubernetes-validations") or ():
-        yield path, str(rule.get("rule") or "")
-    for name, each in (schema.get("properties") or {}).items():
-        yield from rules_of(each, f"{path}.{name}" if path else name)
-    others, items = schema.get("additionalProperties"), schema.get("items")
-    if isinstance(others, Mapping):
-        yield from rules_of(others, f"{path}.*")
-    if isinstance(items, Mapping):
-        yield from rules_of(items, f"{path}[*]")

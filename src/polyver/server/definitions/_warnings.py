@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from polyver.objects._texts import quoted
-from polyver.objects.schema._formats import text_format
-from polyver.objects.schema._structure import rules_of
+from polyver.objects.formats import text_format
 from polyver.server.definitions._versions import schemas_of
 
 __all__ = ["has_defaults", "warnings_of"]
 
 Schema = Mapping[str, Any]
-_MOST_RULES = 20
 _NUMBERS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 
 
 def warnings_of(spec: Schema, old: Schema | None) -> Iterator[str]:
-    """What is new in a definition and may surprise: formats and rules that nothing checks."""
+    """What is new in a definition and may surprise: formats that nothing checks, odd sets."""
     known = {*_oddities(old)} if old else set()
     yield from (text for text in _oddities(spec) if text not in known)
-    if old is None or spec != old:
-        yield from _unenforced(spec)
 
 
 def _oddities(spec: Schema) -> Iterator[str]:
@@ -69,13 +65,3 @@ def has_defaults(spec: Schema) -> bool:
     return any(
         each.get("default") is not None for schema in schemas_of(spec) for each in _walk(schema)
     )
-
-
-def _unenforced(spec: Schema) -> Iterable[str]:
-    """Rules in CEL: each is named, but for the rest of very many."""
-    rules = {rule: None for schema in schemas_of(spec) for rule in rules_of(schema)}
-    for place, rule in list(rules)[:_MOST_RULES]:
-        yield f"rules in CEL are not enforced by this server: {place or 'object'}: {rule}"
-    if len(rules) > _MOST_RULES:
-        more = len(rules) - _MOST_RULES
-        yield f"rules in CEL are not enforced by this server: {more} more rules"

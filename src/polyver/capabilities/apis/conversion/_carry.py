@@ -48,6 +48,8 @@ class Carry:
     lost: dict[str, Lost] = field(default_factory=dict)
     was_empty: bool = False
     """Whether there is a map of annotations with nothing in it, as far as clients can see."""
+    was_bare: bool = False
+    """Whether there is no metadata at all."""
 
 
 encode = msgspec.json.Encoder(order="sorted").encode
@@ -57,6 +59,7 @@ class _Written(msgspec.Struct):
     format: int
     lost: dict[str, dict[str, dict[str, Any]]]
     empty: bool = False
+    bare: bool = False
 
 
 _decode = msgspec.json.Decoder(_Written).decode
@@ -75,6 +78,8 @@ def split(obj: Object) -> tuple[Object, Carry]:
     kept = {name: value for name, value in metadata.items() if name != "annotations"}
     if rest:
         kept["annotations"] = rest
+    if carry.was_bare and not kept:
+        return {name: value for name, value in obj.items() if name != "metadata"}, carry
     return {**obj, "metadata": kept}, carry
 
 
@@ -86,7 +91,7 @@ def read(text: object) -> Carry:
         written = None
     if written is None or written.format != FORMAT:
         return Carry()
-    return Carry(written.lost, written.empty)
+    return Carry(written.lost, written.empty, written.bare)
 
 
 def join(obj: Object, carry: Carry) -> Object:
@@ -99,7 +104,8 @@ def join(obj: Object, carry: Carry) -> Object:
     if not lost and not (carry.was_empty and annotations):
         return {**obj, "metadata": {**metadata, "annotations": {}}} if carry.was_empty else obj
     used = sum(len(key.encode()) + _size(each) for key, each in annotations.items())
-    text = write(Carry(lost, carry.was_empty), room=LIMIT - len(ANNOTATION) - used)
+    whole = Carry(lost, carry.was_empty, "metadata" not in obj)
+    text = write(whole, room=LIMIT - len(ANNOTATION) - used)
     return {**obj, "metadata": {**metadata, "annotations": {**annotations, ANNOTATION: text}}}
 
 
@@ -124,7 +130,8 @@ def _size(value: Any) -> int:
 def write(carry: Carry, *, room: int) -> str:
     """A carry as text; CarryTooLarge if the object's other annotations leave no room for it."""
     said: dict[str, Any] = {"format": FORMAT, "lost": carry.lost}
-    text = encode(said | ({"empty": True} if carry.was_empty else {}))
+    flags = {"empty": carry.was_empty, "bare": carry.was_bare}
+    text = encode(said | {name: True for name, is_so in flags.items() if is_so})
     if len(text) > room:
         raise CarryTooLarge(carry, len(text), room)
     return text.decode()

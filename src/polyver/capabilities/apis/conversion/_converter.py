@@ -227,7 +227,9 @@ def _split(top: Object) -> tuple[Object, Carry]:
 
 def _joined(top: Object, carry: Carry) -> Object:
     """An object whose metadata may still be bytes, with its carry."""
-    metadata = top.get("metadata", {})
+    if "metadata" not in top:
+        return join(top, carry)
+    metadata = top["metadata"]
     if type(metadata) is Raw:
         metadata = _fields(metadata)
     if type(metadata.get("annotations")) is Raw:

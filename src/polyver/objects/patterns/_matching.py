@@ -13,17 +13,18 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from polyver.objects.schema._automaton import Automaton
-from polyver.objects.schema._syntax import InvalidPattern, parse
-from polyver.objects.schema._tree import Node
+from polyver.objects.patterns._automaton import Automaton
+from polyver.objects.patterns._finding import Finder
+from polyver.objects.patterns._syntax import InvalidPattern, parse
+from polyver.objects.patterns._tree import Node
 
-__all__ = ["InvalidPattern", "compile_pattern", "python_pattern"]
+__all__ = ["InvalidPattern", "Pattern", "compile_pattern", "python_pattern", "read_pattern"]
 
 _MOST_STEPS = 200_000
 """What Python's engine may at worst need for a text: some milliseconds."""
 
 
-class _Pattern:
+class Pattern:
     """One pattern, and what it costs."""
 
     def __init__(self, tree: Node) -> None:
@@ -31,15 +32,41 @@ class _Pattern:
         source = tree.source()
         self._quick = re.compile(source) if source is not None else None
         self._automaton: Automaton | None = None
+        self._finder: Finder | None = None
         self._longest = self._find_longest()
         """The length of texts up to which Python's engine needs few steps."""
 
     def matches(self, text: str) -> bool:
+        """Whether a text has the pattern somewhere in it."""
         if self._quick is not None and len(text) <= self._longest:
             return self._quick.search(text) is not None
         if self._automaton is None:
             self._automaton = Automaton(self._tree)
         return self._automaton.matches(text)
+
+    def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
+        """Where the pattern is in a text first, from a place on."""
+        if self._quick is not None and len(text) <= self._longest:
+            found = self._quick.search(text, start)
+            return None if found is None else found.span()
+        if self._finder is None:
+            self._finder = Finder(self._tree)
+        return self._finder.find(text, start)
+
+    def find_all(self, text: str, most: int = -1) -> list[str]:
+        """All places at which the pattern is, one after the other; as many as are wanted."""
+        found: list[str] = []
+        at, last = 0, -1
+        while at <= len(text) and len(found) != most:
+            span = self.find(text, at)
+            if span is None:
+                break
+            # What is empty does not count right behind what was found before it.
+            if span[1] > span[0] or span[0] != last:
+                found.append(text[span[0] : span[1]])
+            last = span[1]
+            at = span[1] if span[1] > span[0] else span[1] + 1
+        return found
 
     def _find_longest(self) -> int:
         return max((2**size for size in range(20) if self._is_bounded(2**size)), default=-1)
@@ -59,7 +86,17 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
     >>> compile_pattern(r"(?i)^x\\d$")("X1")
     True
     """
-    return _Pattern(parse(pattern)).matches
+    return read_pattern(pattern).matches
+
+
+@lru_cache(maxsize=4096)
+def read_pattern(pattern: str) -> Pattern:
+    """A pattern that can also tell where it is.
+
+    >>> read_pattern("a+?b*").find_all("aabb")
+    ['a', 'abb']
+    """
+    return Pattern(parse(pattern))
 
 
 def python_pattern(pattern: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from polyver.objects.schema._charsets import Charset
+from polyver.objects.patterns._charsets import Charset
 
 __all__ = ["Assertion", "Branch", "Node", "Repeat", "Sequence", "Single"]
 
@@ -89,13 +89,15 @@ class Repeat(Node):
     part: Node
     least: int
     most: int | None
+    lazy: bool = False
+    """Whether fewer times come first, which matters for what is found, not for whether."""
 
     def source(self) -> str | None:
         inside = self.part.source()
         if inside is None:
             return None
         most = "" if self.most is None else self.most
-        return f"(?:{inside}){{{self.least},{most}}}"
+        return f"(?:{inside}){{{self.least},{most}}}{'?' if self.lazy else ''}"
 
     def ways(self, length: int) -> float:
         inside = self.part.ways(length)

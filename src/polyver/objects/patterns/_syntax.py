@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 
 from polyver.core import PolyverError
-from polyver.objects.schema._charsets import (
+from polyver.objects.patterns._charsets import (
     CLASSES,
     NEWLINE,
     POSIX,
@@ -14,7 +14,7 @@ from polyver.objects.schema._charsets import (
     property_named,
     without,
 )
-from polyver.objects.schema._tree import Assertion, Branch, Node, Repeat, Sequence, Single
+from polyver.objects.patterns._tree import Assertion, Branch, Node, Repeat, Sequence, Single
 
 __all__ = ["InvalidPattern", "parse"]
 
@@ -42,7 +42,7 @@ def parse(pattern: str) -> Node:
 
     >>> parse("a[")
     Traceback (most recent call last):
-    polyver.objects.schema._syntax.InvalidPattern: error parsing regexp: missing closing ]: `[`
+    polyver.objects.patterns._syntax.InvalidPattern: error parsing regexp: missing closing ]: `[`
     """
     return _Parser(pattern).parse()
 
@@ -116,7 +116,8 @@ class _Parser:
             if before:
                 raise InvalidPattern("invalid nested repetition operator", before + operator)
             least, most, _ = bounds
-            atom = Repeat(atom, least, most)
+            lazy = operator.endswith("?") and operator != "?"
+            atom = Repeat(atom, least, most, lazy=lazy is not self._flags.lazy)
             if not _is_repeatable(atom, _MOST_REPEATS):
                 raise InvalidPattern("invalid repeat count", operator)
             before = operator

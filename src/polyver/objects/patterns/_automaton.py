@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from polyver.objects.schema._charsets import Charset
-from polyver.objects.schema._tree import Assertion, Branch, Node, Repeat, Sequence, Single
+from polyver.objects.patterns._charsets import Charset
+from polyver.objects.patterns._tree import Assertion, Branch, Node, Repeat, Sequence, Single
 
-__all__ = ["Automaton"]
+__all__ = ["ACCEPTED", "Automaton", "holds"]
 
 _MOST_KNOWN = 2000
 _WORD = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
-_ACCEPTED = -1
+ACCEPTED = -1
 _PLAIN = ("", "begin", "end")
 
 
@@ -20,8 +20,8 @@ class Automaton:
         self._moves: list[tuple[Charset, int] | None] = []
         """What a state takes, and the state after it."""
         self._free: list[list[tuple[str, int]]] = []
-        """Where one gets without a character, and what must hold for that."""
-        self._start = self._build(tree, _ACCEPTED)
+        """Where one gets without a character, and what must hold for that; better ways first."""
+        self._start = self._build(tree, ACCEPTED)
         self._looks_back = any(what not in _PLAIN for each in self._free for what, _ in each)
         self._known: dict[tuple[frozenset[int], str | bool, str], frozenset[int]] = {}
 
@@ -49,24 +49,27 @@ class Automaton:
                 state = self._state()
                 self._free[state] += [("", self._build(each, then)) for each in options]
                 return state
-            case Repeat(part, least, most):
-                return self._build_repeat(part, least, most, then)
+            case Repeat():
+                return self._build_repeat(node, then)
         raise AssertionError(node)
 
-    def _build_repeat(self, part: Node, least: int, most: int | None, then: int) -> int:
-        if most is None:
-            loop = self._state()
-            self._free[loop] += [("", self._build(part, loop)), ("", then)]
-            then = loop
+    def _build_repeat(self, node: Repeat, then: int) -> int:
+        end = then
+        if node.most is None:
+            then = self._state()
+            self._choose(then, self._build(node.part, then), end, node)
         else:
-            end = then
-            for _ in range(most - least):
+            for _ in range(node.most - node.least):
                 state = self._state()
-                self._free[state] += [("", self._build(part, then)), ("", end)]
+                self._choose(state, self._build(node.part, then), end, node)
                 then = state
-        for _ in range(least):
-            then = self._build(part, then)
+        for _ in range(node.least):
+            then = self._build(node.part, then)
         return then
+
+    def _choose(self, state: int, inside: int, end: int, node: Repeat) -> None:
+        ways = [("", inside), ("", end)]
+        self._free[state] += ways[::-1] if node.lazy else ways
 
     def matches(self, text: str) -> bool:
         """Whether the pattern is somewhere in the text."""
@@ -74,10 +77,10 @@ class Automaton:
         before = ""
         for char in text:
             states = self._next(states, before, char)
-            if _ACCEPTED in states:
+            if ACCEPTED in states:
                 return True
             before = char
-        return _ACCEPTED in self._reached(states, before, "")
+        return ACCEPTED in self._reached(states, before, "")
 
     def _next(self, states: frozenset[int], before: str, char: str) -> frozenset[int]:
         key = (states, before if self._looks_back else bool(before), char)
@@ -85,7 +88,7 @@ class Automaton:
         if known is not None:
             return known
         reached = self._reached(states, before, char)
-        if _ACCEPTED in reached:
+        if ACCEPTED in reached:
             return reached
         moves = (self._moves[state] for state in reached)
         after = frozenset(move[1] for move in moves if move is not None and char in move[0])
@@ -100,14 +103,15 @@ class Automaton:
         waiting = list(found)
         while waiting:
             state = waiting.pop()
-            for what, target in self._free[state] if state != _ACCEPTED else ():
-                if target not in found and (not what or _holds(what, before, after)):
+            for what, target in self._free[state] if state != ACCEPTED else ():
+                if target not in found and (not what or holds(what, before, after)):
                     found.add(target)
                     waiting.append(target)
         return frozenset(found)
 
 
-def _holds(what: str, before: str, after: str) -> bool:
+def holds(what: str, before: str, after: str) -> bool:
+    """Whether a place in the text, between two characters, is of the kind that is wanted."""
     match what:
         case "begin":
             return not before

@@ -1,0 +1,29 @@
+"""Rules in CEL: expressions that a schema has for the values at its places.
+
+They are read, typed by the schema, bounded in what they may cost, and evaluated, with the texts
+of the real server for all that may be wrong with them.
+"""
+
+from polyver.objects.cel._data import Place, to_value
+from polyver.objects.cel._expression import Environment, Expression, Uncompilable, Unusable
+from polyver.objects.cel._names import escape
+from polyver.objects.cel._places import MOST_BYTES, Declared, declared
+from polyver.objects.cel._program import Outcome
+from polyver.objects.cel._values import NONE, Failure, Optional
+
+__all__ = [
+    "MOST_BYTES",
+    "NONE",
+    "Declared",
+    "Environment",
+    "Expression",
+    "Failure",
+    "Optional",
+    "Outcome",
+    "Place",
+    "Uncompilable",
+    "Unusable",
+    "declared",
+    "escape",
+    "to_value",
+]

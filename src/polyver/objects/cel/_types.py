@@ -1,0 +1,194 @@
+"""The types of expressions: how they are told, and which may stand for which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = [
+    "BOOL",
+    "BYTES",
+    "DOUBLE",
+    "DURATION",
+    "DYN",
+    "ERROR",
+    "INT",
+    "NULL",
+    "STRING",
+    "TIMESTAMP",
+    "UINT",
+    "Mapping",
+    "Type",
+    "list_of",
+    "map_of",
+    "most_general",
+    "optional_of",
+    "param",
+    "struct",
+    "type_of",
+    "unwrapped",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type: its kind, its name, and the types inside of it."""
+
+    kind: str
+    name: str
+    params: tuple[Type, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.params:
+            return _TOLD.get(self.name, self.name)
+        return f"{self.name}({', '.join(map(str, self.params))})"
+
+    @property
+    def is_dyn(self) -> bool:
+        return self.kind == "dyn"
+
+    @property
+    def is_dyn_or_error(self) -> bool:
+        return self.kind in ("dyn", "error")
+
+
+_TOLD = {"null_type": "null"}
+BOOL, BYTES, DOUBLE, INT, STRING, UINT = (
+    Type(name, name) for name in ("bool", "bytes", "double", "int", "string", "uint")
+)
+DURATION, TIMESTAMP = Type("duration", "duration"), Type("timestamp", "timestamp")
+NULL = Type("null", "null_type")
+DYN = Type("dyn", "dyn")
+ERROR = Type("error", "!error!")
+
+
+def list_of(item: Type) -> Type:
+    return Type("list", "list", (item,))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    return Type("map", "map", (key, value))
+
+
+def optional_of(inside: Type) -> Type:
+    return Type("opaque", "optional_type", (inside,))
+
+
+def type_of(inside: Type | None = None) -> Type:
+    return Type("type", "type", (inside,) if inside else ())
+
+
+def param(name: str) -> Type:
+    """A type that is still to be found."""
+    return Type("param", name)
+
+
+def struct(name: str) -> Type:
+    return Type("struct", name)
+
+
+def unwrapped(found: Type) -> tuple[Type, bool]:
+    """What is inside of an optional, and whether it is one."""
+    if found.name == "optional_type":
+        return found.params[0], True
+    return found, False
+
+
+_PLAIN = frozenset(
+    ("bool", "bytes", "double", "int", "string", "uint", "duration", "timestamp", "struct")
+)
+_NULLABLE = frozenset(("opaque", "struct", "duration", "timestamp"))
+
+
+class Mapping:
+    """What is known of types that are still to be found."""
+
+    def __init__(self, known: dict[Type, Type] | None = None) -> None:
+        self._known = known or {}
+
+    def assignable(self, one: Sequence[Type], other: Sequence[Type]) -> bool:
+        """Whether types may stand for others; what is learnt by it stays only if they may."""
+        tried = Mapping(dict(self._known))
+        if len(one) != len(other) or not all(map(tried._assignable, one, other)):
+            return False
+        self._known = tried._known
+        return True
+
+    def substitute(self, found: Type, *, to_dyn: bool = False) -> Type:
+        """A type with all that is known put in; what is still open may become dynamic."""
+        known = self._known.get(found)
+        if known is not None:
+            return self.substitute(known, to_dyn=to_dyn)
+        if to_dyn and found.kind == "param":
+            return DYN
+        if not found.params:
+            return found
+        inside = tuple(self.substitute(each, to_dyn=to_dyn) for each in found.params)
+        return Type(found.kind, found.name, inside)
+
+    def _assignable(self, one: Type, other: Type) -> bool:
+        if other.kind == "param":
+            valid, had = self._substitutes(one, other)
+            if valid or had:
+                return valid
+        if one.kind == "param":
+            return self._substitutes(other, one)[0]
+        if one.is_dyn_or_error or other.is_dyn_or_error:
+            return True
+        if "null" in (one.kind, other.kind):
+            real = other if one.kind == "null" else one
+            return real.kind in _NULLABLE or real.kind == "null"
+        if one.kind in _PLAIN or one.kind == "type":
+            return one.kind == other.kind and (one.kind == "type" or one.name == other.name)
+        return (
+            one.kind == other.kind
+            and one.name == other.name
+            and len(one.params) == len(other.params)
+            and all(map(self._assignable, one.params, other.params))
+        )
+
+    def _substitutes(self, one: Type, other: Type) -> tuple[bool, bool]:
+        """Whether a type may be what another is to become, and whether that is something yet."""
+        if one == other:
+            return True, True
+        known = self._known.get(other)
+        if known is None:
+            if not self._free_of(other, one):
+                return False, False
+            self._known[other] = one
+            return True, False
+        if one == known:
+            return True, True
+        if not self._assignable(one, known):
+            return False, True
+        general = most_general(one, known)
+        if self._free_of(other, general):
+            self._known[other] = general
+        return True, True
+
+    def _free_of(self, found: Type, within: Type) -> bool:
+        if found == within:
+            return False
+        if within.kind == "param":
+            known = self._known.get(within)
+            return known is None or self._free_of(found, known)
+        return all(self._free_of(found, each) for each in within.params)
+
+
+def most_general(one: Type, other: Type) -> Type:
+    """The one of two types that says less."""
+    return one if _says_no_more(one, other) else other
+
+
+def _says_no_more(one: Type, other: Type) -> bool:
+    if one.is_dyn or one.kind == "param":
+        return True
+    if other.is_dyn or other.kind == "param" or one.kind != other.kind:
+        return False
+    if one.kind == "type":
+        return True
+    return (
+        one.name == other.name
+        and len(one.params) == len(other.params)
+        and all(map(_says_no_more, one.params, other.params))
+    )

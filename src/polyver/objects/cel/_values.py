@@ -1,0 +1,329 @@
+"""Values while a rule runs: how they compare, and what they are called.
+
+Texts, numbers, booleans, bytes and null are Python's own; what Python has no word for is here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from polyver.core import PolyverError
+
+__all__ = [
+    "NONE",
+    "Dictionary",
+    "Duration",
+    "Failure",
+    "List",
+    "Map",
+    "Opaque",
+    "Optional",
+    "Timestamp",
+    "TypeValue",
+    "Uint",
+    "compare",
+    "equal",
+    "key_of",
+    "no_overload",
+    "type_name",
+]
+
+
+class Failure(PolyverError):
+    """A rule that cannot be evaluated."""
+
+
+def no_overload() -> Failure:
+    """A function that has no meaning for what it was given."""
+    return Failure("no such overload")
+
+
+class Uint(int):
+    """An integer without a sign, which is another type than one with."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Duration:
+    """A length of time in nanoseconds."""
+
+    nanos: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Timestamp:
+    """A moment, in nanoseconds since 1970; it remembers how far from UTC it was written."""
+
+    nanos: int
+    offset: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeValue:
+    """A type as a value."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optional:
+    """A value that may not be there."""
+
+    value: Any = None
+    present: bool = True
+
+
+NONE = Optional(present=False)
+
+
+class Opaque:
+    """A value of a type that Kubernetes brings along."""
+
+    __slots__ = ()
+    type_name = ""
+
+    def equals(self, other: Opaque) -> bool:
+        """Whether a value of the same type is the same."""
+        return self == other
+
+
+class List:
+    """A list; one that a schema calls a set or a map does not mind the order."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Sequence[Any]) -> None:
+        self._items = items
+
+    @property
+    def items(self) -> Sequence[Any]:
+        """The values in it."""
+        return self._items
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def equals(self, other: Any) -> bool:
+        if not isinstance(other, List) or len(self) != len(other):
+            return False
+        return all(map(equal, self.items, other.items))
+
+    def contains(self, wanted: Any) -> bool:
+        return any(equal(wanted, item) for item in self.items)
+
+    def plus(self, other: Any) -> List:
+        if not isinstance(other, List):
+            raise no_overload()
+        if len(self) > _SHORT:
+            return _Joined(self, other)
+        return _Grown([*self.items, *other.items])
+
+    @property
+    def weight(self) -> int:
+        """How much there is in it, all that is inside included."""
+        return len(self)
+
+
+_SHORT = 32
+
+
+class _Joined(List):
+    """Two lists, one behind the other; they are put together when somebody looks."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, *parts: List) -> None:
+        super().__init__(())
+        self._parts = parts
+
+    @property
+    def items(self) -> Sequence[Any]:
+        if self._parts:
+            self._items = [item for part in self._parts for item in part.items]
+            self._parts = ()
+        return self._items
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts)) if self._parts else len(self._items)
+
+
+class _Grown(List):
+    """A list that was put together; more is added without another copy, if nobody did so yet."""
+
+    __slots__ = ("_size",)
+
+    def __init__(self, items: list[Any]) -> None:
+        super().__init__(items)
+        self._size = len(items)
+
+    @property
+    def items(self) -> Sequence[Any]:
+        return self._items if len(self._items) == self._size else self._items[: self._size]
+
+    def __len__(self) -> int:
+        return self._size
+
+    def plus(self, other: Any) -> List:
+        if not isinstance(other, List) or len(self._items) != self._size:
+            return super().plus(other)
+        assert isinstance(self._items, list)
+        self._items.extend(other.items)
+        return _Grown(self._items)
+
+
+class Map:
+    """What has values by keys: a mapping, or an object with its fields."""
+
+    __slots__ = ()
+
+    def find(self, key: Any) -> tuple[Any, bool]:
+        """The value of a key, and whether it is there."""
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[Any]:
+        """All keys."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def weight(self) -> int:
+        """How much there is in it, all that is inside included."""
+        return len(self)
+
+    def equals(self, other: Any) -> bool:
+        if not isinstance(other, Map) or len(self) != len(other):
+            return False
+        for key in self:
+            found, there = other.find(key)
+            if not there or not equal(self.find(key)[0], found):
+                return False
+        return True
+
+
+class Dictionary(Map):
+    """A mapping that an expression made."""
+
+    __slots__ = ("_entries", "_size")
+
+    def __init__(self, entries: Iterable[tuple[Any, Any]]) -> None:
+        self._entries: dict[Any, tuple[Any, Any, int]] = {}
+        for key, value in entries:
+            known = self._entries.get(key_of(key))
+            place = len(self._entries) if known is None else known[2]
+            self._entries[key_of(key)] = (key, value, place)
+        self._size = len(self._entries)
+
+    def find(self, key: Any) -> tuple[Any, bool]:
+        found = self._entries.get(key_of(key))
+        if found is None or found[2] >= self._size:
+            return None, False
+        return found[1], True
+
+    def __iter__(self) -> Iterator[Any]:
+        return (key for key, _, _ in list(self._entries.values())[: self._size])
+
+    def __len__(self) -> int:
+        return self._size
+
+    def plus(self, key: Any, value: Any) -> Dictionary:
+        """With one more key; only the first to add something does so without a copy."""
+        made = Dictionary(())
+        made._entries = self._entries
+        if len(self._entries) != self._size:
+            kept = list(self._entries.items())[: self._size]
+            made._entries = dict(kept)
+        made._entries[key_of(key)] = (key, value, self._size)
+        made._size = self._size + 1
+        return made
+
+
+def key_of(key: Any) -> Any:
+    """What a value is looked up by: numbers of all types are the same, booleans are no numbers."""
+    if isinstance(key, bool):
+        return (bool, key)
+    return key if isinstance(key, str | int | float) else id(key)
+
+
+_NAMES: dict[type, str] = {
+    bool: "bool",
+    int: "int",
+    Uint: "uint",
+    float: "double",
+    str: "string",
+    bytes: "bytes",
+    type(None): "null_type",
+    Duration: "google.protobuf.Duration",
+    Timestamp: "google.protobuf.Timestamp",
+    TypeValue: "type",
+    Optional: "optional_type",
+}
+
+
+def type_name(value: Any) -> str:
+    """What the type of a value is called.
+
+    >>> type_name(Uint(1)), type_name(1.5), type_name(None)
+    ('uint', 'double', 'null_type')
+    """
+    known = _NAMES.get(type(value))
+    if known is not None:
+        return known
+    if isinstance(value, Opaque):
+        return value.type_name
+    return "list" if isinstance(value, List) else "map"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def equal(one: Any, other: Any) -> bool:
+    """Whether two values are the same; numbers may be of different types.
+
+    >>> equal(1, 1.0), equal(1, True), equal(None, 0)
+    (True, False, False)
+    """
+    if one is None or other is None:
+        return one is other
+    match one:
+        case bool() | str() | bytes() | Duration() | Timestamp() | TypeValue():
+            return type(one) is type(other) and bool(one == other)
+        case int() | float():
+            return _is_number(other) and bool(one == other)
+        case List() | Map():
+            return one.equals(other)
+        case Optional():
+            return _equal_optional(one, other)
+    if type(one) is not type(other):
+        raise no_overload()
+    return bool(one.equals(other))
+
+
+def _equal_optional(one: Optional, other: Any) -> bool:
+    if not isinstance(other, Optional) or one.present is not other.present:
+        return False
+    return not one.present or equal(one.value, other.value)
+
+
+_ORDERED = (bool, str, bytes, Duration, Timestamp)
+
+
+def compare(one: Any, other: Any) -> int:
+    """Which of two values comes first: less than 0, 0 or more.
+
+    >>> compare(1, 1.5), compare("b", "a")
+    (-1, 1)
+    """
+    if _is_number(one) and _is_number(other):
+        if any(isinstance(each, float) and math.isnan(each) for each in (one, other)):
+            raise Failure("NaN values cannot be ordered")
+        return int(one > other) - int(one < other)
+    if type(one) is not type(other) or not isinstance(one, _ORDERED):
+        raise no_overload()
+    return int(one > other) - int(one < other)
