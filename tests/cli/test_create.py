@@ -768,3 +768,14 @@ def test_the_storage_version_is_the_last_that_was_asked_for(
     assert [*found["crontab"].versions] == names
     [kind] = read_source(folder / KIND, KIND).kinds()
     assert (kind.name, kind.group) == ("crontab", GROUP)
+
+
+def test_imports_that_cannot_be_added_to_safely_are_left_alone(create: Create) -> None:
+    put("src/shop/kinds/__init__.py", "import os; x = (\n1)\n")
+    before = files()
+    ran = create("v1")
+    assert (ran.code, files()) == (3, before)
+    assert ran.err == (
+        "error: src/shop/kinds/__init__.py cannot be edited safely; give each of its imports a "
+        "line of its own, and run this again\n"
+    )

@@ -89,30 +89,31 @@ def add_version(kind: FoundKind, version: str, *, storage: bool) -> Added:
     new = _copy(kind, known, version, storage=storage, places=places)
     end = _end(kind, known)
     block = f"\n\n{new}\n\n\n{edge}" if edge else f"\n\n{new}\n"
-    edits.append(_inserted(block, places, end, source.text))
+    edits.append(_inserted(block, places, end, source))
     text = places.edited(edits)
     whole = next((each.name for each in source.decorated(kind.name, "convert")), "")
     added = {_class_name(copied, kind, version), *([function] if edge else [])}
-    _check(
-        kind, text, added, {each.name: each.name == stored for each in known} | {version: storage}
-    )
-    bom = _BOM if source.text.startswith(_BOM) else ""
-    return Added(f"{bom}{text}", copied.name, stored, _has_spec(copied.cls), whole)
+    wanted = {name: name == stored for name in [*(each.name for each in known), version]}
+    _check(kind, text, added, wanted)
+    return Added(f"{_bom(source)}{text}", copied.name, stored, _has_spec(copied.cls), whole)
 
 
 def add_import(source: Source, name: str) -> str:
     """A package with another kind, among those that it has."""
     places, line = _Places(source), texts.reexport(name)
     line_before, gap = _before_import(source.tree.body, name)
-    edit = _inserted(f"{gap}{line}", places, line_before, source.text)
-    bom = _BOM if source.text.startswith(_BOM) else ""
-    text = f"{bom}{places.edited([edit])}"
+    edit = _inserted(f"{gap}{line}", places, line_before, source)
+    text = places.edited([edit])
     before = [ast.dump(each) for each in source.tree.body]
-    after = [ast.dump(each) for each in ast.parse(text.removeprefix(_BOM)).body]
-    after.remove(ast.dump(ast.parse(line).body[0]))
+    try:
+        after = [ast.dump(each) for each in ast.parse(text).body]
+        after.remove(ast.dump(ast.parse(line).body[0]))
+    except (SyntaxError, ValueError):
+        after = []
     if before != after:
-        raise NotEditable(f"{source.shown} cannot be edited safely")
-    return text
+        hint = "give each of its imports a line of its own, and run this again"
+        raise NotEditable(f"{source.shown} cannot be edited safely", hint=hint)
+    return f"{_bom(source)}{text}"
 
 
 def _before_import(body: Sequence[ast.stmt], name: str) -> tuple[int, str]:
@@ -127,13 +128,12 @@ def _before_import(body: Sequence[ast.stmt], name: str) -> tuple[int, str]:
     return (body[0].end_lineno or 0, "\n") if has_doc else (0, "")
 
 
-def _inserted(block: str, places: _Places, line: int, text: str) -> _Edit:
+def _inserted(block: str, places: _Places, line: int, source: Source) -> _Edit:
     """Lines behind a line, ended as the others are."""
-    newline = "\r\n" if "\r\n" in text else "\n"
     at = places.line(line + 1)
     if places.data[:at] and not places.data[:at].endswith((b"\n", b"\r")):
         block = f"\n{block}"
-    return _Edit(at, at, block.replace("\r\n", "\n").replace("\n", newline))
+    return _Edit(at, at, block.replace("\r\n", "\n").replace("\n", _newline(source)))
 
 
 def _stored(kind: FoundKind, known: Sequence[FoundVersion]) -> str:
@@ -206,6 +206,10 @@ def _has_spec(cls: ast.ClassDef) -> bool:
         and each.target.id == "spec"
         for each in cls.body
     )
+
+
+def _bom(source: Source) -> str:
+    return _BOM if source.text.startswith(_BOM) else ""
 
 
 def _newline(source: Source) -> str:
