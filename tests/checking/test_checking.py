@@ -128,12 +128,16 @@ def test_words_are_those_of_rules_and_of_functions() -> None:
     table = {"one": 1}
 
     def up(obj: Object) -> Object:
-        return {**obj, "spec": {"a": table.get("x"), "b": LIMITS}}
+        return {**obj, "spec": {"a": table.get("x"), "b": LIMITS, "c": named_elsewhere()}}
 
     edge = FunctionEdge("v1", "v2", up, lambda obj: obj)
     words = words_of(Converter("ex.io", "Toy", ["v1", "v2"], [edge]))
-    assert {"spec", "one", 1, "x", 17} <= {*words}
+    assert {"spec", "one", 1, "x", 17, "elsewhere"} <= {*words}
     assert {"Allow", "allow", "cron", 1000} <= {*words_of(crontabs().converter)}
+
+
+def named_elsewhere() -> str:
+    return "elsewhere"
 
 
 LIMITS = (17,)

@@ -183,11 +183,17 @@ def test_rules_that_do_not_fit_the_schemas_are_found(
     assert finding in run.findings("--conversions", file, "--examples", "0")
 
 
+def test_an_object_that_a_rule_takes_apart_may_be_a_text_elsewhere(run: Checks) -> None:
+    ran = run(str(EXAMPLES / "kinds" / "cronjob.py"), "--examples", "0")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.endswith("1 kind: no findings\n")
+
+
 def test_errors_of_construction_are_findings_with_places(run: Checks) -> None:
-    file = edited("versions: [v1alpha1, v1beta1, v1]", "versions: [v1alpha1, v1beta1]")
+    file = edited("versions: [v1alpha1, v1beta1, v1]", "versions: [v1alpha1, v1beta1, v1, v2]")
     ran = run("--conversions", file, "--examples", "0")
     assert ran.code == 1
-    assert "backups.yaml:66, spec.versions: breaking tree: backups.shop.example.com" in ran.out
+    assert "backups.yaml:66, spec.versions[3]: breaking tree: backups.shop.example.com" in ran.out
     Path("toys.py").write_text(TOYS.replace('@toy.converts("v2", "v1")', ""))
     ran = run("toys.py", "--examples", "0")
     assert "toys.py:4: breaking tree: toys.ex.io: up converts v1 to v2, and nothing" in ran.out
@@ -367,7 +373,7 @@ def test_a_revision_that_is_none_is_told(repository: Checks, revision: str) -> N
 def test_hypothesis_is_not_imported_unless_objects_are_drawn(tmp_path: Path) -> None:
     """Also where it is not installed at all."""
     (tmp_path / "hypothesis.py").write_text("raise ImportError")
-    arguments = ("check", "--conversions", str(EXAMPLES / "conversions"))
+    arguments = ("check", "--conversions", str(EXAMPLES / "conversions" / "backups.yaml"))
     ran = piped(*arguments, "--examples", "0", PYTHONPATH=_path(tmp_path))
     assert (ran.returncode, ran.stderr) == (0, "")
     ran = piped(*arguments, PYTHONPATH=_path(tmp_path))
@@ -383,7 +389,13 @@ def _path(folder: Path) -> str:
 
 
 def test_nothing_is_left_where_it_is_run(tmp_path: Path) -> None:
-    arguments = ("check", "--conversions", str(EXAMPLES / "conversions"), "--examples", "3")
+    arguments = (
+        "check",
+        "--conversions",
+        str(EXAMPLES / "conversions" / "backups.yaml"),
+        "--examples",
+        "3",
+    )
     command = [str(Path(sys.executable).parent / "polyver"), *arguments]
     data = {"XDG_DATA_HOME": str(tmp_path / "data")}
     folder = tmp_path / "project"

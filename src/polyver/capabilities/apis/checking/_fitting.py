@@ -200,9 +200,12 @@ def _types(hop: ByRules, source: _Side, target: _Side, kind: str) -> Iterator[Fi
     if source.schema is None or target.schema is None:
         return
     seen: list[Place] = []
+    ports = [path for rule in hop.block.rules for path in rule.ports(back=hop.back)[0]]
     for place in places(source.schema):
         if any(place[: len(each)] == each for each in seen):
             continue
+        if any(port[: len(place)] == place != port for port in ports):
+            continue  # rules take it apart
         before = schema_at(source.schema, place) or {}
         for stop in trace(hop, place, target.version, before):
             after = schema_at(target.schema, stop.place)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -53,17 +53,25 @@ def _rule(rule: Rule) -> Iterator[Any]:
             yield from (mark.join([none] * len(rule.into)), f"a{mark}08", f"{mark}7")
 
 
-def _function(function: Callable[..., Any], depth: int = 0) -> Iterator[Any]:
+def _function(found: object, depth: int = 0) -> Iterator[Any]:
     """The words in the code of a function, in what it names, and in those it is made around."""
-    if not isinstance(function, FunctionType) or depth > _DEPTH:
+    if depth > _DEPTH:
         return
-    named = function.__globals__
-    for code in _codes(function.__code__):
-        yield from _plain(code.co_consts)
-        yield from _plain([named[name] for name in code.co_names if name in named])
-    for cell in function.__closure__ or ():
-        inside = cell.cell_contents
-        yield from _function(inside, depth + 1) if callable(inside) else _plain([inside])
+    function = getattr(found, "function", found)
+    if isinstance(found, type):
+        for name in ("convert_to", "convert_from"):
+            yield from _function(vars(found).get(name), depth + 1)
+    elif isinstance(function, FunctionType):
+        ours = function.__module__.startswith("polyver.")
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+        for code in () if ours else _codes(function.__code__):
+            yield from _plain(code.co_consts)
+            cells += [
+                value for name, value in function.__globals__.items() if name in code.co_names
+            ]
+        for each in cells:
+            yield from _function(each, depth + 1)
+            yield from _plain([each])
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
