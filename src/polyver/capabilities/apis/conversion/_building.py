@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from polyver.capabilities.apis.conversion._block import Block, check_rules
+from polyver.capabilities.apis.conversion._carry import ANNOTATION
 from polyver.capabilities.apis.conversion._nested import Each, Keyed, Move, Wrap
 from polyver.capabilities.apis.conversion._paths import Path, parse_path
 from polyver.capabilities.apis.conversion._rules import (
@@ -169,6 +170,8 @@ class Rules:
             raise InvalidRule(
                 f"{text} may not be converted: of metadata only labels and annotations", hint=hint
             )
+        if path == ("metadata", "annotations", ANNOTATION):
+            raise InvalidRule(f"{text} is the carry itself, which rules may not touch")
         return path
 
     def block(self) -> Block:
