@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
 from hypothesis import note
 from hypothesis import strategies as st
 
@@ -15,7 +16,9 @@ from polyver.capabilities.apis.conversion import (
     Rules,
     read_conversions,
 )
+from polyver.capabilities.apis.conversion._converter import interpret
 from polyver.objects import load_manifests
+from polyver.objects._texts import same
 
 Object = dict[str, Any]
 
@@ -260,3 +263,18 @@ def drawn_converters(draw: st.DrawFn) -> Converter:
 
 
 DRAWN_FIELDS = ["a", "b", "x", "n", "m", "other"]
+
+
+def interpreted(known: Converter, obj: Object, target: str) -> Object:
+    source = known.version_of(obj)
+    rest = {name: value for name, value in obj.items() if name != "apiVersion"}
+    if source != target:
+        rest = interpret(known.tree, known.schemas, rest, source=source, target=target)
+    return {**rest, "apiVersion": f"{known.group}/{target}"}
+
+
+def check_compiled(known: Converter, obj: Object, target: str) -> None:
+    expected = interpreted(known, obj, target)
+    assert same(known.convert(obj, target), expected)
+    raw = known.convert_raw(msgspec.json.encode(obj), target)
+    assert same(msgspec.json.decode(raw), expected)

@@ -14,13 +14,13 @@ from tests.capabilities.apis.conversions import (
     EVERY_RULE,
     SCHEMAS,
     VALUES,
+    check_compiled,
     converter,
     drawn_converters,
     objects,
 )
 
 from polyver.capabilities.apis.conversion import ANNOTATION, Converter
-from polyver.capabilities.apis.conversion._converter import interpret
 from polyver.capabilities.apis.conversion._paths import parse_path, pick
 from polyver.objects._texts import same
 
@@ -65,21 +65,6 @@ def test_the_law_holds_for_any_rules(known: Converter, obj: Object, data: st.Dat
 def test_nothing_is_there_that_a_schema_lacks(obj: Object, stops: list[str]) -> None:
     made = KNOWN.convert(whole(obj, stops[0], KNOWN), stops[1])
     assert KNOWN.schemas[stops[1]].prune(made) == []
-
-
-def interpreted(known: Converter, obj: Object, target: str) -> Object:
-    source = known.version_of(obj)
-    rest = {name: value for name, value in obj.items() if name != "apiVersion"}
-    if source != target:
-        rest = interpret(known.tree, known.schemas, rest, source=source, target=target)
-    return {**rest, "apiVersion": f"{known.group}/{target}"}
-
-
-def check_compiled(known: Converter, obj: Object, target: str) -> None:
-    expected = interpreted(known, obj, target)
-    assert same(known.convert(obj, target), expected)
-    raw = known.convert_raw(msgspec.json.encode(obj), target)
-    assert same(msgspec.json.decode(raw), expected)
 
 
 def edited(obj: Object, field: int, value: Any) -> Object:

@@ -22,11 +22,11 @@ from polyver.capabilities.apis.conversion._delta import (
     was,
 )
 from polyver.capabilities.apis.conversion._implied import implied, strip
+from polyver.capabilities.apis.conversion._metadata import fits_metadata
 from polyver.capabilities.apis.conversion._paths import Path, pick, put, show_path, take
 from polyver.capabilities.apis.conversion._rules import Const, Ports, Rule
 from polyver.capabilities.apis.conversion._values import MISSING, copied, fingerprint
 from polyver.core import PolyverError
-from polyver.objects import label_value_problems
 from polyver.objects._texts import same
 from polyver.objects.schema._structure import Structure
 
@@ -116,7 +116,7 @@ class Block:
             return values
         paths = rule.ports(back=back)[1]
         return tuple(
-            value if path[0] != "metadata" or _fits_metadata(path, value) else MISSING
+            value if path[0] != "metadata" or fits_metadata(path, value) else MISSING
             for path, value in zip(paths, values, strict=True)
         )
 
@@ -255,12 +255,6 @@ def _clash(
 
 def _rooted(place: Structure) -> Structure:
     return place if place.embedded else replace(place, embedded=True)
-
-
-def _fits_metadata(path: Path, value: Any) -> bool:
-    if value is MISSING:
-        return True
-    return type(value) is str and (path[1] != "labels" or not label_value_problems(value))
 
 
 def _clear(obj: Object, path: Path) -> None:

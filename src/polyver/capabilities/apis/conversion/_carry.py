@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypedDict
 
 import msgspec
 
 from polyver.capabilities.apis.conversion._delta import Lost
+from polyver.capabilities.apis.conversion._metadata import may_restore
+from polyver.capabilities.apis.conversion._paths import PATTERN
 from polyver.core import PolyverError, listed
 
 __all__ = ["ANNOTATION", "LIMIT", "Carry", "CarryTooLarge", "carried", "join", "split"]
@@ -55,9 +57,32 @@ class Carry:
 encode = msgspec.json.Encoder(order="sorted").encode
 
 
+_Lost = dict[Annotated[str, msgspec.Meta(pattern=PATTERN)], "_Entry"]
+_Place = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,9}\Z")]
+_Item = TypedDict("_Item", {"in": "_Lost", "if": str})
+_Entry = TypedDict(
+    "_Entry",
+    {
+        "is": Any,
+        "absent": bool,
+        "if": str,
+        "whole": str,
+        "in": "_Lost",
+        "first": "_Entry",
+        "rest": list[Any],
+        "by": dict[str, _Lost],
+        "at": dict[_Place, _Item],
+        "kept": dict[str, Any],
+        "order": list[str],
+    },
+    total=False,
+)
+"""What `Lost` may have: anybody can write an annotation, and none may break a conversion."""
+
+
 class _Written(msgspec.Struct):
     format: int
-    lost: dict[str, dict[str, dict[str, Any]]]
+    lost: dict[str, _Lost]
     empty: bool = False
     bare: bool = False
 
@@ -91,7 +116,11 @@ def read(text: object) -> Carry:
         written = None
     if written is None or written.format != FORMAT:
         return Carry()
-    return Carry(written.lost, written.empty, written.bare)
+    lost = {
+        version: {path: entry for path, entry in each.items() if may_restore(path, entry)}
+        for version, each in written.lost.items()
+    }
+    return Carry(lost, written.empty, written.bare)
 
 
 def join(obj: Object, carry: Carry) -> Object:

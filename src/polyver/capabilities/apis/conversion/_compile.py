@@ -20,6 +20,7 @@ from polyver.capabilities.apis.conversion._delta import Lost, without
 from polyver.capabilities.apis.conversion._fast import fast
 from polyver.capabilities.apis.conversion._hops import ByRules, Step
 from polyver.capabilities.apis.conversion._implied import child, is_open, knows, loses
+from polyver.capabilities.apis.conversion._metadata import fits_metadata
 from polyver.capabilities.apis.conversion._nested import Each, Keyed, Move, Wrap
 from polyver.capabilities.apis.conversion._paths import Path, show_path
 from polyver.capabilities.apis.conversion._rules import Const, Drop, Ports, Rule
@@ -317,13 +318,13 @@ class _BlockWriter:
         """Objects that were emptied go; what must not be left over does not stay unseen."""
         emptied = {path[:size] for path in reads for size in range(1, len(path))}
         for at in sorted(emptied, key=len, reverse=True):
+            var, parent = self.containers[at], self.containers[at[:-1]]
             if len(at) > self._pinned:
-                var, parent = self.containers[at], self.containers[at[:-1]]
                 self.out.line(
                     f"if {var} is not M and not {var}: del {parent}[{at[-1]!r}]; {var} = M"
                 )
-                if _is_alone(self.block, at, back=self.back):
-                    self.out.line(f"if {var} is not M: raise Unusual")
+            if _is_alone(self.block, at, back=self.back):
+                self.out.line(f"if {var} is not M: raise Unusual")
 
     def _check_strays(self, paths: Iterable[Path]) -> None:
         """What stands where a rule may write, and is read by none, is in nobody's way yet."""
@@ -384,11 +385,8 @@ class _RuleWriter:
         if self.block.block.root and path[0] == "metadata":
             self._out.line(f"if {value} is not M:")
             self._out.line(f"    {value} = plain({value})")
-            allowed = self._out.keep("allowed", lambda found: self._allowed((found,))[0] is found)
-            self._out.line(f"    if not {allowed}({value}): raise Unusual")
-
-    def _allowed(self, values: Ports) -> Ports:
-        return self.block.block.allowed(self.rule, values, back=self.block.back)
+            fits = self._out.keep("fits", partial(fits_metadata, path))
+            self._out.line(f"    if not {fits}({value}): raise Unusual")
 
     def _slow(self, made: Sequence[str]) -> str:
         """Code that asks the rule itself, or gives up where nothing may be lost."""

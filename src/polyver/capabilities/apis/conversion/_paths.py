@@ -12,13 +12,16 @@ from typing import Any, Final
 from polyver.capabilities.apis.conversion._values import MISSING
 from polyver.core import PolyverError
 
-__all__ = ["InvalidPath", "Path", "parse_path", "pick", "put", "show_path", "take"]
+__all__ = ["PATTERN", "InvalidPath", "Path", "parse_path", "pick", "put", "show_path", "take"]
 
 Path = tuple[str, ...]
 Object = dict[str, Any]
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_$-]+")
 _STEP: Final = re.compile(r'\.?([A-Za-z0-9_$-]+)|\["((?:[^"\\]|\\.)*)"\]')
+_QUOTED: Final = r'\["(?:[^"\\]|\\.)*"\]'
+PATTERN: Final = rf"^(?:{_PLAIN.pattern}|{_QUOTED})(?:\.{_PLAIN.pattern}|{_QUOTED})*\Z"
+"""What texts match that can be read as paths."""
 
 
 class InvalidPath(PolyverError):

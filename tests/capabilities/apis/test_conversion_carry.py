@@ -1,0 +1,101 @@
+"""What is written beside an object, and what nobody may do with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from tests.capabilities.apis.conversions import check_compiled
+
+from polyver.capabilities.apis.conversion import (
+    ANNOTATION,
+    Converter,
+    DeclaredEdge,
+    InvalidRule,
+    Rules,
+)
+
+Object = dict[str, Any]
+
+
+def between(rules: Rules, **schemas: Object) -> Converter:
+    edges = [DeclaredEdge("v1", "v2", rules.block())]
+    return Converter("ex.io", "Lamp", ["v1", "v2"], edges, schemas=schemas)
+
+
+def lamp(version: str, **fields: Any) -> Object:
+    about = {"apiVersion": f"ex.io/{version}", "kind": "Lamp", "metadata": {"name": "a"}}
+    return about | fields
+
+
+def carrying(lost: Object, **fields: Any) -> Object:
+    carry = msgspec.json.encode({"format": 1, "lost": {"v1": lost}}).decode()
+    annotations = {ANNOTATION: carry, "b": "c"}
+    return lamp("v2", **fields) | {"metadata": {"name": "a", "annotations": annotations}}
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        {"metadata.name": {"is": "other"}},
+        {'["metadata"].uid': {"is": "other"}},
+        {"kind": {"is": "Other"}},
+        {"metadata.labels.a": {"is": 1}},
+        {"metadata.labels": {"is": {"a": "not a label!"}}},
+        {"metadata.annotations.b": {"is": ["x"]}},
+        {"metadata": {"absent": True}},
+    ],
+)
+def test_a_carry_changes_no_metadata_that_conversion_may_not_change(lost: Object) -> None:
+    known = between(Rules())
+    obj = carrying(lost, spec={})
+    made = known.convert(obj, "v1")
+    assert made == lamp("v1", spec={}) | {"metadata": {"name": "a", "annotations": {"b": "c"}}}
+    check_compiled(known, obj, "v1")
+
+
+@pytest.mark.parametrize(
+    "entry", [{"at": "x"}, {"at": {"9" * 5000: {"in": {}, "if": ""}}}, {"by": {"a": 1}}, {"in": []}]
+)
+def test_a_carry_that_was_mangled_says_nothing(entry: Object) -> None:
+    known = between(Rules())
+    obj = carrying({"spec.a": entry}, spec={"b": 1})
+    assert known.convert(obj, "v1")["spec"] == {"b": 1}
+    check_compiled(known, obj, "v1")
+
+
+def test_a_text_is_split_into_an_annotation_and_a_field() -> None:
+    rules = Rules()
+    into = ('metadata.annotations["ex.io/host"]', "spec.port")
+    rules.split("spec.address", into=into, separator=":", types=["string", "integer"])
+    known = between(rules)
+    old = lamp("v1", spec={"address": "h:80"})
+    new = known.convert(old, "v2")
+    assert new["metadata"]["annotations"] == {"ex.io/host": "h"}
+    assert new["spec"] == {"port": 80}
+    assert known.convert(new, "v1") == old
+    check_compiled(known, old, "v2")
+    check_compiled(known, new, "v1")
+
+
+def test_nothing_is_left_of_an_object_that_the_other_version_lacks() -> None:
+    rules = Rules()
+    rules.move("data.a", "spec.a")
+    text = {"type": "object", "properties": {"a": {"type": "string"}}}
+    known = between(
+        rules,
+        v1={"type": "object", "properties": {"data": text}},
+        v2={"type": "object", "properties": {"spec": text}},
+    )
+    old = lamp("v1", data={"a": "x"})
+    new = known.convert(old, "v2")
+    assert new == lamp("v2", spec={"a": "x"})
+    assert known.convert(new, "v1") == old
+    for obj, target in ((old, "v2"), (new, "v1"), (lamp("v1", data={}), "v2")):
+        check_compiled(known, obj, target)
+
+
+def test_rules_leave_the_carry_alone() -> None:
+    with pytest.raises(InvalidRule, match="carry"):
+        Rules().drop(f'metadata.annotations["{ANNOTATION}"]')
