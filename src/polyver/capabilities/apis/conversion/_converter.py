@@ -98,7 +98,7 @@ class Converter:
         if made is None:
             rest = {name: value for name, value in obj.items() if name != "apiVersion"}
             made = interpret(self.tree, self.schemas, rest, source=source, target=version)
-        return {**made, "apiVersion": f"{self.group}/{version}"}
+        return {"apiVersion": "", **made} | {"apiVersion": f"{self.group}/{version}"}
 
     def convert_raw(self, raw: bytes | Raw, version: str) -> bytes:
         """The same for an object that is JSON: what no rule looks into is not even decoded."""
