@@ -193,7 +193,7 @@ def test_errors_of_construction_are_findings_with_places(run: Checks) -> None:
     file = edited("versions: [v1alpha1, v1beta1, v1]", "versions: [v1alpha1, v1beta1, v1, v2]")
     ran = run("--conversions", file, "--examples", "0")
     assert ran.code == 1
-    assert "backups.yaml:66, spec.versions[3]: breaking tree: backups.shop.example.com" in ran.out
+    assert "backups.yaml:67, spec.edges: breaking tree: backups.shop.example.com" in ran.out
     Path("toys.py").write_text(TOYS.replace('@toy.converts("v2", "v1")', ""))
     ran = run("toys.py", "--examples", "0")
     assert "toys.py:4: breaking tree: toys.ex.io: up converts v1 to v2, and nothing" in ran.out
@@ -227,12 +227,9 @@ def test_a_value_that_is_swapped_for_one_input_is_found_and_shrunk(run: Checks) 
     assert "breaking edit-lost: toys.ex.io v2 → v1 → v2 spec.size: " in ran.out
     found = run.data(file)["findings"]
     [lost] = [each for each in found if each["rule"] == "edit-lost"]
-    assert lost["example"]["given"] == {
-        "apiVersion": "ex.io/v2",
-        "kind": "Toy",
-        "metadata": {"name": "a"},
-        "spec": {"colour": "red"},
-    }
+    given = lost["example"]["given"]
+    assert (given["apiVersion"], given["metadata"]) == ("ex.io/v2", {"name": "a"})
+    assert given["spec"] in ({"colour": "red"}, {"colour": "red", "length": 0})
     assert ran.err.endswith("; --seed 1 tries the same objects again\n")
 
 

@@ -143,7 +143,8 @@ class Block:
     def lost_by(self, rule: Rule, values: Ports, made: Ports, *, back: bool) -> Lost:
         """What one rule read and would not be there again."""
         reads, writes = rule.ports(back=back)
-        if not self.root or not any(path[0] == "metadata" for path in (*reads, *writes)):
+        touched = any(path[0] == "metadata" for path in (*reads, *writes))
+        if not self.root or not touched or not writes:
             return rule.lost(values, made, back=back)
         again = self.allowed(rule, rule.run(made, back=not back), back=not back)
         return rule.missed(values, again, back=back)
