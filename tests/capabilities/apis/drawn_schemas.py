@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from hypothesis import note
@@ -21,6 +22,7 @@ _TEXTS = ["", "a", "b", "b:1", "5 *", "Allow", "allow", "08", "7", "cron"]
 PRESERVES = "x-kubernetes-preserve-unknown-fields"
 
 
+@cache
 def _scalars() -> st.SearchStrategy[Schema]:
     return st.sampled_from(
         [
@@ -35,16 +37,17 @@ def _scalars() -> st.SearchStrategy[Schema]:
             {"x-kubernetes-int-or-string": True},
             {PRESERVES: True},
         ]
-    ).map(copy.deepcopy)
+    )
 
 
+@cache
 def drawn_places(depth: int = 0) -> st.SearchStrategy[Schema]:
     """What a schema may say of one place."""
     if depth > 2:
         return _scalars()
     inside = st.deferred(lambda: drawn_places(depth + 1))
     fields = _properties(depth)
-    embedded = [{PRESERVES: True}, {"properties": {"a": {"type": "string"}}}]
+    embedded: list[Schema] = [{PRESERVES: True}, {"properties": {"a": {"type": "string"}}}]
     return st.one_of(
         _scalars(),
         st.builds(_object, fields, st.sampled_from(_FLAGS)),
@@ -73,6 +76,7 @@ def _keyed(fields: dict[str, Schema]) -> Schema:
     return {"type": "array", "items": item, **keys}
 
 
+@cache
 def _properties(depth: int) -> st.SearchStrategy[dict[str, Schema]]:
     return st.dictionaries(
         st.sampled_from(_NAMES), st.deferred(lambda: drawn_places(depth + 1)), max_size=3

@@ -13,6 +13,8 @@ from polyver.capabilities.apis.conversion import (
     Converter,
     DeclaredEdge,
     InvalidRule,
+    InvalidRules,
+    NotConvertible,
     Rules,
 )
 
@@ -99,3 +101,38 @@ def test_nothing_is_left_of_an_object_that_the_other_version_lacks() -> None:
 def test_rules_leave_the_carry_alone() -> None:
     with pytest.raises(InvalidRule, match="carry"):
         Rules().drop(f'metadata.annotations["{ANNOTATION}"]')
+
+
+def test_an_object_with_too_many_levels_is_refused_in_words() -> None:
+    rules = Rules()
+    rules.drop("spec.mode")
+    inside: Any = {}
+    for _ in range(5000):
+        inside = {"a": inside}
+    with pytest.raises(NotConvertible, match="too many levels"):
+        between(rules).convert(lamp("v1", spec={"mode": inside}), "v2")
+
+
+def test_rules_clash_with_the_first_that_has_the_field_or_something_inside_of_it() -> None:
+    rules = Rules()
+    rules.move("spec.a", "spec.b.c")
+    rules.drop("spec.z")
+    with pytest.raises(InvalidRules, match=r"rule 1 \(move\) reads spec.a already") as refused:
+        rules.drop("spec.a.x")
+    assert refused.value.rule == 2
+    with pytest.raises(InvalidRules, match=r"rule 1 \(move\) writes spec.b.c already, and this"):
+        rules.move("spec.free", "spec.b")
+    with pytest.raises(InvalidRules, match=r"the rule split writes spec.d twice"):
+        rules.split("spec.free", into=("spec.d", "spec.d"), separator=":")
+    rules.drop("spec.free")
+
+
+def test_items_with_the_same_key_get_nothing_of_what_one_of_them_lost() -> None:
+    rules = Rules()
+    rules.each("spec.items", key="name").drop("x")
+    known = between(rules)
+    old = lamp("v1", spec={"items": [{"name": "a", "x": 1}, {"name": "b", "x": 2}]})
+    new = known.convert(old, "v2")
+    new["spec"]["items"] = [{"name": "b"}, {"name": "a"}, {"name": "a"}]
+    found = known.convert(new, "v1")["spec"]["items"]
+    assert found == [{"name": "b", "x": 2}, {"name": "a"}, {"name": "a"}]

@@ -6,7 +6,7 @@ is checked against it. What no rule names keeps its place, unless the other vers
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -30,7 +30,7 @@ from polyver.core import PolyverError
 from polyver.objects._texts import same
 from polyver.objects.schema._structure import Structure
 
-__all__ = ["Block", "InvalidRules"]
+__all__ = ["Block", "Claims", "InvalidRules"]
 
 Object = dict[str, Any]
 Places = tuple[Structure | None, Structure | None]
@@ -56,7 +56,7 @@ class Block:
     trivial: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        check_rules(self.rules)
+        Claims(self.rules)
         known = tuple(_rooted(place) if self.root and place else place for place in self.places)
         object.__setattr__(self, "places", known)
         object.__setattr__(self, "trivial", not self.rules and known == (None, None))
@@ -228,17 +228,48 @@ class Block:
             yield entry, "if", fingerprint([view])
 
 
-def check_rules(rules: Sequence[Rule]) -> None:
-    """Refuse rules that read or write the same field, or one inside of the other's."""
-    for back in (False, True):
-        seen: list[tuple[Path, int]] = []
-        for number, rule in enumerate(rules):
-            for path in rule.ports(back=back)[0]:
-                for other, first in seen:
-                    shared = min(len(path), len(other))
-                    if path[:shared] == other[:shared]:
-                        raise _clash(rules, path, number, other, first, written=back)
-                seen.append((path, number))
+class Claims:
+    """The fields that rules read and write; each belongs to one of them."""
+
+    def __init__(self, rules: Iterable[Rule] = ()) -> None:
+        self._rules: list[Rule] = []
+        self._sides = (_Side(), _Side())
+        for rule in rules:
+            self.add(rule)
+
+    def add(self, rule: Rule) -> None:
+        """Refuse a rule that reads or writes what another does, or something inside of that."""
+        number = len(self._rules)
+        for back, side in enumerate(self._sides):
+            own = _Side()
+            for path in rule.ports(back=bool(back))[0]:
+                found = side.overlap(path) or own.overlap(path)
+                if found is not None:
+                    raise _clash([*self._rules, rule], path, number, *found, written=bool(back))
+                own.take(path, number)
+        for back, side in enumerate(self._sides):
+            for path in rule.ports(back=bool(back))[0]:
+                side.take(path, number)
+        self._rules.append(rule)
+
+
+class _Side:
+    """The fields of one version that are taken, and those around them, with who took them."""
+
+    def __init__(self) -> None:
+        self._taken: dict[Path, tuple[Path, int]] = {}
+        self._around: dict[Path, tuple[Path, int]] = {}
+
+    def overlap(self, path: Path) -> tuple[Path, int] | None:
+        for size in range(1, len(path) + 1):
+            if found := self._taken.get(path[:size]):
+                return found
+        return self._around.get(path)
+
+    def take(self, path: Path, number: int) -> None:
+        self._taken[path] = (path, number)
+        for size in range(1, len(path)):
+            self._around.setdefault(path[:size], (path, number))
 
 
 def _clash(

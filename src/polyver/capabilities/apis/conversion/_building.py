@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from polyver.capabilities.apis.conversion._block import Block, check_rules
+from polyver.capabilities.apis.conversion._block import Block, Claims
 from polyver.capabilities.apis.conversion._carry import ANNOTATION
 from polyver.capabilities.apis.conversion._nested import Each, Keyed, Move, Wrap
 from polyver.capabilities.apis.conversion._paths import Path, parse_path
@@ -23,6 +24,7 @@ from polyver.capabilities.apis.conversion._rules import (
 from polyver.capabilities.apis.conversion._values import TYPES, Type
 from polyver.core import PolyverError, listed
 from polyver.objects import label_key_problems
+from polyver.objects._texts import same
 
 __all__ = ["InvalidRule", "Rules"]
 
@@ -42,6 +44,7 @@ class Rules:
     def __init__(self, *, root: bool = True) -> None:
         self._root = root
         self._rules: list[tuple[Rule, Rules | None]] = []
+        self._claims = Claims()
 
     def move(self, source: str, target: str) -> None:
         """A field that has another name or place."""
@@ -83,10 +86,10 @@ class Rules:
         for each in (*words, *words.values()):
             if type(each) not in (str, int, bool):
                 raise InvalidRule(f"values can map texts, whole numbers and booleans, not {each!r}")
-        seen = [(type(each), each) for each in words.values()]
+        seen = Counter((type(each), each) for each in words.values())
         for value in words.values():
-            if seen.count((type(value), value)) > 1:
-                sources = [repr(key) for key, each in words.items() if each == value]
+            if seen[type(value), value] > 1:
+                sources = [repr(key) for key, each in words.items() if same(each, value)]
                 fact = f"values maps {' and '.join(sources)} to {value!r}, so there is no way back"
                 raise InvalidRule(fact)
         self._add(Values(self._path(at), self._path(to or at), dict(words)))
@@ -156,7 +159,7 @@ class Rules:
         return inside
 
     def _add(self, rule: Rule, inside: Rules | None = None) -> None:
-        check_rules([*(each for each, _ in self._rules), rule])
+        self._claims.add(rule)
         self._rules.append((rule, inside))
 
     def _path(self, text: str) -> Path:

@@ -91,14 +91,20 @@ class Converter:
         """
         source = self.version_of(obj)
         self._check(version)
-        if source == version:
-            same: Object = copied(obj)
-            return same
-        made = self._compiled(obj, source, version)
-        if made is None:
-            rest = {name: value for name, value in obj.items() if name != "apiVersion"}
-            made = interpret(self.tree, self.schemas, rest, source=source, target=version)
+        try:
+            made = copied(obj) if source == version else self._converted(obj, source, version)
+        except RecursionError:
+            if self.calls_functions:  # it may be theirs
+                raise
+            raise NotConvertible("it has too many levels inside of each other") from None
         return {"apiVersion": "", **made} | {"apiVersion": f"{self.group}/{version}"}
+
+    def _converted(self, obj: Object, source: str, target: str) -> Object:
+        made = self._compiled(obj, source, target)
+        if made is not None:
+            return made
+        rest = {name: value for name, value in obj.items() if name != "apiVersion"}
+        return interpret(self.tree, self.schemas, rest, source=source, target=target)
 
     def convert_raw(self, raw: bytes | Raw, version: str) -> bytes:
         """The same for an object that is JSON: what no rule looks into is not even decoded."""

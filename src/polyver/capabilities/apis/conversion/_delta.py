@@ -177,10 +177,12 @@ def _matched(
     items: Sequence[Any], entry: Mapping[str, Any], keys: Sequence[str]
 ) -> Iterator[tuple[int, Lost]]:
     if "by" in entry:
-        names = [_name(item, keys) for item in items]
+        places: dict[str | None, list[int]] = {}
+        for number, item in enumerate(items):
+            places.setdefault(_name(item, keys), []).append(number)
         for name, lost in entry["by"].items():
-            if names.count(name) == 1:
-                yield names.index(name), lost
+            if len(places.get(name, ())) == 1:
+                yield places[name][0], lost
     for number, kept in entry.get("at", {}).items():
         if int(number) < len(items):
             yield int(number), kept["in"]

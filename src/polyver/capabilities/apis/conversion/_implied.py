@@ -5,7 +5,7 @@ An API server would prune them from converted objects. What neither schema knows
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,20 +87,21 @@ def is_open(place: Structure) -> bool:
     return place.preserves or place.takes_any_key
 
 
-Paths = frozenset[Path]
+class _Paths:
+    """The fields that rules name on one side."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self.exact = frozenset(paths)
+        self.around = {path[:size] for path in self.exact for size in range(len(path) + 1)}
+        """These, and what they are inside of."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Named:
     """The fields that rules name, on each side."""
 
-    sources: Paths
-    targets: Paths
-
-
-def _has_inside(paths: Paths, path: Path) -> bool:
-    size = len(path)
-    return any(each[:size] == path for each in paths)
+    sources: _Paths
+    targets: _Paths
 
 
 def implied(
@@ -109,8 +110,8 @@ def implied(
     """The rules for fields that no rule names and one of the versions lacks."""
     if source is None or target is None:
         return iter(())
-    sources = frozenset(path for rule in rules for path in rule.sources)
-    targets = frozenset(path for rule in rules for path in rule.targets)
+    sources = _Paths(path for rule in rules for path in rule.sources)
+    targets = _Paths(path for rule in rules for path in rule.targets)
     return _implied((), source, target, _Named(sources, targets), root=root)
 
 
@@ -122,7 +123,7 @@ def _implied(
         if root and name in META_FIELDS:
             continue
         one, other = source.fields.get(name), target.fields.get(name)
-        shared = path not in named.sources and path not in named.targets
+        shared = path not in named.sources.exact and path not in named.targets.exact
         if one is not None and other is not None and shared:
             yield from _within(path, one, other, named)
         elif not shared or not (knows(source, name) and knows(target, name)):
@@ -131,7 +132,7 @@ def _implied(
 
 
 def _within(path: Path, one: Structure, other: Structure, named: _Named) -> Iterator[Rule]:
-    touched = _has_inside(named.sources, path) or _has_inside(named.targets, path)
+    touched = path in named.sources.around or path in named.targets.around
     if not touched and not loses(one, other) and not loses(other, one):
         return
     if not touched and _is_listed(one) and _is_listed(other):
@@ -151,11 +152,11 @@ def _is_listed(place: Structure) -> bool:
     return listed and not place.fields and not place.preserves
 
 
-def _alone(path: Path, place: Structure | None, named: Paths, *, added: bool) -> Iterator[Rule]:
+def _alone(path: Path, place: Structure | None, named: _Paths, *, added: bool) -> Iterator[Rule]:
     """A field that one side has for itself; if rules name what is inside, the rest of that."""
-    if place is None or path in named:
+    if place is None or path in named.exact:
         return
-    if not _has_inside(named, path):
+    if path not in named.around:
         yield Drop(path, added=added, implied=True)
         return
     for name, inside in place.fields.items():

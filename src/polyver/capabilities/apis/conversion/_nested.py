@@ -366,17 +366,17 @@ class Keyed(_Nested):
 
     def guards(self, lost: Lost, values: Ports, *, back: bool) -> Iterator[Guard]:
         yield from super().guards(lost, values, back=back)
-        found = values[0]
-        for name, inner in self._entry(lost, back=back).get("by", {}).items():
-            view = self._seen(found, name, back=back)
-            yield from guards(inner, view, None)
+        if by := self._entry(lost, back=back).get("by"):
+            seen = self._seen(values[0], back=back)
+            for name, inner in by.items():
+                yield from guards(inner, seen.get(name, MISSING), None)
 
-    def _seen(self, found: Any, name: str, *, back: bool) -> Any:
-        """What one entry of what is read looks like in what is written."""
+    def _seen(self, found: Any, *, back: bool) -> dict[str, Any]:
+        """What the entries of what is read look like in what is written, by their keys."""
         if back:
-            items = self._list({name: found[name]}) if type(found) is dict and name in found else []
-            return items[0] if items else MISSING
-        return self._map(found).get(name, MISSING) if type(found) is list else MISSING
+            items = self._list(found) if type(found) is dict else []
+            return {item[self.key]: item for item in items}
+        return self._map(found) if type(found) is list else {}
 
 
 def _inside(place: Structure | None) -> Structure | None:
