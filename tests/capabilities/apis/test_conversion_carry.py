@@ -16,6 +16,7 @@ from polyver.capabilities.apis.conversion import (
     InvalidRules,
     NotConvertible,
     Rules,
+    _converter,
 )
 
 Object = dict[str, Any]
@@ -136,3 +137,54 @@ def test_items_with_the_same_key_get_nothing_of_what_one_of_them_lost() -> None:
     new["spec"]["items"] = [{"name": "b"}, {"name": "a"}, {"name": "a"}]
     found = known.convert(new, "v1")["spec"]["items"]
     assert found == [{"name": "b", "x": 2}, {"name": "a"}, {"name": "a"}]
+
+
+def test_a_constant_is_where_its_object_was_though_that_moved() -> None:
+    rules = Rules()
+    rules.move("spec", "template")
+    rules.const("spec.mode", "plain")
+    known = between(rules)
+    for obj in (lamp("v1", spec={"a": 1}), lamp("v1", spec={}), lamp("v1")):
+        check_compiled(known, obj, "v2")
+        assert known.convert(known.convert(obj, "v2"), "v1") == obj
+
+
+def test_what_only_whole_objects_have_is_carried_where_a_version_has_none() -> None:
+    def schema(**flags: Any) -> Object:
+        spec = {"type": "object", "properties": {"a": {"type": "string"}}, **flags}
+        return {"type": "object", "properties": {"spec": spec}}
+
+    embedded = schema(**{"x-kubernetes-embedded-resource": True})
+    known = between(Rules(), v1=embedded, v2=schema())
+    old = lamp("v1", spec={"a": "x", "kind": "Pod"})
+    new = known.convert(old, "v2")
+    assert new["spec"] == {"a": "x"}
+    assert known.convert(new, "v1") == old
+    check_compiled(known, old, "v2")
+
+
+def test_an_object_where_the_other_version_has_a_text_is_carried() -> None:
+    text = {"type": "object", "properties": {"spec": {"type": "string"}}}
+    known = between(Rules(), v1=text)
+    new = lamp("v2", spec={"a": 1})
+    check_compiled(known, new, "v1")
+    assert known.convert(known.convert(new, "v1"), "v2") == new
+
+
+def test_plain_objects_need_no_interpreter_where_schemas_are_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rules = Rules()
+    rules.move("spec.a", "spec.b")
+    rules.wrap("spec.image", "spec.images")
+
+    def schema(**fields: Object) -> Object:
+        return {"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}}
+
+    text = {"type": "string"}
+    v1 = schema(a=text, image=text, c=text)
+    v2 = schema(b=text, images={"type": "array", "items": text}, c=text)
+    known = between(rules, v1=v1, v2=v2)
+    monkeypatch.setattr(_converter, "interpret", None)
+    made = known.convert(lamp("v1", spec={"a": "x", "image": "y", "c": "z"}), "v2")
+    assert made["spec"] == {"b": "x", "images": ["y"], "c": "z"}

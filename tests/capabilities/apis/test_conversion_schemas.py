@@ -123,7 +123,7 @@ def mangled(draw: st.DrawFn, text: str) -> str:
     for _ in range(draw(st.integers(1, 3))):
         place = draw(st.sampled_from([each for each in places_in(carry) if each]))
         holder, key = found_at(carry, place[:-1]), place[-1]
-        part = draw(st.sampled_from([*_PARTS, holder[key]]))
+        part = copy.deepcopy(draw(st.sampled_from([*_PARTS, holder[key]])))
         del holder[key]
         if isinstance(holder, dict):
             holder[draw(st.sampled_from([*_KEYS, key]))] = part

@@ -21,7 +21,7 @@ from polyver.capabilities.apis.conversion._delta import (
     patch_items,
     was,
 )
-from polyver.capabilities.apis.conversion._implied import implied, strip
+from polyver.capabilities.apis.conversion._implied import implied, loses, strip
 from polyver.capabilities.apis.conversion._metadata import fits_metadata
 from polyver.capabilities.apis.conversion._paths import Path, pick, put, show_path, take
 from polyver.capabilities.apis.conversion._rules import Const, Ports, Rule
@@ -54,12 +54,15 @@ class Block:
     root: bool = False
     """Whether this is for whole objects, which have metadata, and keep `spec` and the like."""
     trivial: bool = field(init=False)
+    """Whether values are the same in both versions, as far as anybody can tell."""
 
     def __post_init__(self) -> None:
         Claims(self.rules)
-        known = tuple(_rooted(place) if self.root and place else place for place in self.places)
+        source, target = self.places
+        known = (_rooted(source), _rooted(target)) if self.root else (source, target)
         object.__setattr__(self, "places", known)
-        object.__setattr__(self, "trivial", not self.rules and known == (None, None))
+        same_fields = not loses(*known) and not loses(*known[::-1])
+        object.__setattr__(self, "trivial", not self.rules and same_fields)
 
     def bound(self, source: Structure | None, target: Structure | None) -> Block:
         """The same rules, for versions with these schemas, and what those imply."""
@@ -285,8 +288,8 @@ def _clash(
     return InvalidRules(fact, rule=number, hint=hint)
 
 
-def _rooted(place: Structure) -> Structure:
-    return place if place.embedded else replace(place, embedded=True)
+def _rooted(place: Structure | None) -> Structure | None:
+    return place if place is None or place.embedded else replace(place, embedded=True)
 
 
 def _clear(obj: Object, path: Path) -> None:

@@ -19,7 +19,7 @@ from polyver.capabilities.apis.conversion._block import Block
 from polyver.capabilities.apis.conversion._delta import Lost, without
 from polyver.capabilities.apis.conversion._fast import fast
 from polyver.capabilities.apis.conversion._hops import ByRules, Step
-from polyver.capabilities.apis.conversion._implied import child, is_open, knows, loses
+from polyver.capabilities.apis.conversion._implied import child, is_open, knows, loses, names_in
 from polyver.capabilities.apis.conversion._metadata import fits_metadata
 from polyver.capabilities.apis.conversion._nested import Each, Keyed, Move, Wrap
 from polyver.capabilities.apis.conversion._paths import Path, show_path
@@ -292,12 +292,12 @@ class _BlockWriter:
         return 1 if self.block.root else 0
 
     def _anchors(self) -> dict[int, str]:
-        """For constants: the variable of what they are part of, before anything changes."""
+        """For constants: whether what they are part of is there, before anything changes."""
         found: dict[int, str] = {}
         for rule in self.block.rules:
             if isinstance(rule, Const) and self.block.root and len(rule.at) > 1:
                 var = self.out.fresh("a")
-                self.out.line(f"{var} = {self.containers[rule.at[:1]]} is not M")
+                self.out.line(f"{var} = {rule.at[0]!r} in top")
                 found[id(rule)] = var
         return found
 
@@ -640,16 +640,18 @@ def _watch(
     at: Path, source: Structure, target: Structure, named: set[Path], found: Watched
 ) -> None:
     refused: set[str] = set()
-    for name in {**source.fields, **target.fields}:
+    inside = {path[len(at)] for path in named if len(path) > len(at) and path[: len(at)] == at}
+    for name in names_in(source) | names_in(target):
         path = (*at, name)
-        if path in named or not (knows(source, name) and knows(target, name)):
+        if path in named or not knows(source, name):
             continue
         one, other = child(source, name), child(target, name)
-        if one is not None and other is not None and one.fields and other.fields:
+        if not knows(target, name):
+            refused |= {name} - inside
+        elif one is not None and other is not None and one.fields and other.fields:
             _watch(path, one, other, named, found)
         elif loses(one, other):
             refused.add(name)
-    inside = {path[len(at)] for path in named if len(path) > len(at) and path[: len(at)] == at}
     allowed = None
     if is_open(source) and not is_open(target):
         allowed = frozenset({*target.fields, *inside, *(META_FIELDS if target.embedded else ())})

@@ -14,7 +14,7 @@ from polyver.capabilities.apis.conversion._paths import Path
 from polyver.capabilities.apis.conversion._rules import Drop, Rule
 from polyver.objects.schema._structure import META_FIELDS, Structure
 
-__all__ = ["NOTHING", "child", "implied", "is_open", "knows", "loses", "strip"]
+__all__ = ["NOTHING", "child", "implied", "is_open", "knows", "loses", "names_in", "strip"]
 
 NOTHING = Structure()
 """Where an API server keeps no field at all."""
@@ -66,8 +66,8 @@ def loses(source: Structure | None, target: Structure | None) -> bool:
     if target is None or source is target:
         return False
     if source is None:
-        return not (target.type and target.type not in ("object", "array"))
-    if any(not knows(target, name) for name in source.fields):
+        return True
+    if any(not knows(target, name) for name in names_in(source)):
         return True
     if is_open(source) and not is_open(target) and "object" in (source.type, target.type):
         return True
@@ -80,6 +80,11 @@ def loses(source: Structure | None, target: Structure | None) -> bool:
     if source.takes_any_key:
         pairs.append((child(source, ""), child(target, "")))
     return any(loses(one, other) for one, other in pairs)
+
+
+def names_in(place: Structure) -> frozenset[str]:
+    """The fields that objects at a place have by name."""
+    return META_FIELDS.union(place.fields) if place.embedded else frozenset(place.fields)
 
 
 def is_open(place: Structure) -> bool:
