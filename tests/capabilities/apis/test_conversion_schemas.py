@@ -20,14 +20,13 @@ from tests.capabilities.apis.drawn_schemas import (
 
 from polyver.capabilities.apis.conversion import ANNOTATION, Converter
 from polyver.capabilities.apis.conversion._block import Block
+from polyver.capabilities.apis.conversion._compile import fits
 from polyver.capabilities.apis.conversion._hops import ByRules
-from polyver.capabilities.apis.conversion._implied import child, knows
-from polyver.capabilities.apis.conversion._paths import Path, parse_path, pick
+from polyver.capabilities.apis.conversion._paths import parse_path, pick
 from polyver.capabilities.apis.conversion._rules import Cast, Rule, Scale, Split, Values
 from polyver.capabilities.apis.conversion._values import fingerprint
 from polyver.objects._texts import same
 from polyver.objects.schema import MalformedMetadata
-from polyver.objects.schema._structure import Structure
 
 Object = dict[str, Any]
 
@@ -160,25 +159,6 @@ def blocks_of(known: Converter) -> list[Block]:
     ways = [known.tree.way(one, other) for one in known.versions for other in known.versions]
     steps = [hop.convert for way in ways for hop in way]
     return [step.block for step in steps if isinstance(step, ByRules)]
-
-
-def fits(block: Block) -> bool:
-    """Whether rules name only fields that their versions have."""
-    source, target = block.places
-    return all(
-        all(is_known(source, path) for path in rule.sources)
-        and all(is_known(target, path) for path in rule.targets)
-        and fits(getattr(rule, "inside", Block()))
-        for rule in block.rules
-    )
-
-
-def is_known(place: Structure | None, path: Path) -> bool:
-    for name in path:
-        if not knows(place, name):
-            return False
-        place = child(place, name)
-    return True
 
 
 @given(known_converters(), st.data())
