@@ -93,11 +93,11 @@ def test_the_law_holds_whatever_fields_versions_have(drawn: Drawn, data: st.Data
 
 @given(known_converters(), st.data())
 def test_an_edit_survives_all_further_conversions(drawn: Drawn, data: st.DataObject) -> None:
-    first, where, stop, target = (data.draw(drawn.versions) for _ in range(4))
+    first, where, stop = (data.draw(drawn.versions) for _ in range(3))
     found = drawn.converter.convert(data.draw(objects_of(drawn, first)), where)
     after = data.draw(edited(found))
     after = written(drawn.converter, after, where, defaulted=data.draw(st.booleans()))
-    check_law(drawn.converter, after, stop, target)
+    check_law(drawn.converter, after, stop, where)
 
 
 @given(known_converters(), st.data())
@@ -136,10 +136,9 @@ def test_no_carry_breaks_a_conversion(drawn: Drawn, data: st.DataObject) -> None
     known = drawn.converter
     found = known.convert(data.draw(objects_of(drawn, first)), where)
     wrong = with_carry(found, data.draw(mangled(carry_of(found) or _PLAIN)))
-    check_compiled(known, wrong, stop)
+    known.convert_raw(msgspec.json.encode(wrong), stop)
     halfway = known.convert(wrong, stop)
     assert halfway["metadata"]["name"] == found["metadata"]["name"]
-    check_compiled(known, halfway, target)
     if target == where:
         assert same(visible(known.convert(halfway, target)), visible(wrong))
 
