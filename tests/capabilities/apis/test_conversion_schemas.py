@@ -20,14 +20,13 @@ from tests.capabilities.apis.drawn_schemas import (
 
 from polyver.capabilities.apis.conversion import ANNOTATION, Converter
 from polyver.capabilities.apis.conversion._block import Block
+from polyver.capabilities.apis.conversion._compile import fits
 from polyver.capabilities.apis.conversion._hops import ByRules
-from polyver.capabilities.apis.conversion._implied import child, knows
-from polyver.capabilities.apis.conversion._paths import Path, parse_path, pick
+from polyver.capabilities.apis.conversion._paths import parse_path, pick
 from polyver.capabilities.apis.conversion._rules import Cast, Rule, Scale, Split, Values
 from polyver.capabilities.apis.conversion._values import fingerprint
 from polyver.objects._texts import same
 from polyver.objects.schema import MalformedMetadata
-from polyver.objects.schema._structure import Structure
 
 Object = dict[str, Any]
 
@@ -94,20 +93,20 @@ def test_the_law_holds_whatever_fields_versions_have(drawn: Drawn, data: st.Data
 
 @given(known_converters(), st.data())
 def test_an_edit_survives_all_further_conversions(drawn: Drawn, data: st.DataObject) -> None:
-    first, where, stop, target = (data.draw(drawn.versions) for _ in range(4))
+    first, where, stop = (data.draw(drawn.versions) for _ in range(3))
     found = drawn.converter.convert(data.draw(objects_of(drawn, first)), where)
     after = data.draw(edited(found))
     after = written(drawn.converter, after, where, defaulted=data.draw(st.booleans()))
-    check_law(drawn.converter, after, stop, target)
+    check_law(drawn.converter, after, stop, where)
 
 
 @given(known_converters(), st.data())
 def test_the_carry_of_another_object_is_harmless(drawn: Drawn, data: st.DataObject) -> None:
-    one, other, where, stop, target = (data.draw(drawn.versions) for _ in range(5))
+    one, other, where, stop = (data.draw(drawn.versions) for _ in range(4))
     known = drawn.converter
     carry = carry_of(known.convert(data.draw(objects_of(drawn, one)), where))
     obj = known.convert(data.draw(objects_of(drawn, other)), where)
-    check_law(known, with_carry(obj, carry), stop, target)
+    check_law(known, with_carry(obj, carry), stop, where)
 
 
 _KEYS = ["is", "if", "in", "by", "at", "first", "rest", "kept", "order", "absent", "whole", "lost"]
@@ -137,10 +136,9 @@ def test_no_carry_breaks_a_conversion(drawn: Drawn, data: st.DataObject) -> None
     known = drawn.converter
     found = known.convert(data.draw(objects_of(drawn, first)), where)
     wrong = with_carry(found, data.draw(mangled(carry_of(found) or _PLAIN)))
-    check_compiled(known, wrong, stop)
+    known.convert_raw(msgspec.json.encode(wrong), stop)
     halfway = known.convert(wrong, stop)
     assert halfway["metadata"]["name"] == found["metadata"]["name"]
-    check_compiled(known, halfway, target)
     if target == where:
         assert same(visible(known.convert(halfway, target)), visible(wrong))
 
@@ -160,25 +158,6 @@ def blocks_of(known: Converter) -> list[Block]:
     ways = [known.tree.way(one, other) for one in known.versions for other in known.versions]
     steps = [hop.convert for way in ways for hop in way]
     return [step.block for step in steps if isinstance(step, ByRules)]
-
-
-def fits(block: Block) -> bool:
-    """Whether rules name only fields that their versions have."""
-    source, target = block.places
-    return all(
-        all(is_known(source, path) for path in rule.sources)
-        and all(is_known(target, path) for path in rule.targets)
-        and fits(getattr(rule, "inside", Block()))
-        for rule in block.rules
-    )
-
-
-def is_known(place: Structure | None, path: Path) -> bool:
-    for name in path:
-        if not knows(place, name):
-            return False
-        place = child(place, name)
-    return True
 
 
 @given(known_converters(), st.data())

@@ -29,7 +29,7 @@ from polyver.core import Hop
 from polyver.objects._texts import same
 from polyver.objects.schema._structure import META_FIELDS, Structure
 
-__all__ = ["Compiled", "Unusual", "compile_way"]
+__all__ = ["Compiled", "Unusual", "compile_way", "fits"]
 
 Object = dict[str, Any]
 Compiled = Callable[[Object, dict[str, Lost]], None]
@@ -45,9 +45,9 @@ class _Loses(Exception):
 
 
 def compile_way(hops: Sequence[Hop[Step]], *, raw: bool) -> Compiled | None:
-    """A function for a way; None if it leads over functions of the user."""
+    """A function for a way; None if it leads over functions, or fields that a schema lacks."""
     steps = [hop.convert for hop in hops if isinstance(hop.convert, ByRules)]
-    if len(steps) < len(hops):
+    if len(steps) < len(hops) or not all(fits(step.block) for step in steps):
         return None
     writer = _Writer(raw=raw)
     writer.line("def convert(top, lost):")
@@ -609,6 +609,25 @@ def _unkeyed(rule: Keyed, value: Any, *, one: Callable[[Any], Any], raw: bool) -
 
 
 # What schemas say
+
+
+def fits(block: Block) -> bool:
+    """Whether rules name only fields that their versions have."""
+    source, target = block.places
+    return all(
+        all(_is_known(source, path) for path in rule.sources)
+        and all(_is_known(target, path) for path in rule.targets)
+        and (not isinstance(rule, Move | Each | Wrap | Keyed) or fits(rule.inside))
+        for rule in block.rules
+    )
+
+
+def _is_known(place: Structure | None, path: Path) -> bool:
+    for name in path:
+        if not knows(place, name):
+            return False
+        place = child(place, name)
+    return True
 
 
 def _can_lose(rule: Rule) -> bool:
