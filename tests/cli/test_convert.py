@@ -157,7 +157,7 @@ def test_nothing_says_how_to_convert(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_code_that_fails_is_one_line(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (files / "kinds.py").write_text(
+    (files / "toys.py").write_text(
         "from polyver import apis\n"
         'toy = apis.Kind("Toy", group="ex.io")\n'
         '@toy.version("v1", storage=True)\n'
@@ -169,7 +169,7 @@ def test_code_that_fails_is_one_line(files: Path, capsys: pytest.CaptureFixture[
     )
     toy = "apiVersion: ex.io/v1\nkind: Toy\nmetadata: {name: a}\nsize: 1\n"
     (files / "toy.yaml").write_text(toy)
-    code = main(["convert", "-f", "toy.yaml", "--kinds", "kinds.py", "--to", "ex.io/v2"])
+    code = main(["convert", "-f", "toy.yaml", "--kinds", "toys.py", "--to", "ex.io/v2"])
     out, err = capsys.readouterr()
     assert (code, out) == (3, "")
     assert err == "error: the conversion to v2 failed: ValueError: no (toy.yaml:1)\n"

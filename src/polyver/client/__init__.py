@@ -1,6 +1,6 @@
 """What controllers know of an API server, wherever it runs."""
 
-from polyver.client._clock import Backoff, Clock, SystemClock, Timer, sleep, timestamp
+from polyver.client._clock import Backoff, Clock, SystemClock, Timer, chance, sleep, timestamp
 from polyver.client._informer import Change, Informer, Key
 from polyver.client.port import (
     Client,
@@ -32,6 +32,7 @@ __all__ = [
     "Resource",
     "SystemClock",
     "Timer",
+    "chance",
     "preferred",
     "sleep",
     "timestamp",

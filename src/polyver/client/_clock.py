@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-__all__ = ["Backoff", "Clock", "SystemClock", "Timer", "sleep", "timestamp"]
+__all__ = ["Backoff", "Clock", "SystemClock", "Timer", "chance", "sleep", "timestamp"]
+
+chance = random.SystemRandom().random
+"""Between 0 and 1, only to come apart from others; not the one that a program may have seeded."""
 
 
 class Timer(Protocol):

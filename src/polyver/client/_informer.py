@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from polyver.client._clock import Backoff, Clock, SystemClock, sleep
+from polyver.client._clock import Backoff, Clock, SystemClock, chance, sleep
 from polyver.client.port import Client, Event, Object, Resource
 from polyver.objects.status import ApiError
 
@@ -99,8 +98,7 @@ class Informer(Generic[T]):
         self._failures += 1
         if isinstance(error, ApiError) and error.code in (_GONE, 404):
             self._version = ""
-        spread = random.random()  # noqa: S311 - only to come apart from others
-        await sleep(self._clock, self._backoff.delay(self._failures, spread=spread))
+        await sleep(self._clock, self._backoff.delay(self._failures, spread=chance()))
 
     async def _list(self) -> None:
         found: dict[Key, T] = {}

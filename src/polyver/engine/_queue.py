@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from polyver.client import Backoff, Clock, Timer
+from polyver.client import Backoff, Clock, Timer, chance
 from polyver.core import PolyverError
 
 __all__ = ["QueueClosed", "WorkQueue"]
@@ -37,7 +36,7 @@ class WorkQueue(Generic[K]):
         clock: Clock,
         backoff: Backoff | None = None,
         limit: int = 100_000,
-        chance: Callable[[], float] = random.random,
+        chance: Callable[[], float] = chance,
     ) -> None:
         self._clock = clock
         self._backoff = backoff or Backoff()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from polyver.client import (
     Informer,
     Object,
     Resource,
+    chance,
     sleep,
 )
 from polyver.engine._controller import Watch
@@ -105,8 +105,7 @@ class Sources:
                     failures = await self._follow()
                 except Exception as error:
                     self.problem, failures = error, failures + 1
-                spread = random.random()  # noqa: S311 - only to come apart from others
-                await sleep(self._clock, _BACKOFF.delay(failures, spread=spread))
+                await sleep(self._clock, _BACKOFF.delay(failures, spread=chance()))
         finally:
             await self._stop()
 

@@ -176,6 +176,8 @@ def _said(body: bytes) -> _Head:
         return _head.decode(body)
     except msgspec.ValidationError:
         raise _bad(f"the body is no object, and so not a {_KIND}") from None
+    except msgspec.DecodeError as error:  # behind what was of a wrong type
+        raise _bad(f"the body is not JSON: {error}") from None
 
 
 def _check_kind(found: _Head) -> str:

@@ -53,6 +53,7 @@ def conversion(name: str) -> tuple[apis.Definition, Converter]:
 FOUND = {
     "crontab.py": kind("crontab", "crontab"),
     "cronjob.py": kind("cronjob", "cronjob"),
+    "backups.yaml": conversion("backups"),
     "crontabs.yaml": conversion("crontabs"),
     "queues.yaml": conversion("queues"),
 }
