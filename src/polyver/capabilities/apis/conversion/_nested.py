@@ -21,8 +21,8 @@ from polyver.capabilities.apis.conversion._delta import (
     place_of,
     was,
 )
-from polyver.capabilities.apis.conversion._paths import Path, show_path
-from polyver.capabilities.apis.conversion._rules import Ports, Rule, restored_entry
+from polyver.capabilities.apis.conversion._paths import show_path
+from polyver.capabilities.apis.conversion._rules import Ports, Rule, Single, restored_entry
 from polyver.capabilities.apis.conversion._values import MISSING, copied
 from polyver.objects._texts import same
 from polyver.objects.schema._structure import Structure
@@ -34,20 +34,10 @@ __all__ = ["Each", "Keyed", "Move", "Wrap"]
 
 
 @dataclass(frozen=True, eq=False)
-class _Nested(Rule):
+class _Nested(Single):
     """A rule for a value that has rules of its own inside, or fields that a version lacks."""
 
-    source: Path
-    target: Path
     inside: Block
-
-    @property
-    def sources(self) -> tuple[Path, ...]:
-        return (self.source,)
-
-    @property
-    def targets(self) -> tuple[Path, ...]:
-        return (self.target,)
 
     def bound(self, source: Structure | None, target: Structure | None) -> Rule:
         return self._bound(place_of(source, self.source), place_of(target, self.target))

@@ -32,6 +32,7 @@ __all__ = [
     "Ports",
     "Rule",
     "Scale",
+    "Single",
     "Split",
     "Values",
     "restored_entry",
@@ -104,7 +105,7 @@ def restored_entry(value: Any, entry: Mapping[str, Any]) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class _Single(Rule):
+class Single(Rule):
     """A rule between one field and one other."""
 
     source: Path
@@ -120,7 +121,7 @@ class _Single(Rule):
 
 
 @dataclass(frozen=True, eq=False)
-class Values(_Single):
+class Values(Single):
     """Words that are called otherwise."""
 
     words: Mapping[Any, Any]
@@ -142,7 +143,7 @@ class Values(_Single):
 
 
 @dataclass(frozen=True, eq=False)
-class Cast(_Single):
+class Cast(Single):
     """A value of another type."""
 
     source_type: Type
@@ -155,7 +156,7 @@ class Cast(_Single):
 
 
 @dataclass(frozen=True, eq=False)
-class Scale(_Single):
+class Scale(Single):
     """A number in another unit."""
 
     factor: Fraction
