@@ -74,7 +74,8 @@ def _of_revision(
     archive = _git("archive", "--format=tar", f"{revision}^{{commit}}", revision=revision, at=top)
     with TemporaryDirectory() as folder:
         with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            files.extractall(folder, filter="data")
+            for member in files:
+                _unpack(files, member, Path(folder))
         here = Path(folder) / Path.cwd().resolve().relative_to(top.resolve())
         then = [str(here / name) for name in conversions if (here / name).exists()]
         names = [name for name in kinds if _is_there(here, name)]
@@ -82,6 +83,15 @@ def _of_revision(
         if here.is_dir() and (names or not (kinds or conversions)):
             found |= _crds_in(here, names, revision)
         return found
+
+
+def _unpack(files: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+    """Write one file; nothing else is of interest, least of all a link that leads elsewhere."""
+    content = files.extractfile(member) if member.isfile() else None
+    if content is not None:
+        path = folder / member.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.read())
 
 
 def _is_there(folder: Path, name: str) -> bool:
