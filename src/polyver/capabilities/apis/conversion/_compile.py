@@ -45,9 +45,13 @@ class _Loses(Exception):
 
 
 def compile_way(hops: Sequence[Hop[Step]], *, raw: bool) -> Compiled | None:
-    """A function for a way; None if it leads over functions, or fields that a schema lacks."""
+    """A function for a way; None if it leads over functions, or fields that a schema lacks.
+
+    Where one version has a schema and its neighbour none, any field may be one that is lost.
+    """
     steps = [hop.convert for hop in hops if isinstance(hop.convert, ByRules)]
-    if len(steps) < len(hops) or not all(fits(step.block) for step in steps):
+    half_known = any(step.block.places.count(None) == 1 for step in steps)
+    if len(steps) < len(hops) or half_known or not all(fits(step.block) for step in steps):
         return None
     writer = _Writer(raw=raw)
     writer.line("def convert(top, lost):")
