@@ -188,3 +188,14 @@ def test_plain_objects_need_no_interpreter_where_schemas_are_known(
     monkeypatch.setattr(_converter, "interpret", None)
     made = known.convert(lamp("v1", spec={"a": "x", "image": "y", "c": "z"}), "v2")
     assert made["spec"] == {"b": "x", "images": ["y"], "c": "z"}
+
+
+def test_a_constant_is_not_missed_where_a_move_made_what_it_is_part_of() -> None:
+    rules = Rules()
+    rules.const("spec.engine", "cron")
+    rules.move('metadata.annotations["ex.io/mode"]', "spec.mode")
+    edges = [DeclaredEdge("v1", "v2", rules.block())]
+    known = Converter("ex.io", "Toy", ["v1", "v2"], edges)
+    metadata = {"name": "a", "annotations": {"ex.io/mode": "fast"}}
+    toy = {"apiVersion": "ex.io/v1", "kind": "Toy", "metadata": metadata}
+    assert known.convert(known.convert(toy, "v2"), "v1") == toy

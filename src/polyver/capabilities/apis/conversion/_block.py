@@ -135,7 +135,8 @@ class Block:
         """What an object has that would not come back from what was made of it."""
         lost: Lost = {}
         for rule in self.rules:
-            if self._applies(rule, obj):
+            # A constant is expected where the version that lacks it would be asked again.
+            if self._applies(rule, made if back else obj):
                 reads, writes = rule.ports(back=back)
                 read = tuple(pick(obj, path) for path in reads)
                 written = tuple(pick(made, path) for path in writes)
