@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from polyver.apis import Kind, Webhook
+    from polyver.apis import Kind
     from polyver.engine import Controller
     from polyver.server._http import Request
     from polyver.server.api import Api
@@ -26,6 +26,7 @@ async def serve_apis(
 ) -> list[Controller[Any]]:
     """Have conversions and kinds served; the controllers that go with them are returned."""
     from polyver.apis import Webhook, crd_of
+    from polyver.capabilities.apis import conversion_data
     from polyver.capabilities.apis.conversion_kind import CONVERSIONS
     from polyver.cli._loading import apply_definition
     from polyver.engine import ConversionController, DeclaredController
@@ -46,7 +47,7 @@ async def serve_apis(
         if kind.converter is not None:
             api.server.conversions.publish(definition.name, kind.converter)
         await apply_definition(client, crd_of(definition, webhook if kind.converter else None))
-    told = crd_conversion(webhook)
+    told = conversion_data(webhook)
     conversions = ConversionController(client, api.server.conversions.publish, told=told)
     await conversions.load()
     own = [DeclaredController(client, kind) for kind in kinds if kind.controller is not None]
@@ -60,13 +61,3 @@ async def _review(conversions: ServedConversions, request: Request) -> Response:
 
     made = await asyncio.to_thread(review, request.body, conversions.by_kind)
     return Response(made.status, [("content-type", "application/json")], made.body)
-
-
-def crd_conversion(webhook: Webhook) -> dict[str, Any]:
-    """What a definition says of who converts."""
-    client = {"url": webhook.url, "caBundle": webhook.ca_bundle}
-    reviews = list(webhook.reviews)
-    return {
-        "strategy": "Webhook",
-        "webhook": {"clientConfig": client, "conversionReviewVersions": reviews},
-    }

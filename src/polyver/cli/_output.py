@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from enum import Enum
+from typing import Any
 
 
 class Format(Enum):
@@ -13,6 +14,24 @@ class Format(Enum):
     TABLE = "table"
     JSON = "json"
     YAML = "yaml"
+
+
+class Manifests(Enum):
+    """What `-o` takes where manifests are written, which are no tables."""
+
+    YAML = "yaml"
+    JSON = "json"
+
+
+def manifests_text(objects: Sequence[dict[str, Any]], form: Manifests) -> str:
+    """Objects as one text that kubectl reads."""
+    from polyver.objects import dump_yaml, encode_json
+
+    if form is Manifests.YAML:
+        return "---\n".join(map(dump_yaml, objects))
+    whole = {"apiVersion": "v1", "kind": "List", "items": [*objects]}
+    shown = objects[0] if len(objects) == 1 else whole
+    return f"{encode_json(shown, indent=2).decode()}\n"
 
 
 def emit(data: object, output: Format) -> None:

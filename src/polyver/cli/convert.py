@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
 from polyver.cli._exit import Misused, UnknownName, Unreadable
 from polyver.cli._files import read_manifests
-from polyver.cli._output import print_lines, warn
+from polyver.cli._output import Manifests, manifests_text, print_lines, warn
 from polyver.core import PolyverError, listed
-from polyver.objects import Document, dump_yaml, encode_json
+from polyver.objects import Document
 
 if TYPE_CHECKING:
     from polyver.capabilities.apis.conversion import Converter
@@ -21,13 +20,6 @@ app = App(name="convert")
 
 Key = tuple[str, str]
 Object = dict[str, Any]
-
-
-class Form(Enum):
-    """What `-o` takes."""
-
-    YAML = "yaml"
-    JSON = "json"
 
 
 @app.default
@@ -39,7 +31,7 @@ def convert(
     to: str,
     conversions: Annotated[list[str] | None, Parameter(negative=())] = None,
     kinds: Annotated[list[str] | None, Parameter(negative=())] = None,
-    output: Annotated[Form, Parameter(name=["--output", "-o"])] = Form.YAML,
+    output: Annotated[Manifests, Parameter(name=["--output", "-o"])] = Manifests.YAML,
     explain: Annotated[bool, Parameter(negative=())] = False,
     traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
@@ -81,7 +73,7 @@ def convert(
     ]
     if explain:
         _explain(made, converters)
-    _print(made, output)
+    print_lines(manifests_text(made, output).removesuffix("\n"))
 
 
 def _target(text: str) -> Key:
@@ -139,11 +131,3 @@ def _explain(made: Sequence[Object], converters: Mapping[Key, Converter]) -> Non
                 f"{kind} of {group} has no schema for {listed(unknown)}, so fields that a version "
                 "lacks cannot be told, and are passed on"
             )
-
-
-def _print(made: Sequence[Object], form: Form) -> None:
-    if form is Form.YAML:
-        print_lines("---\n".join(map(dump_yaml, made)).removesuffix("\n"))
-        return
-    whole = made[0] if len(made) == 1 else {"apiVersion": "v1", "kind": "List", "items": [*made]}
-    print_lines(encode_json(whole, indent=2).decode())

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import unified_diff
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 from polyver.cli._exit import Misused, OutOfDate, Unreadable
 from polyver.cli._kinds import load_kinds
-from polyver.cli._output import print_lines, warn
+from polyver.cli._output import Manifests, manifests_text, print_lines, warn
 from polyver.core import listed
-from polyver.objects import dump_yaml, encode_json
 
 if TYPE_CHECKING:
     from polyver.apis import Definition, Kind, Webhook
@@ -25,17 +23,10 @@ app = App(name="crds")
 _CONVERT = "/convert"
 
 
-class Form(Enum):
-    """What `-o` takes."""
-
-    YAML = "yaml"
-    JSON = "json"
-
-
 @app.default
 def crds(
     *kinds: str,
-    form: Annotated[Form, Parameter(name=["-o"])] = Form.YAML,
+    form: Annotated[Manifests, Parameter(name=["-o"])] = Manifests.YAML,
     output: Annotated[str | None, Parameter(name=["--output"])] = None,
     check: Annotated[bool, Parameter(negative=())] = False,
     webhook_service: str | None = None,
@@ -69,7 +60,7 @@ def crds(
     traceback
         Show the traceback too when code of yours fails.
     """
-    if output in [each.value for each in Form]:
+    if output in [each.value for each in Manifests]:
         raise Misused(f"--output {output} names a file", hint=f"for a format write -o {output}")
     if check and output is None:
         raise Misused("--check has nothing to compare with", hint="say where with --output")
@@ -120,7 +111,7 @@ def _warn(kinds: Sequence[Kind], webhook: Webhook | None) -> None:
 
 
 def _texts(
-    kinds: Sequence[Definition], webhook: Webhook | None, form: Form, output: str | None
+    kinds: Sequence[Definition], webhook: Webhook | None, form: Manifests, output: str | None
 ) -> dict[Path, str]:
     """What each file is to hold; all in one if it is a file or is printed."""
     from polyver.apis import crd_of
@@ -128,22 +119,15 @@ def _texts(
     crds = [crd_of(kind, webhook) for kind in kinds]
     if output is not None and _is_folder(output):
         return {
-            Path(output) / f"{crd['metadata']['name']}.{form.value}": _text([crd], form)
+            Path(output) / f"{crd['metadata']['name']}.{form.value}": manifests_text([crd], form)
             for crd in crds
         }
-    return {Path(output or "-"): _text(crds, form)}
+    return {Path(output or "-"): manifests_text(crds, form)}
 
 
 def _is_folder(output: str) -> bool:
     path = Path(output)
     return path.is_dir() or output.endswith("/") or not path.suffix
-
-
-def _text(crds: list[dict[str, Any]], form: Form) -> str:
-    if form is Form.YAML:
-        return "---\n".join(map(dump_yaml, crds))
-    whole = crds[0] if len(crds) == 1 else {"apiVersion": "v1", "kind": "List", "items": crds}
-    return f"{encode_json(whole, indent=2).decode()}\n"
 
 
 def _write(texts: dict[Path, str]) -> None:

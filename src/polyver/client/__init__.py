@@ -12,6 +12,7 @@ from polyver.client.port import (
     PatchType,
     Propagation,
     Resource,
+    find,
     preferred,
 )
 
@@ -33,6 +34,7 @@ __all__ = [
     "SystemClock",
     "Timer",
     "chance",
+    "find",
     "preferred",
     "sleep",
     "timestamp",

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 
 from polyver.objects.kinds import Kind
+from polyver.objects.status import ApiError
 
 __all__ = [
     "Client",
@@ -23,6 +24,7 @@ __all__ = [
     "PatchType",
     "Propagation",
     "Resource",
+    "find",
     "preferred",
 ]
 
@@ -237,3 +239,13 @@ class Client(Protocol):
 
     def watch_kinds(self) -> AsyncGenerator[Discovery, None]:
         """What is served now, and again whenever that has changed."""
+
+
+async def find(client: Client, resource: Resource, name: str, namespace: str = "") -> Object | None:
+    """An object, or None if there is none of that name."""
+    try:
+        return await client.get(resource, name, namespace)
+    except ApiError as error:
+        if error.code == 404:
+            return None
+        raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyver.client import Change, Client, Object, Resource
+from polyver.client import Change, Client, Object, Resource, find
 from polyver.engine._controller import Controller, Watch, exactly
 from polyver.engine._identity import Identity, identity_of
 from polyver.engine.namespaces import NAMESPACES
@@ -63,22 +63,14 @@ class AccountController(Controller[str]):
     async def reconcile(self, key: str) -> None:
         if key not in self._active:
             return
-        if await self._find(_ACCOUNTS, _ACCOUNT, key) is None:
+        if await find(self._client, _ACCOUNTS, _ACCOUNT, key) is None:
             await self._make(_ACCOUNTS, account(key))
-        found = await self._find(_MAPS, _CA, key)
+        found = await find(self._client, _MAPS, _CA, key)
         wanted = published(found, key, self._ca)
         if found is None:
             await self._make(_MAPS, wanted)
         elif wanted != found:
             await self._client.update(_MAPS, wanted)
-
-    async def _find(self, resource: Resource, name: str, namespace: str) -> Object | None:
-        try:
-            return await self._client.get(resource, name, namespace)
-        except ApiError as error:
-            if error.code == 404:
-                return None
-            raise
 
     async def _make(self, resource: Resource, content: Object) -> None:
         try:

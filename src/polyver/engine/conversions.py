@@ -11,7 +11,7 @@ from typing import Any
 
 from polyver.capabilities.apis.conversion import Converter
 from polyver.capabilities.apis.conversion_kind import CONVERSIONS, converter_of
-from polyver.client import Change, Client, Object, Resource
+from polyver.client import Change, Client, Object, Resource, find
 from polyver.core import PolyverError
 from polyver.engine._controller import Controller, Watch, exactly
 from polyver.objects.kinds import Kind
@@ -65,8 +65,8 @@ class ConversionController(Controller[str]):
             await self.reconcile(each["metadata"]["name"])
 
     async def reconcile(self, key: str) -> None:
-        conversion = await self._find(_CONVERSIONS, key)
-        crd = await self._find(_CRDS, key)
+        conversion = await find(self._client, _CONVERSIONS, key)
+        crd = await find(self._client, _CRDS, key)
         if conversion is None or "deletionTimestamp" in conversion["metadata"]:
             await self._withdraw(key, crd)
             return
@@ -131,14 +131,6 @@ class ConversionController(Controller[str]):
             subresource="status",
             manager=_MANAGER,
         )
-
-    async def _find(self, resource: Resource, name: str) -> Object | None:
-        try:
-            return await self._client.get(resource, name)
-        except ApiError as error:
-            if error.code == 404:
-                return None
-            raise
 
 
 def _state(kind: Kind, obj: Object) -> tuple[str, Any, bool]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from polyver.capabilities.apis.declaring import Kind as DeclaredKind
 from polyver.capabilities.apis.declaring import Outcome, to_object
-from polyver.client import Change, Client, Key, Object, Resource
+from polyver.client import Change, Client, Key, Object, Resource, find
 from polyver.engine._controller import Controller, Result, Watch, exactly
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError
@@ -44,13 +44,8 @@ class DeclaredController(Controller[Key]):
         return [Watch(kinds=exactly(self._resource), observe=_observe, keep=_state, metadata=True)]
 
     async def reconcile(self, key: Key) -> Result | None:
-        try:
-            obj = await self._client.get(self._resource, key.name, key.namespace)
-        except ApiError as error:
-            if error.code == 404:
-                return None
-            raise
-        if "deletionTimestamp" in obj["metadata"]:
+        obj = await find(self._client, self._resource, key.name, key.namespace)
+        if obj is None or "deletionTimestamp" in obj["metadata"]:
             return None
         outcome = await self._called(obj)
         for child in outcome.objects:

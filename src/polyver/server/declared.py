@@ -79,7 +79,8 @@ class ConvertedKinds:
     async def _inconvertible(self, review: Review, converter: Converter) -> list[Cause]:
         """Why an object cannot be shown in one of the versions."""
         assert review.object is not None
-        for version in converter.versions:
+        others = [each for each in converter.versions if each != review.kind.version]
+        for version in others:
             try:
                 if converter.calls_functions:
                     await _threaded(partial(converter.convert, review.object, version))

@@ -1,7 +1,7 @@
 """apis: one kind, many API versions."""
 
 from polyver.capabilities import Capability
-from polyver.capabilities.apis._crds import crd_of
+from polyver.capabilities.apis._crds import conversion_data, crd_of
 from polyver.capabilities.apis._definition import (
     Column,
     DefinedVersion,
@@ -24,6 +24,7 @@ __all__ = [
     "Names",
     "Scale",
     "Webhook",
+    "conversion_data",
     "crd_of",
     "definitions_of",
 ]

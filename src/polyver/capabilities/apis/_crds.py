@@ -14,7 +14,7 @@ from polyver.capabilities.apis._definition import (
     Webhook,
 )
 
-__all__ = ["column_data", "crd_of", "scale_data"]
+__all__ = ["column_data", "conversion_data", "crd_of", "scale_data"]
 
 _INJECT = "cert-manager.io/inject-ca-from"
 _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -42,7 +42,7 @@ def crd_of(definition: Definition, conversion: Webhook | None = None) -> dict[st
     spec: dict[str, Any] = {"group": definition.group, "names": _names(definition.names)}
     spec["scope"] = definition.scope
     if several:
-        spec["conversion"] = _webhook(webhook) if webhook else {"strategy": "None"}
+        spec["conversion"] = conversion_data(webhook) if webhook else {"strategy": "None"}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -67,7 +67,8 @@ def _names(names: Names) -> dict[str, Any]:
     )
 
 
-def _webhook(webhook: Webhook) -> dict[str, Any]:
+def conversion_data(webhook: Webhook) -> dict[str, Any]:
+    """Who converts, as manifests say it."""
     client: dict[str, Any] = {"url": webhook.url}
     if not webhook.url:
         service = {"namespace": webhook.namespace, "name": webhook.service}
