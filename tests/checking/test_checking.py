@@ -62,8 +62,9 @@ def test_a_rule_that_is_broken_for_one_value_is_found_and_shrunk(
         return ("5",) if back and values[0] == 1 else right(self, values, back=back)
 
     monkeypatch.setattr(Cast, "run", wrong)
-    [finding] = found("compiled")
-    assert (finding.versions, finding.path) == (("v2", "v1"), "spec.replicas")
+    findings = {each.versions: each for each in found("compiled")}
+    finding = findings["v2", "v1"]
+    assert finding.path == "spec.replicas"
     assert finding.example is not None
     assert finding.example.given["spec"] == {"replicas": 1}
 

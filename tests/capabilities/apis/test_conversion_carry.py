@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from polyver.capabilities.apis.conversion import (
     ANNOTATION,
     Converter,
     DeclaredEdge,
+    FunctionEdge,
     InvalidRule,
     InvalidRules,
     NotConvertible,
@@ -169,6 +171,46 @@ def test_an_object_where_the_other_version_has_a_text_is_carried() -> None:
     new = lamp("v2", spec={"a": 1})
     check_compiled(known, new, "v1")
     assert known.convert(known.convert(new, "v1"), "v2") == new
+
+
+def spec_schema(**fields: Object) -> Object:
+    spec = {"type": "object", "properties": fields}
+    return {"type": "object", "properties": {"spec": spec}}
+
+
+@pytest.mark.parametrize("spec", [{}, {"a": {}}, {"a": {"b": {}}}, {"a": {"b": {"c": 1}}}])
+def test_versions_may_differ_far_inside_of_what_no_rule_names(spec: Object) -> None:
+    old = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schemas = {
+        version: spec_schema(a={"type": "object", "properties": {"b": inside}})
+        for version, inside in (("v1", old), ("v2", {"type": "string"}))
+    }
+    known = between(Rules(), **schemas)
+    obj = lamp("v1", spec=spec)
+    check_compiled(known, obj, "v2")
+    assert known.convert(known.convert(obj, "v2"), "v1") == obj
+
+
+def misspelt() -> list[DeclaredEdge | FunctionEdge]:
+    rules = Rules()
+    rules.move("spec.watts", "spec.powr")
+    block = rules.block()
+    there, back = partial(block.run, back=False), partial(block.run, back=True)
+    return [DeclaredEdge("v1", "v2", block), FunctionEdge("v1", "v2", there, back)]
+
+
+@pytest.mark.parametrize("edge", misspelt(), ids=["rules", "functions"])
+def test_what_is_written_where_a_version_has_no_field_is_carried(
+    edge: DeclaredEdge | FunctionEdge,
+) -> None:
+    """An API server would prune it, and it would be gone."""
+    watts = {"type": "integer"}
+    schemas = {"v1": spec_schema(watts=watts), "v2": spec_schema(power=watts)}
+    known = Converter("ex.io", "Lamp", ["v1", "v2"], [edge], schemas=schemas)
+    obj = lamp("v1", spec={"watts": 5})
+    made = known.convert(obj, "v2")
+    assert made["spec"] == {}
+    assert known.convert(made, "v1") == obj
 
 
 def test_plain_objects_need_no_interpreter_where_schemas_are_known(

@@ -21,7 +21,7 @@ from polyver.capabilities.apis.conversion._delta import (
     patch_items,
     was,
 )
-from polyver.capabilities.apis.conversion._implied import implied, loses, strip
+from polyver.capabilities.apis.conversion._implied import has_path, implied, loses, strip
 from polyver.capabilities.apis.conversion._metadata import fits_metadata
 from polyver.capabilities.apis.conversion._paths import Path, pick, put, show_path, take
 from polyver.capabilities.apis.conversion._rules import Const, Ports, Rule
@@ -55,6 +55,8 @@ class Block:
     """Whether this is for whole objects, which have metadata, and keep `spec` and the like."""
     trivial: bool = field(init=False)
     """Whether values are the same in both versions, as far as anybody can tell."""
+    fits: bool = field(init=False)
+    """Whether rules name only fields that their versions have."""
 
     def __post_init__(self) -> None:
         Claims(self.rules)
@@ -63,6 +65,7 @@ class Block:
         object.__setattr__(self, "places", known)
         same_fields = not loses(*known) and not loses(*known[::-1])
         object.__setattr__(self, "trivial", not self.rules and same_fields)
+        object.__setattr__(self, "fits", all(_fits(rule, *known) for rule in self.rules))
 
     def bound(self, source: Structure | None, target: Structure | None) -> Block:
         """The same rules, for versions with these schemas, and what those imply."""
@@ -287,6 +290,12 @@ def _clash(
     fact = f"rule {first + 1} ({rules[first].name}) {verb} {show_path(other)} already{inside}"
     hint = "name each field in one rule; fields inside of a moved object go into its own rules"
     return InvalidRules(fact, rule=number, hint=hint)
+
+
+def _fits(rule: Rule, source: Structure | None, target: Structure | None) -> bool:
+    named = [(source, path) for path in rule.sources] + [(target, path) for path in rule.targets]
+    inside: Block | None = getattr(rule, "inside", None)
+    return all(has_path(*each) for each in named) and (inside is None or inside.fits)
 
 
 def _rooted(place: Structure | None) -> Structure | None:

@@ -29,7 +29,7 @@ from polyver.core import Hop
 from polyver.objects._texts import same
 from polyver.objects.schema._structure import META_FIELDS, Structure
 
-__all__ = ["Compiled", "Unusual", "compile_way", "fits"]
+__all__ = ["Compiled", "Unusual", "compile_way"]
 
 Object = dict[str, Any]
 Compiled = Callable[[Object, dict[str, Lost]], None]
@@ -51,7 +51,7 @@ def compile_way(hops: Sequence[Hop[Step]], *, raw: bool) -> Compiled | None:
     """
     steps = [hop.convert for hop in hops if isinstance(hop.convert, ByRules)]
     half_known = any(step.block.places.count(None) == 1 for step in steps)
-    if len(steps) < len(hops) or half_known or not all(fits(step.block) for step in steps):
+    if len(steps) < len(hops) or half_known or not all(step.block.fits for step in steps):
         return None
     writer = _Writer(raw=raw)
     writer.line("def convert(top, lost):")
@@ -261,8 +261,9 @@ class _BlockWriter:
     def _open(self, reads: set[Path], writes: set[Path]) -> None:
         watched = _watched(self.block, back=self.back)
         inside = {path[:size] for path in reads | writes for size in range(1, len(path))}
+        inside |= {at[:size] for at in watched for size in range(1, len(at) + 1)}
         self.containers[()] = "top"
-        for at in sorted(inside | {at for at in watched if at}, key=len):
+        for at in sorted(inside, key=len):
             self.containers[at] = self.out.fresh("c")
             if any(at[:size] in reads for size in range(1, len(at) + 1)):
                 self.out.line(f"{self.containers[at]} = M")  # it is taken as a whole
@@ -613,25 +614,6 @@ def _unkeyed(rule: Keyed, value: Any, *, one: Callable[[Any], Any], raw: bool) -
 
 
 # What schemas say
-
-
-def fits(block: Block) -> bool:
-    """Whether rules name only fields that their versions have."""
-    source, target = block.places
-    return all(
-        all(_is_known(source, path) for path in rule.sources)
-        and all(_is_known(target, path) for path in rule.targets)
-        and (not isinstance(rule, Move | Each | Wrap | Keyed) or fits(rule.inside))
-        for rule in block.rules
-    )
-
-
-def _is_known(place: Structure | None, path: Path) -> bool:
-    for name in path:
-        if not knows(place, name):
-            return False
-        place = child(place, name)
-    return True
 
 
 def _can_lose(rule: Rule) -> bool:

@@ -16,7 +16,7 @@ from polyver.capabilities.apis._definition import Definition
 from polyver.capabilities.apis.conversion._carry import ANNOTATION, Carry, join, split
 from polyver.capabilities.apis.conversion._compile import Compiled, Unusual, compile_way
 from polyver.capabilities.apis.conversion._delta import has_guards, without
-from polyver.capabilities.apis.conversion._hops import ByFunctions, ByRules, Function, Step
+from polyver.capabilities.apis.conversion._hops import ByFunctions, Function, Step, by_rules
 from polyver.capabilities.apis.conversion._reading import Declared, DeclaredEdge
 from polyver.capabilities.apis.conversion._values import copied
 from polyver.core import ConversionTree, Edge, Hop, InvalidTree, PolyverError, listed
@@ -211,7 +211,8 @@ def _edge(edge: DeclaredEdge | FunctionEdge, structures: Mapping[str, Structure]
     source, target = structures.get(edge.source), structures.get(edge.target)
     if isinstance(edge, DeclaredEdge):
         block = edge.block.bound(source, target)
-        return Edge(edge.source, edge.target, ByRules(block, False), ByRules(block, True))
+        steps = by_rules(block, back=False), by_rules(block, back=True)
+        return Edge(edge.source, edge.target, *steps)
     there = ByFunctions(edge.there, edge.back, source, target)
     back = ByFunctions(edge.back, edge.there, target, source)
     return Edge(edge.source, edge.target, there, back)

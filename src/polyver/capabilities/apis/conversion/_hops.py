@@ -16,11 +16,12 @@ from polyver.capabilities.apis.conversion._delta import (
     patch,
     place_of,
 )
+from polyver.capabilities.apis.conversion._implied import strip
 from polyver.capabilities.apis.conversion._paths import parse_path, pick
 from polyver.capabilities.apis.conversion._values import copied, fingerprint
 from polyver.objects.schema._structure import Structure
 
-__all__ = ["ByFunctions", "ByRules", "Step"]
+__all__ = ["ByFunctions", "ByRules", "Step", "by_rules"]
 
 Object = dict[str, Any]
 Function = Callable[[Object], Object]
@@ -80,10 +81,10 @@ class ByFunctions:
     target: Structure | None
 
     def run(self, obj: Object) -> Object:
-        return _called(self.there, obj)
+        return _called(self.there, obj, self.target)
 
     def lost(self, obj: Object, made: Object) -> Lost:
-        return _guarded(delta(_called(self.back, made), obj, self.source))
+        return _guarded(delta(_called(self.back, made, self.source), obj, self.source))
 
     def restored(self, made: Object, lost: Lost) -> Object:
         whole: Object = copied(made)
@@ -92,6 +93,41 @@ class ByFunctions:
 
     def guards(self, lost: Lost, view: Object) -> Iterator[Guard]:
         return _guards(lost, self.run(view), self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class _ByUnfitRules(ByRules):
+    """An edge whose rules name fields that a version lacks.
+
+    An API server prunes what they write there, so each is a function that may lose anything.
+    """
+
+    @property
+    def _functions(self) -> ByFunctions:
+        there, back = (
+            partial(self.block.run, back=self.back),
+            partial(self.block.run, back=not self.back),
+        )
+        return ByFunctions(
+            there, back, self.block.read(back=self.back), self.block.written(back=self.back)
+        )
+
+    def run(self, obj: Object) -> Object:
+        return self._functions.run(obj)
+
+    def lost(self, obj: Object, made: Object) -> Lost:
+        return self._functions.lost(obj, made)
+
+    def restored(self, made: Object, lost: Lost) -> Object:
+        return self._functions.restored(made, lost)
+
+    def guards(self, lost: Lost, view: Object) -> Iterator[Guard]:
+        return self._functions.guards(lost, view)
+
+
+def by_rules(block: Block, *, back: bool) -> ByRules:
+    """One direction of an edge that is declared."""
+    return (ByRules if block.fits else _ByUnfitRules)(block, back)
 
 
 def _guarded(lost: Lost) -> Lost:
@@ -122,16 +158,18 @@ def _guards(lost: Lost, made: Any, place: Structure | None) -> Iterator[Guard]:
             )
 
 
-def _called(function: Function, obj: Object) -> Object:
+def _called(function: Function, obj: Object, target: Structure | None) -> Object:
     """What a function makes of an object, with what it may not change as it was.
 
-    It is spared objects that have nothing but metadata, which API servers send.
+    Fields that the target lacks are left out: an API server would prune them. The function is
+    spared objects that have nothing but metadata, which API servers send.
     """
     if not obj.keys() - {"kind", "metadata"}:
         same: Object = copied(obj)
         return same
     made = function(copied(obj))
     whole = {name: value for name, value in made.items() if name not in _FIXED}
+    strip(whole, None, target)
     kept = {name: obj[name] for name in _FIXED if name in obj}
     if type(obj.get("metadata")) is dict:
         kept["metadata"] = _metadata(obj["metadata"], made.get("metadata"))

@@ -14,7 +14,17 @@ from polyver.capabilities.apis.conversion._paths import Path
 from polyver.capabilities.apis.conversion._rules import Drop, Rule
 from polyver.objects.schema._structure import META_FIELDS, Structure
 
-__all__ = ["NOTHING", "child", "implied", "is_open", "knows", "loses", "names_in", "strip"]
+__all__ = [
+    "NOTHING",
+    "child",
+    "has_path",
+    "implied",
+    "is_open",
+    "knows",
+    "loses",
+    "names_in",
+    "strip",
+]
 
 NOTHING = Structure()
 """Where an API server keeps no field at all."""
@@ -35,6 +45,15 @@ def child(place: Structure | None, name: str) -> Structure | None:
     if found is None and place.takes_any_key and not place.preserves:
         return NOTHING
     return found
+
+
+def has_path(place: Structure | None, path: Path) -> bool:
+    """Whether objects at a place may have a field somewhere inside."""
+    for name in path:
+        if not knows(place, name):
+            return False
+        place = child(place, name)
+    return True
 
 
 def items(place: Structure | None) -> Structure | None:
