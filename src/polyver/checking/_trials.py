@@ -15,6 +15,7 @@ from polyver.capabilities.apis.checking import Example
 from polyver.capabilities.apis.conversion import ANNOTATION, Converter
 from polyver.capabilities.apis.conversion._carry import split
 from polyver.capabilities.apis.conversion._converter import interpret
+from polyver.capabilities.apis.conversion._hops import ByFunctions
 from polyver.capabilities.apis.conversion._paths import parse_path, pick, put, show_path, take
 from polyver.capabilities.apis.conversion._values import MISSING
 from polyver.core import PolyverError
@@ -123,12 +124,22 @@ def _direct(tries: Tries, trial: Trial) -> Broken | None:
         path, fact = wrong
         return Broken("identity", trial.way, path, fact, Example(before, got=made))
     schema = converter.schemas.get(target)
-    kept = fresh(made)
+    said = _called(converter, obj, made, trial.way)
+    kept = fresh(said)
     pruned = schema.prune(kept) if schema is not None else []
     if pruned:
         fact = f"{target} has no such field, and an API server drops it"
-        return Broken("pruned", trial.way, pruned[0], fact, Example(before, kept, made))
-    return _invalid(converter, trial.way, obj, kept) if source in converter.schemas else None
+        return Broken("pruned", trial.way, pruned[0], fact, Example(before, kept, said))
+    return _invalid(converter, trial.way, obj, fresh(made)) if source in converter.schemas else None
+
+
+def _called(converter: Converter, obj: Object, made: Object, way: tuple[str, ...]) -> Object:
+    """What a function of the user makes of an object, if one alone converts it."""
+    hops = converter.tree.way(*way)
+    if len(hops) != 1 or not isinstance(hops[0].convert, ByFunctions):
+        return made
+    rest = {name: value for name, value in obj.items() if name != "apiVersion"}
+    return {"apiVersion": made["apiVersion"]} | hops[0].convert.said(split(rest)[0])
 
 
 def _identity(

@@ -81,10 +81,15 @@ class ByFunctions:
     target: Structure | None
 
     def run(self, obj: Object) -> Object:
-        return _called(self.there, obj, self.target)
+        return _kept(self.said(obj), self.target)
+
+    def said(self, obj: Object) -> Object:
+        """What the function makes of an object, with fields that the target may lack."""
+        return _called(self.there, obj)
 
     def lost(self, obj: Object, made: Object) -> Lost:
-        return _guarded(delta(_called(self.back, made, self.source), obj, self.source))
+        again = _kept(_called(self.back, made), self.source)
+        return _guarded(delta(again, obj, self.source))
 
     def restored(self, made: Object, lost: Lost) -> Object:
         whole: Object = copied(made)
@@ -158,18 +163,24 @@ def _guards(lost: Lost, made: Any, place: Structure | None) -> Iterator[Guard]:
             )
 
 
-def _called(function: Function, obj: Object, target: Structure | None) -> Object:
+def _kept(made: Object, target: Structure | None) -> Object:
+    """What an API server would keep of what a function made, as new data."""
+    kept: Object = {name: made[name] for name in _FIXED if name in made}
+    rest = {name: value for name, value in made.items() if name not in _FIXED}
+    strip(rest, None, target)
+    return kept | rest
+
+
+def _called(function: Function, obj: Object) -> Object:
     """What a function makes of an object, with what it may not change as it was.
 
-    Fields that the target lacks are left out: an API server would prune them. The function is
-    spared objects that have nothing but metadata, which API servers send.
+    It is spared objects that have nothing but metadata, which API servers send.
     """
     if not obj.keys() - {"kind", "metadata"}:
         same: Object = copied(obj)
         return same
     made = function(copied(obj))
     whole = {name: value for name, value in made.items() if name not in _FIXED}
-    strip(whole, None, target)
     kept = {name: obj[name] for name in _FIXED if name in obj}
     if type(obj.get("metadata")) is dict:
         kept["metadata"] = _metadata(obj["metadata"], made.get("metadata"))
