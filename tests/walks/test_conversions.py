@@ -373,3 +373,21 @@ def test_the_carry_is_nowhere_when_nothing_is_carried(lamps: EmbeddedServer) -> 
     lamps.request("POST", LAMPS.format("v1"), a_lamp("v1", watts=60))
     found = lamps.request("GET", LAMPS.format("v2") + "/a")
     assert ANNOTATION not in found["metadata"].get("annotations", {})
+
+
+def test_a_kind_may_keep_what_is_carried_in_a_field() -> None:
+    kind = apis.Kind("Lamp", group="lamps.example.com", carry="kept")
+    for name, field in (("v1", "colour"), ("v2", "size")):
+        spec = type("Spec", (), {"__annotations__": {field: str | None}, field: None})
+        about = {"__annotations__": {"spec": spec}, "Spec": spec}
+        kind.version(name, storage=name == "v2")(type("Lamp", (), about))
+    kind.edge("v1", "v2")(lambda _: None)
+    with EmbeddedServer(kinds=[kind]) as server:
+        server.request("POST", LAMPS.format("v1"), a_lamp("v1", colour="red"))
+        found = server.request("GET", LAMPS.format("v2") + "/a")
+        assert '"spec.colour":{"is":"red"}' in found.pop("kept")
+        found["spec"] = {"size": "XL"}
+        server.request("PUT", LAMPS.format("v2") + "/a", found)
+        last = server.request("GET", LAMPS.format("v1") + "/a")
+    assert last["spec"] == {"colour": "red"}
+    assert "annotations" not in last["metadata"]

@@ -96,7 +96,7 @@ class _Run:
             self.mixers[version] = Mixer(schema, objects, words, seed=self.seed)
         for pair in itertools.permutations(converter.versions, 2):
             if ledger(converter, self.subject.schemas, *pair) is None:
-                self.observed[pair] = Observed(*pair, self.schemas[pair[0]])
+                self.observed[pair] = Observed(converter, *pair, self.schemas[pair[0]])
 
     def try_all(self, examples: int, progress: Progress) -> None:
         chance = random.Random(self.seed)  # noqa: S311 - to be the same each time

@@ -35,5 +35,15 @@ class Subject:
         if converter is None:
             names = [version.name for version in definition.versions]
             converter = Converter(definition.group, definition.kind, names[:1], [])
-        schemas = {v.name: v.schema for v in definition.versions if v.schema is not None}
+        schemas = {
+            version.name: _without(version.schema, kind.carry)
+            for version in definition.versions
+            if version.schema is not None
+        }
         return cls(converter, schemas, definition.name, kind.place)
+
+
+def _without(schema: Schema, name: str) -> Schema:
+    """A schema without the field that nobody but conversion writes."""
+    fields = {each: value for each, value in schema.get("properties", {}).items() if each != name}
+    return {**schema, "properties": fields} if name else schema

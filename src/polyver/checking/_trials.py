@@ -12,9 +12,7 @@ from typing import Any
 import msgspec
 
 from polyver.capabilities.apis.checking import Example
-from polyver.capabilities.apis.conversion import ANNOTATION, Converter
-from polyver.capabilities.apis.conversion._carry import split
-from polyver.capabilities.apis.conversion._converter import interpret
+from polyver.capabilities.apis.conversion import Converter
 from polyver.capabilities.apis.conversion._hops import ByFunctions
 from polyver.capabilities.apis.conversion._paths import parse_path, pick, put, show_path, take
 from polyver.capabilities.apis.conversion._values import MISSING
@@ -23,7 +21,7 @@ from polyver.objects import encode_json
 from polyver.objects._texts import same, shown
 from polyver.objects.converted import check_identity, check_kept, fresh, restored
 
-__all__ = ["Broken", "Edit", "Trial", "Tries", "edited", "run_trial", "visible"]
+__all__ = ["Broken", "Edit", "Trial", "Tries", "edited", "run_trial"]
 
 Object = dict[str, Any]
 
@@ -117,7 +115,7 @@ def _direct(tries: Tries, trial: Trial) -> Broken | None:
     made = tries.after(*trial.way)
     if not same(obj, before):
         return _different(
-            "law", trial.way, Example(before, before, obj), "what is given is changed:"
+            converter, "law", trial.way, Example(before, before, obj), "what is given is changed:"
         )
     wrong = _identity(converter, obj, made, target)
     if wrong is not None:
@@ -139,7 +137,7 @@ def _called(converter: Converter, obj: Object, made: Object, way: tuple[str, ...
     if len(hops) != 1 or not isinstance(hops[0].convert, ByFunctions):
         return made
     rest = {name: value for name, value in obj.items() if name != "apiVersion"}
-    return {"apiVersion": made["apiVersion"]} | hops[0].convert.said(split(rest)[0])
+    return {"apiVersion": made["apiVersion"]} | hops[0].convert.said(converter.visible(rest))
 
 
 def _identity(
@@ -182,13 +180,15 @@ def _law(tries: Tries, trial: Trial) -> Broken | None:
     if same(expected, got):
         return None
     said = f"by way of {stop}" if source != target else f"after a stop in {stop}"
-    return _different("law", trial.way, Example(tries.obj, expected, got), said)
+    return _different(tries.converter, "law", trial.way, Example(tries.obj, expected, got), said)
 
 
-def _different(rule: str, way: tuple[str, ...], example: Example, said: str) -> Broken:
+def _different(
+    converter: Converter, rule: str, way: tuple[str, ...], example: Example, said: str
+) -> Broken:
     path, one, other = _difference(example.expected, example.got, ())
     fact = f"{said} it is {_said(other)}, and should be {_said(one)}"
-    if path[-1:] == (ANNOTATION,):
+    if path == converter.keeping.path:
         fact = f"{said} something else is carried"
     return Broken(rule, way, show_path(path), fact, example)
 
@@ -217,14 +217,15 @@ def _compiled(tries: Tries, trial: Trial) -> Broken | None:
     rest = {name: fresh(value) for name, value in given.items() if name != "apiVersion"}
     got = tries.after(*trial.way)
     try:
-        made = interpret(converter.tree, converter.schemas, rest, source=source, target=target)
+        made = converter.interpreted(rest, source, target)
         raw = msgspec.json.decode(converter.convert_raw(encode_json(given), target))
     except Exception as error:  # the code of users may raise anything
         raise _Failed(error, trial.way) from error
     expected = {**made, "apiVersion": f"{converter.group}/{target}"}
     for found, name in ((got, "compiled"), (raw, "compiled and from bytes")):
         if not same(expected, found):
-            return _different("compiled", (source, target), Example(given, expected, found), name)
+            example = Example(given, expected, found)
+            return _different(converter, "compiled", (source, target), example, name)
     return None
 
 
@@ -238,7 +239,7 @@ def _edited(tries: Tries, trial: Trial) -> Broken | None:
         return None
     there = _converted(tries.converter, given, other, trial.way)
     got = _converted(tries.converter, there, stop, (*trial.way, stop))
-    expected, found = visible(given), visible(got)
+    expected, found = map(tries.converter.visible, (given, got))
     if not same(expected, found):
         path, one, now = _difference(expected, found, ())
         said = f"and read in {other} it is {_said(now)}, and should be {_said(one)}"
@@ -252,10 +253,10 @@ def _unseen(tries: Tries, trial: Trial, given: Object, there: Object) -> Broken 
     _, stop, other = trial.way
     edit, way = trial.edit, (*trial.way, stop)
     assert edit is not None
-    plain = _converted(tries.converter, visible(given), other, trial.way)
+    converter, visible = tries.converter, tries.converter.visible
+    plain = _converted(converter, visible(given), other, trial.way)
     expected, found = (
-        pick(_converted(tries.converter, visible(each), stop, way), edit.path)
-        for each in (plain, there)
+        pick(_converted(converter, visible(each), stop, way), edit.path) for each in (plain, there)
     )
     if same(_filled(expected), _filled(found)):
         return None
@@ -284,7 +285,8 @@ def _stable(tries: Tries, trial: Trial) -> Broken | None:
     source, target = trial.way
     [forth] = tries.converter.tree.way(source, target)
     [back] = tries.converter.tree.way(target, source)
-    obj, _ = split({name: value for name, value in tries.obj.items() if name != "apiVersion"})
+    whole = {name: value for name, value in tries.obj.items() if name != "apiVersion"}
+    obj = tries.converter.visible(whole)
     try:
         expected = forth.convert.run(obj)
         got = forth.convert.run(back.convert.run(expected))
@@ -293,7 +295,9 @@ def _stable(tries: Tries, trial: Trial) -> Broken | None:
     if same(expected, got):
         return None
     said = f"after going back to {source} and forth again, with nothing carried,"
-    return _different("unstable", (source, target), Example(tries.obj, expected, got), said)
+    return _different(
+        tries.converter, "unstable", (source, target), Example(tries.obj, expected, got), said
+    )
 
 
 def edited(obj: Object, edit: Edit) -> Object | None:
@@ -305,12 +309,6 @@ def edited(obj: Object, edit: Edit) -> Object | None:
     if type(around) is not dict or not put(made, edit.path, fresh(edit.value)):
         return None
     return made
-
-
-def visible(obj: Object) -> Object:
-    """An object as clients see it: without the carry, and without an empty map of annotations."""
-    found, _ = split(obj)
-    return found
 
 
 def _defaults(tries: Tries, trial: Trial) -> Broken | None:
@@ -327,7 +325,7 @@ def _defaults(tries: Tries, trial: Trial) -> Broken | None:
     schemas[stop].default(filled)
     expected = _converted(converter, there, source, trial.way)
     got = _converted(converter, filled, source, trial.way)
-    for text in split(there)[1].lost.get(source, {}):
+    for text in converter.carried(there).get(source, []):
         path = parse_path(text)
         if not same(pick(expected, path), pick(got, path)):
             said = f"with the defaults of {stop}"

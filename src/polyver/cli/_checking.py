@@ -18,10 +18,15 @@ from polyver.objects import dump_yaml
 
 __all__ = ["finding_lines", "print_text", "progress_bar"]
 
-_LIMIT = (
-    f"What is carried is in the annotation {ANNOTATION}: clients that write all annotations anew "
-    "drop it, unless polyver's admission puts it back."
-)
+
+def _limit(path: Sequence[str]) -> str:
+    in_annotation = path[-1] == ANNOTATION
+    where = f"the annotation {ANNOTATION}" if in_annotation else f"the field {'.'.join(path)}"
+    what = "all annotations" if in_annotation else "whole objects"
+    return (
+        f"What is carried is in {where}: clients that write {what} anew drop it, unless polyver's "
+        "admission puts it back."
+    )
 
 
 @contextmanager
@@ -45,8 +50,12 @@ def print_text(
     for subject, one in checked:
         for ledger in one.ledgers:
             _print_ledger(subject, ledger)
-    if any(not each.exact for _, one in checked for led in one.ledgers for each in led.fates):
-        print_lines(_LIMIT, "")
+    for path in dict.fromkeys(
+        subject.converter.keeping.path
+        for subject, one in checked
+        if any(not fate.exact for ledger in one.ledgers for fate in ledger.fates)
+    ):
+        print_lines(_limit(path), "")
     for finding in sorted(findings, key=lambda each: each.severity.rank, reverse=True):
         print_lines(*finding_lines(finding), "")
     print_lines(_summary(checked, findings, seed))

@@ -109,16 +109,16 @@ def _checked(
 def _data(
     checked: Sequence[tuple[Subject, Checked]], findings: Sequence[Finding], seed: int
 ) -> dict[str, Any]:
-    from polyver.capabilities.apis.conversion import ANNOTATION
+    from polyver.capabilities.apis.conversion._paths import show_path
 
     return {
         "seed": seed,
-        "carry": ANNOTATION,
         "kinds": [
             {
                 "name": subject.name,
                 "place": subject.place,
                 "versions": list(subject.converter.versions),
+                "carry": show_path(subject.converter.keeping.path),
                 "objects": one.objects,
                 "ledgers": [each.as_data() for each in one.ledgers],
             }

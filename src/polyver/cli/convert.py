@@ -119,11 +119,11 @@ def _converted(
 
 
 def _explain(made: Sequence[Object], converters: Mapping[Key, Converter]) -> None:
-    from polyver.capabilities.apis.conversion import carried
-
     for obj in made:
+        group, _, _ = str(obj.get("apiVersion", "")).rpartition("/")
+        found = converters.get((group, str(obj.get("kind", ""))))
         name = f"{obj.get('kind')}/{(obj.get('metadata') or {}).get('name', '')}"
-        for version, fields in carried(obj).items():
+        for version, fields in (found.carried(obj) if found else {}).items():
             warn(f"{name} carries of {version}: {listed(fields)}")
     for (group, kind), converter in converters.items():
         if unknown := [each for each in converter.versions if each not in converter.schemas]:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from polyver.capabilities.apis.conversion import ANNOTATION, Converter
+from polyver.capabilities.apis.conversion import Converter
 from polyver.capabilities.apis.conversion_kind import CONVERSIONS, converter_of, place_of
 from polyver.capabilities.apis.declaring import Kind as DeclaredKind
 from polyver.core import PolyverError
@@ -51,8 +51,9 @@ class ConvertedKinds:
     async def mutate(self, review: Review) -> None:
         if review.object is None or review.subresource:
             return
-        if review.old is not None and self._converter(review.kind) is not None:
-            restore_carry(review.object, review.old)
+        converter = self._converter(review.kind)
+        if review.old is not None and converter is not None:
+            converter.keeping.restore(review.object, review.old)
         declared, version = self._kinds.get(review.kind.resource), review.kind.version
         if declared is not None and declared.has_hooks(version)[0]:
             obj = review.object
@@ -94,14 +95,6 @@ class ConvertedKinds:
                 text = f"it cannot be converted to {version}, and the log says why"
                 return [Cause("", f"Invalid value: {text}")]
         return []
-
-
-def restore_carry(obj: Object, old: Mapping[str, Any]) -> None:
-    """Give an object the carry of the one it replaces, if whoever wrote it left that out."""
-    carry = (old["metadata"].get("annotations") or {}).get(ANNOTATION)
-    annotations = obj["metadata"].get("annotations") or {}
-    if carry is not None and ANNOTATION not in annotations:
-        obj["metadata"]["annotations"] = {**annotations, ANNOTATION: carry}
 
 
 def _rest(made: Mapping[str, Any]) -> Object:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from polyver.apis import Kind
 from polyver.capabilities.apis.compatibility import Severity
-from polyver.capabilities.apis.conversion import ANNOTATION, Converter
-from polyver.capabilities.apis.conversion._carry import split
+from polyver.capabilities.apis.conversion import Converter
+from polyver.capabilities.apis.conversion._paths import pick
+from polyver.capabilities.apis.conversion._values import MISSING
 from polyver.checking import Subject, check
 from polyver.cli._checking import finding_lines
 from polyver.core import KubeVersion, PolyverError
@@ -63,13 +64,13 @@ class ConversionCase:
             return f"it fails with {type(error).__name__}: {error}{expected}"
         if self.error is not None:
             return f"it is converted, and should fail with {self.error!r}"
-        return "" if self.output is None else _difference(self.output, made)
+        if self.output is None:
+            return ""
+        says_carry = pick(self.output, converter.keeping.path) is not MISSING
+        return _difference(self.output, made if says_carry else converter.visible(made))
 
 
 def _difference(expected: Object, made: Object) -> str:
-    annotations = (expected.get("metadata") or {}).get("annotations") or {}
-    if ANNOTATION not in annotations:
-        made, _ = split(made)
     if same(expected, made):
         return ""
     shown = unified_diff(_yaml(expected), _yaml(made), "expected", "found", lineterm="")

@@ -16,7 +16,6 @@ from polyver.capabilities.apis.conversion import (
     Rules,
     read_conversions,
 )
-from polyver.capabilities.apis.conversion._converter import interpret
 from polyver.objects import load_manifests
 from polyver.objects._texts import same
 
@@ -269,7 +268,7 @@ def interpreted(known: Converter, obj: Object, target: str) -> Object:
     source = known.version_of(obj)
     rest = {name: value for name, value in obj.items() if name != "apiVersion"}
     if source != target:
-        rest = interpret(known.tree, known.schemas, rest, source=source, target=target)
+        rest = known.interpreted(rest, source, target)
     return {**rest, "apiVersion": f"{known.group}/{target}"}
 
 

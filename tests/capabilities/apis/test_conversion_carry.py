@@ -18,7 +18,6 @@ from polyver.capabilities.apis.conversion import (
     InvalidRules,
     NotConvertible,
     Rules,
-    _converter,
 )
 
 Object = dict[str, Any]
@@ -227,7 +226,7 @@ def test_plain_objects_need_no_interpreter_where_schemas_are_known(
     v1 = schema(a=text, image=text, c=text)
     v2 = schema(b=text, images={"type": "array", "items": text}, c=text)
     known = between(rules, v1=v1, v2=v2)
-    monkeypatch.setattr(_converter, "interpret", None)
+    monkeypatch.setattr(Converter, "interpreted", None)
     made = known.convert(lamp("v1", spec={"a": "x", "image": "y", "c": "z"}), "v2")
     assert made["spec"] == {"b": "x", "images": ["y"], "c": "z"}
 

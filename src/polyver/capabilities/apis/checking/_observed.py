@@ -7,7 +7,7 @@ from typing import Any
 
 from polyver.capabilities.apis.checking._ledger import Fate, Ledger
 from polyver.capabilities.apis.checking._places import Inside, Place, places, show
-from polyver.capabilities.apis.conversion._carry import split
+from polyver.capabilities.apis.conversion import Converter
 from polyver.capabilities.apis.conversion._paths import parse_path, pick
 from polyver.capabilities.apis.conversion._values import MISSING
 from polyver.objects._texts import same
@@ -20,7 +20,10 @@ Object = dict[str, Any]
 class Observed:
     """What happened to the fields of the objects that were shown to it."""
 
-    def __init__(self, source: str, target: str, schema: Mapping[str, Any]) -> None:
+    def __init__(
+        self, converter: Converter, source: str, target: str, schema: Mapping[str, Any]
+    ) -> None:
+        self._converter = converter
         self.source = source
         self.target = target
         known = (_named(place) for place in places(schema, leaves=True))
@@ -28,8 +31,9 @@ class Observed:
 
     def see(self, obj: Object, made: Object) -> None:
         """Show an object of the source, and what it is in the target."""
-        visible, carry = split(made)
-        lost = [parse_path(text) for text in carry.lost.get(self.source, {})]
+        visible = self._converter.visible(made)
+        carried = self._converter.carried(made)
+        lost = [parse_path(text) for text in carried.get(self.source, [])]
         for place, seen in self._seen.items():
             path = tuple(step for step in place if isinstance(step, str))
             value = pick(obj, path)

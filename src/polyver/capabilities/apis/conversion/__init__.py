@@ -2,13 +2,14 @@
 
 from polyver.capabilities.apis.conversion._block import Block, InvalidRules
 from polyver.capabilities.apis.conversion._building import InvalidRule, Rules
-from polyver.capabilities.apis.conversion._carry import ANNOTATION, CarryTooLarge, carried
+from polyver.capabilities.apis.conversion._carry import CarryTooLarge
 from polyver.capabilities.apis.conversion._converter import (
     Converter,
     FunctionEdge,
     NotConvertible,
     build_converter,
 )
+from polyver.capabilities.apis.conversion._keeping import ANNOTATION
 from polyver.capabilities.apis.conversion._paths import InvalidPath
 from polyver.capabilities.apis.conversion._reading import (
     Declared,
@@ -31,7 +32,6 @@ __all__ = [
     "NotConvertible",
     "Rules",
     "build_converter",
-    "carried",
     "read_conversion",
     "read_conversions",
 ]

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from polyver.capabilities.apis.conversion._block import Block, Claims
-from polyver.capabilities.apis.conversion._carry import ANNOTATION
+from polyver.capabilities.apis.conversion._keeping import ANNOTATION
 from polyver.capabilities.apis.conversion._nested import Each, Keyed, Move, Wrap
 from polyver.capabilities.apis.conversion._paths import Path, parse_path
 from polyver.capabilities.apis.conversion._rules import (

@@ -1,11 +1,10 @@
-"""The carry: what the versions of an object lost, in an annotation beside what is visible.
+"""The carry: what the versions of an object lost, kept beside what is visible.
 
 Written as JSON with sorted keys: `{"format": 1, "lost": {"v1": {"spec.legacyMode": {"is": …}}}}`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, TypedDict
 
@@ -16,18 +15,13 @@ from polyver.capabilities.apis.conversion._metadata import may_restore
 from polyver.capabilities.apis.conversion._paths import PATTERN
 from polyver.core import PolyverError, listed
 
-__all__ = ["ANNOTATION", "LIMIT", "Carry", "CarryTooLarge", "carried", "join", "split"]
+__all__ = ["Carry", "CarryTooLarge", "read", "write"]
 
-ANNOTATION: Final = "conversion.polyver.dev/carry"
-LIMIT: Final = 256 * 1024
-"""As much as all annotations of an object may have together."""
 FORMAT: Final = 1
-
-Object = dict[str, Any]
 
 
 class CarryTooLarge(PolyverError):
-    """More is lost than fits into an annotation."""
+    """More is lost than fits beside an object."""
 
     def __init__(self, carry: Carry, size: int, room: int) -> None:
         sizes = {
@@ -90,24 +84,6 @@ class _Written(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Written).decode
 
 
-def split(obj: Object) -> tuple[Object, Carry]:
-    """An object without its carry, and what that says; also without an empty map of annotations."""
-    metadata = obj.get("metadata")
-    annotations = metadata.get("annotations") if type(metadata) is dict else None
-    if type(annotations) is not dict or type(metadata) is not dict:
-        return obj, Carry()
-    if annotations and ANNOTATION not in annotations:
-        return obj, Carry()
-    carry = read(annotations[ANNOTATION]) if annotations else Carry(was_empty=True)
-    rest = {name: value for name, value in annotations.items() if name != ANNOTATION}
-    kept = {name: value for name, value in metadata.items() if name != "annotations"}
-    if rest:
-        kept["annotations"] = rest
-    if carry.was_bare and not kept:
-        return {name: value for name, value in obj.items() if name != "metadata"}, carry
-    return {**obj, "metadata": kept}, carry
-
-
 def read(text: object) -> Carry:
     """A carry as it is written; one that is none, or of another format, says nothing."""
     try:
@@ -123,41 +99,8 @@ def read(text: object) -> Carry:
     return Carry(lost, written.empty, written.bare)
 
 
-def join(obj: Object, carry: Carry) -> Object:
-    """An object with its carry; without one if there is nothing to carry."""
-    lost = {version: each for version, each in carry.lost.items() if each}
-    metadata = obj.get("metadata")
-    metadata = metadata if type(metadata) is dict else {}
-    annotations = metadata.get("annotations")
-    annotations = annotations if type(annotations) is dict else {}
-    if not lost and not (carry.was_empty and annotations):
-        return {**obj, "metadata": {**metadata, "annotations": {}}} if carry.was_empty else obj
-    used = sum(len(key.encode()) + _size(each) for key, each in annotations.items())
-    whole = Carry(lost, carry.was_empty, "metadata" not in obj)
-    text = write(whole, room=LIMIT - len(ANNOTATION) - used)
-    return {**obj, "metadata": {**metadata, "annotations": {**annotations, ANNOTATION: text}}}
-
-
-def carried(obj: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The fields that an object carries for each version that has them.
-
-    >>> carried({"metadata": {"name": "a"}})
-    {}
-    """
-    metadata = obj.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    text = annotations.get(ANNOTATION) if isinstance(annotations, Mapping) else None
-    return {version: [*lost] for version, lost in read(text).lost.items()}
-
-
-def _size(value: Any) -> int:
-    """The bytes that an annotation has, which may still be JSON."""
-    text = msgspec.json.decode(value) if type(value) is msgspec.Raw else value
-    return len(text.encode()) if isinstance(text, str) else 0
-
-
 def write(carry: Carry, *, room: int) -> str:
-    """A carry as text; CarryTooLarge if the object's other annotations leave no room for it."""
+    """A carry as text; CarryTooLarge if there is no room for it."""
     said: dict[str, Any] = {"format": FORMAT, "lost": carry.lost}
     flags = {"empty": carry.was_empty, "bare": carry.was_bare}
     text = encode(said | {name: True for name, is_so in flags.items() if is_so})

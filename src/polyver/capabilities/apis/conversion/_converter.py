@@ -13,10 +13,11 @@ from typing import Any
 from msgspec import MsgspecError, Raw, json
 
 from polyver.capabilities.apis._definition import Definition
-from polyver.capabilities.apis.conversion._carry import ANNOTATION, Carry, join, split
+from polyver.capabilities.apis.conversion._carry import Carry
 from polyver.capabilities.apis.conversion._compile import Compiled, Unusual, compile_way
 from polyver.capabilities.apis.conversion._delta import has_guards, without
 from polyver.capabilities.apis.conversion._hops import ByFunctions, Function, Step, by_rules
+from polyver.capabilities.apis.conversion._keeping import InAnnotation, InField, Keeping
 from polyver.capabilities.apis.conversion._reading import Declared, DeclaredEdge
 from polyver.capabilities.apis.conversion._values import copied
 from polyver.core import ConversionTree, Edge, Hop, InvalidTree, PolyverError, listed
@@ -24,7 +25,7 @@ from polyver.objects import encode_json
 from polyver.objects.schema import Schema, compile_schema
 from polyver.objects.schema._structure import Structure, read_structure
 
-__all__ = ["Converter", "FunctionEdge", "NotConvertible", "Tree", "build_converter", "interpret"]
+__all__ = ["Converter", "FunctionEdge", "NotConvertible", "Tree", "build_converter"]
 
 Object = dict[str, Any]
 Tree = ConversionTree[Step]
@@ -61,10 +62,14 @@ class Converter:
         *,
         hub: str | None = None,
         schemas: Mapping[str, Mapping[str, Any]] | None = None,
+        carry: str = "",
     ) -> None:
+        """With `carry`, what is carried is kept in this field beside `spec`."""
         self.group = group
         self.kind = kind
         self.versions = tuple(versions)
+        self.keeping: Keeping = InField(carry) if carry else InAnnotation()
+        """Where what is carried is kept."""
         self.schemas = {name: compile_schema(each) for name, each in (schemas or {}).items()}
         structures = {name: read_structure(each) for name, each in (schemas or {}).items()}
         self.calls_functions = any(isinstance(edge, FunctionEdge) for edge in edges)
@@ -104,7 +109,14 @@ class Converter:
         if made is not None:
             return made
         rest = {name: value for name, value in obj.items() if name != "apiVersion"}
-        return interpret(self.tree, self.schemas, rest, source=source, target=target)
+        return self.interpreted(rest, source, target)
+
+    def interpreted(self, obj: Object, source: str, target: str) -> Object:
+        """An object without apiVersion in another version, by the plain interpreter."""
+        visible, carry = self.keeping.split(obj)
+        conversion = _Conversion(self.tree, self.schemas)
+        conversion.trust(visible, carry, source)
+        return self.keeping.join(conversion.converted(visible, carry, source, target), carry)
 
     def convert_raw(self, raw: bytes | Raw, version: str) -> bytes:
         """The same for an object that is JSON: what no rule looks into is not even decoded."""
@@ -127,14 +139,13 @@ class Converter:
         run = self._raw[source, target]
         if run is None:
             raise Unusual
-        carry = Carry()
         try:
-            if _CARRY in raw:
-                top, carry = _split(top)
+            top, carry = self.keeping.split_raw(top, raw)
+            if carry.lost:
                 carry.lost.pop(source, None)
                 _check_passing(carry, self.tree.way(source, target))
             run(top, carry.lost)
-            return _joined(top, carry) if carry.lost or carry.was_empty else top
+            return self.keeping.join_raw(top, carry)
         except (MsgspecError, UnicodeError):  # something is no object that should be one
             raise Unusual from None
 
@@ -150,14 +161,23 @@ class Converter:
         run = self._plain[source, target]
         if run is None:
             return None
-        made, carry = split(copied(obj))
+        made, carry = self.keeping.split(copied(obj))
         carry.lost.pop(source, None)
         try:
             _check_passing(carry, self.tree.way(source, target))
             run(made, carry.lost)
         except Unusual:
             return None
-        return join(made, carry)
+        return self.keeping.join(made, carry)
+
+    def visible(self, obj: Object) -> Object:
+        """An object as clients see it: without its carry, and an empty map of annotations."""
+        return self.keeping.split(obj)[0]
+
+    def carried(self, obj: Object) -> dict[str, list[str]]:
+        """The fields that an object carries for each version that has them."""
+        carry = self.keeping.split(obj)[1]
+        return {version: [*lost] for version, lost in carry.lost.items()}
 
     def version_of(self, obj: Mapping[str, Any]) -> str:
         """The version that an object is in."""
@@ -220,32 +240,6 @@ def _edge(edge: DeclaredEdge | FunctionEdge, structures: Mapping[str, Structure]
 
 _fields = json.Decoder(dict[str, Raw]).decode
 _plain = json.Decoder().decode
-_CARRY = ANNOTATION.encode()
-
-
-def _split(top: Object) -> tuple[Object, Carry]:
-    """An object whose fields are still bytes without its carry, and what that says."""
-    metadata = _fields(top.get("metadata", b"{}"))
-    if "annotations" not in metadata:
-        return top, Carry()
-    metadata["annotations"] = _plain(metadata["annotations"])
-    return split({**top, "metadata": metadata})
-
-
-def _joined(top: Object, carry: Carry) -> Object:
-    """An object whose metadata may still be bytes, with its carry."""
-    if "metadata" not in top:
-        return join(top, carry)
-    metadata = top["metadata"]
-    if type(metadata) is Raw:
-        metadata = _fields(metadata)
-    if type(metadata.get("annotations")) is Raw:
-        metadata["annotations"] = _fields(metadata["annotations"])
-        if not metadata["annotations"]:
-            del metadata["annotations"]
-            carry.was_empty = True
-    top["metadata"] = metadata
-    return join(top, carry)
 
 
 class _Ways(dict[tuple[str, str], Compiled | None]):
@@ -267,14 +261,6 @@ def _check_passing(carry: Carry, way: Sequence[Hop[Step]]) -> None:
         raise Unusual
 
 
-def interpret(tree: Tree, schemas: Schemas, obj: Object, *, source: str, target: str) -> Object:
-    """An object without apiVersion, from one version to another."""
-    visible, carry = split(obj)
-    conversion = _Conversion(tree, schemas)
-    conversion.trust(visible, carry, source)
-    return conversion.converted(visible, carry, source, target)
-
-
 class _Conversion:
     """The steps of one conversion."""
 
@@ -285,7 +271,7 @@ class _Conversion:
     def converted(self, obj: Object, carry: Carry, source: str, target: str) -> Object:
         made = self._walk(obj, carry, source, target)
         self._seal(made, carry, target)
-        return join(made, carry)
+        return made
 
     def _walk(self, obj: Object, carry: Carry, source: str, target: str) -> Object:
         """Convert along the way; the carry, which is trusted, is changed."""

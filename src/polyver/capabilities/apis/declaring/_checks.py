@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from polyver.capabilities.apis._definition import DefinedVersion, Definition, InvalidKind
 from polyver.capabilities.apis.declaring._fields import shown_name
@@ -24,6 +24,8 @@ __all__ = ["check_hooks", "complete"]
 def complete(kind: Kind, declared: Sequence[Declared]) -> Definition:
     """The definition of a kind, all of which was checked."""
     _check_names(kind)
+    if kind.carry:
+        _check_carry(kind)
     if not declared:
         raise _wrong(kind, "has no version", hint="declare one with @….version")
     for each in declared:
@@ -33,7 +35,14 @@ def complete(kind: Kind, declared: Sequence[Declared]) -> Definition:
     if len(hubs) > 1:
         names = listed([_shown(each) for each in hubs])
         raise _wrong(kind, f"has two hubs, {names}", hint="leave hub=True at one of them")
-    versions = [replace(each.version, storage=each is stored) for each in declared]
+    versions = [
+        replace(
+            each.version,
+            storage=each is stored,
+            schema=_with_carry(kind, each),
+        )
+        for each in declared
+    ]
     return Definition(
         kind.group,
         kind.names,
@@ -43,6 +52,29 @@ def complete(kind: Kind, declared: Sequence[Declared]) -> Definition:
         hub=(hubs or [stored])[0].version.name,
         place=kind.place,
     )
+
+
+def _check_carry(kind: Kind) -> None:
+    taken = kind.carry in ("apiVersion", "kind", "metadata", "spec", "status")
+    if taken or not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", kind.carry):
+        fact = f'keeps what is carried in "{kind.carry}", which cannot be a field beside spec'
+        raise _wrong(kind, fact, hint="name one such as carry")
+
+
+def _with_carry(kind: Kind, declared: Declared) -> Mapping[str, Any] | None:
+    """The schema of a version, with the field that the kind reserves for what is carried."""
+    schema = declared.version.schema
+    if not kind.carry or schema is None:
+        return schema
+    fields = schema.get("properties", {})
+    if kind.carry in fields:
+        fact = f"keeps what is carried in {kind.carry}, which {_shown(declared)} has for itself"
+        raise _wrong(kind, fact, hint="name a field that no version has")
+    field = {"type": "string", "description": _CARRY}
+    return {**schema, "properties": {**fields, kind.carry: field}}
+
+
+_CARRY = "What other versions of this object have and this one lacks. Conversion keeps it here."
 
 
 def check_hooks(kind: str, hooks: Iterable[Hook], classes: Mapping[str, type | None]) -> None:

@@ -5,7 +5,7 @@ All of these become edges of one tree, so they mix freely.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, get_args
@@ -77,11 +77,14 @@ class Edges:
             raise InvalidKind(fact, at=shown_name(function))
         self.whole = function
 
-    def converter(self, definition: Definition, classes: Mapping[str, type]) -> Converter:
+    def converter(
+        self, definition: Definition, classes: Mapping[str, type], *, carry: str = ""
+    ) -> Converter:
         """What converts objects of a kind; an error names what is missing between versions."""
         names = [version.name for version in definition.versions]
         schemas = {v.name: v.schema for v in definition.versions if v.schema is not None}
         edges = self._all(definition, classes)
+        _check_carry(definition, edges, carry)
         try:
             return Converter(
                 definition.group,
@@ -90,6 +93,7 @@ class Edges:
                 edges,
                 hub=definition.hub,
                 schemas=schemas,
+                carry=carry,
             )
         except InvalidTree as error:
             fact = f"{definition.kind} cannot be converted: {error.fact}"
@@ -254,6 +258,18 @@ def _methods(name: str, classes: Mapping[str, type]) -> list[str]:
 def _declared(cls: Any) -> type:
     found: type = cls.__declared__
     return found
+
+
+def _check_carry(definition: Definition, edges: Iterable[AnyEdge], carry: str) -> None:
+    """Refuse rules for the field that is reserved for what they lose."""
+    for edge in edges:
+        rules = edge.block.rules if isinstance(edge, DeclaredEdge) else ()
+        paths = [path for rule in rules for path in (*rule.sources, *rule.targets)]
+        if carry and any(path[0] == carry for path in paths):
+            fact = f"{carry} is where conversion keeps what is lost, and a rule between "
+            raise InvalidKind(
+                f"{fact}{edge.source} and {edge.target} names it", at=definition.place
+            )
 
 
 def _by_methods(definition: Definition, classes: Mapping[str, type]) -> Iterator[FunctionEdge]:

@@ -74,12 +74,17 @@ class Kind:
         categories: Sequence[str] = (),
         scope: Scope = "Namespaced",
         strategy: Literal["None"] | None = None,
+        carry: str = "",
     ) -> None:
-        """With `strategy="None"` versions differ in apiVersion only, and need no edges."""
+        """With `strategy="None"` versions differ in apiVersion only, and need no edges.
+
+        With `carry`, all versions get a field of this name beside `spec`, for what is carried.
+        """
         self.kind = kind
         self.group = group
         self.scope = scope
         self.strategy = strategy
+        self.carry = carry
         self.names = Names(
             kind,
             plural or _plural(kind),
@@ -205,7 +210,7 @@ class Kind:
         if said and self.is_ours:
             check_strategy(definition)
         if said or (several and definition.strategy == "None"):
-            return self._edges.converter(definition, self.versions)
+            return self._edges.converter(definition, self.versions, carry=self.carry)
         if several and self.is_ours:
             raise edges_missing(definition)
         return None

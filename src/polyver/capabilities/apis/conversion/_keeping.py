@@ -1,0 +1,167 @@
+"""Where the carry of an object is kept: in an annotation, or in a field that its kind reserves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import msgspec
+from msgspec import Raw, json
+
+from polyver.capabilities.apis.conversion._carry import Carry, read, write
+from polyver.capabilities.apis.conversion._paths import Path, parse_path
+
+__all__ = ["ANNOTATION", "InAnnotation", "InField", "Keeping"]
+
+ANNOTATION: Final = "conversion.polyver.dev/carry"
+_ANNOTATIONS_LIMIT: Final = 256 * 1024
+"""As much as all annotations of an object may have together."""
+_FIELD_LIMIT: Final = 1024 * 1024
+"""A little less than etcd takes for the whole object."""
+
+Object = dict[str, Any]
+
+
+class Keeping(Protocol):
+    """A place for the carry."""
+
+    @property
+    def path(self) -> Path:
+        """Where it is in an object."""
+        ...
+
+    def split(self, obj: Object) -> tuple[Object, Carry]:
+        """An object without its carry, and what that says."""
+        ...
+
+    def join(self, obj: Object, carry: Carry) -> Object:
+        """An object with its carry; without one if there is nothing to carry."""
+        ...
+
+    def split_raw(self, top: Object, raw: bytes, /) -> tuple[Object, Carry]:
+        """The same for an object whose fields are still bytes, and all of its bytes."""
+        ...
+
+    def join_raw(self, top: Object, carry: Carry) -> Object:
+        """The same for an object some of whose fields are still bytes."""
+        ...
+
+    def restore(self, obj: Object, old: Mapping[str, Any]) -> None:
+        """Give an object the carry of the one it replaces, if whoever wrote it left that out."""
+        ...
+
+
+class InAnnotation:
+    """The carry in an annotation, for kinds whose schemas are as they are."""
+
+    path: Path = ("metadata", "annotations", ANNOTATION)
+
+    def split(self, obj: Object) -> tuple[Object, Carry]:
+        """Also without an empty map of annotations."""
+        metadata = obj.get("metadata")
+        annotations = metadata.get("annotations") if type(metadata) is dict else None
+        if type(annotations) is not dict or type(metadata) is not dict:
+            return obj, Carry()
+        if annotations and ANNOTATION not in annotations:
+            return obj, Carry()
+        carry = read(annotations[ANNOTATION]) if annotations else Carry(was_empty=True)
+        rest = {name: value for name, value in annotations.items() if name != ANNOTATION}
+        kept = {name: value for name, value in metadata.items() if name != "annotations"}
+        if rest:
+            kept["annotations"] = rest
+        if carry.was_bare and not kept:
+            return {name: value for name, value in obj.items() if name != "metadata"}, carry
+        return {**obj, "metadata": kept}, carry
+
+    def join(self, obj: Object, carry: Carry) -> Object:
+        lost = {version: each for version, each in carry.lost.items() if each}
+        metadata = obj.get("metadata")
+        metadata = metadata if type(metadata) is dict else {}
+        annotations = metadata.get("annotations")
+        annotations = annotations if type(annotations) is dict else {}
+        if not lost and not (carry.was_empty and annotations):
+            return {**obj, "metadata": {**metadata, "annotations": {}}} if carry.was_empty else obj
+        used = sum(len(key.encode()) + _size(each) for key, each in annotations.items())
+        whole = Carry(lost, carry.was_empty, "metadata" not in obj)
+        text = write(whole, room=_ANNOTATIONS_LIMIT - len(ANNOTATION) - used)
+        return {**obj, "metadata": {**metadata, "annotations": {**annotations, ANNOTATION: text}}}
+
+    def split_raw(self, top: Object, raw: bytes, /) -> tuple[Object, Carry]:
+        if _CARRY not in raw:
+            return top, Carry()
+        metadata = _fields(top.get("metadata", b"{}"))
+        if "annotations" not in metadata:
+            return top, Carry()
+        metadata["annotations"] = json.decode(metadata["annotations"])
+        return self.split({**top, "metadata": metadata})
+
+    def join_raw(self, top: Object, carry: Carry) -> Object:
+        if not carry.lost and not carry.was_empty:
+            return top
+        if "metadata" not in top:
+            return self.join(top, carry)
+        metadata = top["metadata"]
+        if type(metadata) is Raw:
+            metadata = _fields(metadata)
+        if type(metadata.get("annotations")) is Raw:
+            metadata["annotations"] = _fields(metadata["annotations"])
+            if not metadata["annotations"]:
+                del metadata["annotations"]
+                carry.was_empty = True
+        top["metadata"] = metadata
+        return self.join(top, carry)
+
+    def restore(self, obj: Object, old: Mapping[str, Any]) -> None:
+        carry = (old["metadata"].get("annotations") or {}).get(ANNOTATION)
+        annotations = obj["metadata"].get("annotations") or {}
+        if carry is not None and ANNOTATION not in annotations:
+            obj["metadata"]["annotations"] = {**annotations, ANNOTATION: carry}
+
+
+@dataclass(frozen=True, slots=True)
+class InField:
+    """The carry in a field beside `spec`, which all versions of the kind have for it."""
+
+    name: str
+
+    @property
+    def path(self) -> Path:
+        return (self.name,)
+
+    def split(self, obj: Object) -> tuple[Object, Carry]:
+        if self.name not in obj:
+            return obj, Carry()
+        rest = {name: value for name, value in obj.items() if name != self.name}
+        carry = read(obj[self.name])
+        for lost in carry.lost.values():
+            for text in [each for each in lost if parse_path(each)[0] == self.name]:
+                del lost[text]
+        return rest, carry
+
+    def join(self, obj: Object, carry: Carry) -> Object:
+        lost = {version: each for version, each in carry.lost.items() if each}
+        rest, _ = self.split(obj)
+        return rest | {self.name: write(Carry(lost), room=_FIELD_LIMIT)} if lost else rest
+
+    def split_raw(self, top: Object, _: bytes, /) -> tuple[Object, Carry]:
+        if self.name not in top:
+            return top, Carry()
+        return self.split({**top, self.name: json.decode(top[self.name])})
+
+    def join_raw(self, top: Object, carry: Carry) -> Object:
+        return self.join(top, carry)
+
+    def restore(self, obj: Object, old: Mapping[str, Any]) -> None:
+        if self.name in old and self.name not in obj:
+            obj[self.name] = old[self.name]
+
+
+_fields = json.Decoder(dict[str, Raw]).decode
+_CARRY = ANNOTATION.encode()
+
+
+def _size(value: Any) -> int:
+    """The bytes that an annotation has, which may still be JSON."""
+    text = msgspec.json.decode(value) if type(value) is msgspec.Raw else value
+    return len(text.encode()) if isinstance(text, str) else 0
