@@ -9,6 +9,7 @@ from polyver.engine.accounts import AccountController
 from polyver.engine.conversions import ConversionController
 from polyver.engine.declared import DeclaredController
 from polyver.engine.garbage import GarbageCollector
+from polyver.engine.lease import Leadership, Lease, Terms
 from polyver.engine.namespaces import NamespaceController
 
 __all__ = [
@@ -19,12 +20,15 @@ __all__ = [
     "Engine",
     "GarbageCollector",
     "Identity",
+    "Leadership",
+    "Lease",
     "Loop",
     "Metrics",
     "NamespaceController",
     "Owner",
     "QueueClosed",
     "Result",
+    "Terms",
     "Watch",
     "WorkQueue",
     "every",
