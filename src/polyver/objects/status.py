@@ -75,7 +75,13 @@ class ApiError(PolyverError):
     def from_status(cls, status: Mapping[str, Any]) -> ApiError:
         """The refusal that a Status object tells of."""
         code, reason, message = status.get("code"), status.get("reason"), status.get("message")
-        return cls(int(code or 500), reason or "", message or "", details=status.get("details"))
+        return cls(
+            code if isinstance(code, int) and code else 500,
+            reason or "",
+            message or "",
+            details=status.get("details"),
+            metadata=status.get("metadata"),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,439 @@
+"""The port in requests of the Kubernetes API: whoever can send these is a client.
+
+What is asked, and how an answer is read, is the same whether a request goes through a network or
+not; only the sending is different.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, get_args
+from urllib.parse import urlencode
+
+import msgspec
+
+from polyver.client._discovered import (
+    group_versions,
+    is_aggregated,
+    read_aggregated,
+    read_resources,
+)
+from polyver.client.port import (
+    Discovery,
+    Event,
+    EventType,
+    Listing,
+    Object,
+    PatchType,
+    Propagation,
+    Resource,
+)
+from polyver.core import PolyverError
+from polyver.objects.codec import encode_json
+from polyver.objects.kinds import Kind
+from polyver.objects.status import ApiError
+
+__all__ = ["Answer", "Ask", "BadAnswer", "RestClient", "refusal"]
+
+_decode = msgspec.json.Decoder().decode
+_JSON = "application/json"
+_PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+_PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+_ALL = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
+_GROUPS = ",".join([_ALL.format("v2"), _ALL.format("v2beta1"), _JSON])
+_PATCHES = {
+    "merge": "application/merge-patch+json",
+    "json": "application/json-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "apply": "application/apply-patch+yaml",
+}
+_REASONS = {401: "Unauthorized", 404: "NotFound", 410: "Expired", 429: "TooManyRequests"}
+_EVENTS = frozenset(get_args(EventType))
+_LONGEST_LINE = 64 * 1024 * 1024
+_LONGEST_TEXT = 500
+_AT_ONCE = 8
+
+
+class BadAnswer(PolyverError):
+    """An answer that is not what the API says it is; names the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request, without the address of the server and without who asks."""
+
+    method: str
+    path: str
+    query: str = ""
+    accept: str = _JSON
+    media: str = _JSON
+    body: bytes = b""
+    tag: str = ""
+    """The ETag of what is known already."""
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        found = {"accept": self.accept}
+        if self.body:
+            found["content-type"] = self.media
+        if self.tag:
+            found["if-none-match"] = self.tag
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back, whole; the names of headers are in lower case."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class RestClient(ABC):
+    """Every method of `polyver.client.Client` but `watch_kinds`, by sending requests."""
+
+    longest_line = _LONGEST_LINE
+    """No event of a watch may have more bytes."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, Discovery]] = {}
+
+    @abstractmethod
+    async def _send(self, ask: Ask) -> Answer:
+        """The answer to a request, refusals too."""
+
+    @abstractmethod
+    def _pieces(self, ask: Ask) -> AsyncGenerator[bytes, None]:
+        """The body of an answer as it comes; a refusal is raised."""
+
+    def _refused(self, ask: Ask, answer: Answer) -> ApiError:
+        """What an answer that is a refusal is raised as."""
+        return refusal(answer, what=str(ask))
+
+    async def get(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        subresource: str = "",
+        metadata: bool = False,
+    ) -> Object:
+        path = _path(resource, name, namespace, subresource)
+        return await self._ask(Ask("GET", path, accept=_PARTIAL if metadata else _JSON))
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        resource_version: str = "",
+        limit: int = 0,
+        more: str = "",
+        metadata: bool = False,
+    ) -> Listing:
+        query = _query(
+            labelSelector=labels,
+            fieldSelector=fields,
+            resourceVersion=resource_version,
+            limit=str(limit or ""),
+            **{"continue": more},
+        )
+        accept = _PARTIAL_LIST if metadata else _JSON
+        ask = Ask("GET", _collection(resource, namespace), query, accept)
+        return _listing(await self._ask(ask), ask)
+
+    async def watch(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        resource_version: str,
+        labels: str = "",
+        fields: str = "",
+        metadata: bool = False,
+        timeout: int = 0,
+    ) -> AsyncGenerator[Event, None]:
+        query = _query(
+            labelSelector=labels,
+            fieldSelector=fields,
+            watch="true",
+            allowWatchBookmarks="true",
+            resourceVersion=resource_version,
+            timeoutSeconds=str(timeout or self._watch_seconds() or ""),
+        )
+        accept = _PARTIAL if metadata else _JSON
+        ask = Ask("GET", _collection(resource, namespace), query, accept)
+        lines = _lines(self._pieces(ask), ask, most=self.longest_line)
+        try:
+            async for line in lines:
+                yield _event(line, ask)
+        finally:
+            await lines.aclose()
+
+    def _watch_seconds(self) -> int:
+        """How long a watch should last if nobody says; 0 leaves it to the server."""
+        return 0
+
+    async def create(
+        self,
+        resource: Resource,
+        content: Object,
+        namespace: str = "",
+        *,
+        manager: str = "",
+        dry_run: bool = False,
+    ) -> Object:
+        path = _collection(resource, namespace or _namespace_of(content))
+        return await self._write("POST", path, content, _writing(manager, dry_run))
+
+    async def update(
+        self,
+        resource: Resource,
+        content: Object,
+        *,
+        subresource: str = "",
+        manager: str = "",
+        dry_run: bool = False,
+    ) -> Object:
+        path = _path_of(resource, content, subresource)
+        return await self._write("PUT", path, content, _writing(manager, dry_run))
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        change: object,
+        type: PatchType = "merge",  # noqa: A002 - what everybody calls it
+        subresource: str = "",
+        manager: str = "",
+        dry_run: bool = False,
+    ) -> Object:
+        path = _path(resource, name, namespace, subresource)
+        query = _writing(manager, dry_run)
+        return await self._write("PATCH", path, change, query, media=_PATCHES[type])
+
+    async def apply(
+        self,
+        resource: Resource,
+        content: Object,
+        *,
+        manager: str,
+        force: bool = False,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Object:
+        path = _path_of(resource, content, subresource)
+        query = _writing(manager, dry_run) | {"force": "true" if force else ""}
+        return await self._write("PATCH", path, content, query, media=_PATCHES["apply"])
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        propagation: Propagation | None = None,
+        uid: str = "",
+        resource_version: str = "",
+        grace: int | None = None,
+        dry_run: bool = False,
+    ) -> Object:
+        options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        wanted = {"uid": uid, "resourceVersion": resource_version}
+        if any(wanted.values()):
+            options["preconditions"] = {key: value for key, value in wanted.items() if value}
+        if propagation is not None:
+            options["propagationPolicy"] = propagation
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
+        if dry_run:
+            options["dryRun"] = ["All"]
+        return await self._write("DELETE", _path(resource, name, namespace), options, {})
+
+    async def delete_collection(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        propagation: Propagation | None = None,
+    ) -> None:
+        query = _query(
+            labelSelector=labels, fieldSelector=fields, propagationPolicy=propagation or ""
+        )
+        await self._ask(Ask("DELETE", _collection(resource, namespace), query))
+
+    async def discover(self) -> Discovery:
+        core, named = await self._discover("/api"), await self._discover("/apis")
+        return Discovery(core.kinds + named.kinds, {**core.failures, **named.failures})
+
+    async def _discover(self, path: str) -> Discovery:
+        """What is below a root; an answer that says that nothing is new costs next to nothing."""
+        tag, known = self._known.get(path, ("", Discovery()))
+        ask = Ask("GET", path, accept=_GROUPS, tag=tag)
+        answer = await self._send(ask)
+        if answer.status == 304:
+            return known
+        root = self._object(ask, answer)
+        try:
+            if is_aggregated(root):
+                found = read_aggregated(root)
+                self._known[path] = answer.headers.get("etag", ""), found
+                return found
+            versions = group_versions(root)
+        except msgspec.ValidationError as error:
+            raise BadAnswer(f"discovery cannot be read: {error}", at=str(ask)) from None
+        return await self._one_by_one(path, versions)
+
+    async def _one_by_one(self, root: str, versions: builtins.list[str]) -> Discovery:
+        gate = asyncio.Semaphore(_AT_ONCE)
+        failures: dict[str, str] = {}
+
+        async def kinds(version: str) -> builtins.list[Kind]:
+            async with gate:
+                ask = Ask("GET", f"{root}/{version}")
+                try:
+                    return read_resources(version, await self._ask(ask))
+                except (ApiError, BadAnswer) as error:
+                    failures[version] = str(error)
+                except msgspec.ValidationError as error:
+                    failures[version] = f"{ask}: {error}"
+                return []
+
+        found = await asyncio.gather(*map(kinds, versions))
+        in_order = {each: failures[each] for each in versions if each in failures}
+        return Discovery(tuple(kind for each in found for kind in each), in_order)
+
+    async def _write(
+        self, method: str, path: str, content: object, query: dict[str, str], media: str = _JSON
+    ) -> Object:
+        ask = Ask(method, path, _query(**query), media=media, body=encode_json(content))
+        return await self._ask(ask)
+
+    async def _ask(self, ask: Ask) -> Object:
+        return self._object(ask, await self._send(ask))
+
+    def _object(self, ask: Ask, answer: Answer) -> Object:
+        if not 200 <= answer.status < 300:
+            raise self._refused(ask, answer)
+        return _object(answer.body, ask)
+
+
+def refusal(answer: Answer, *, what: str) -> ApiError:
+    """A Status, or, where something else answers than an API server, only a text."""
+    try:
+        found: Any = _decode(answer.body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        found = None
+    after = answer.headers.get("retry-after", "")
+    headers = {"retry-after": after} if after else {}
+    if isinstance(found, dict) and found.get("kind") == "Status":
+        error = ApiError.from_status(found | {"code": answer.status})
+        error.headers = headers
+        return error
+    text = answer.body[: 4 * _LONGEST_TEXT].decode(errors="replace").strip()[:_LONGEST_TEXT]
+    message = text or f"{what} was answered with {answer.status}"
+    return ApiError(answer.status, _REASONS.get(answer.status, ""), message, headers=headers)
+
+
+def _query(**query: str) -> str:
+    return urlencode([(key, value) for key, value in query.items() if value])
+
+
+def _writing(manager: str, dry_run: bool) -> dict[str, str]:
+    return {"fieldManager": manager, "dryRun": "All" if dry_run else ""}
+
+
+def _segment(text: str, what: str) -> str:
+    """What is none would be the path of something else."""
+    if not text or "/" in text or text in (".", ".."):
+        raise ValueError(f"not the name of {what}: {text!r}")
+    return text
+
+
+def _collection(resource: Resource, namespace: str) -> str:
+    return resource.path("", _segment(namespace, "a namespace") if namespace else "")
+
+
+def _path(resource: Resource, name: str, namespace: str, subresource: str = "") -> str:
+    inside = _segment(namespace, "a namespace") if namespace else ""
+    return resource.path(_segment(name, "an object"), inside, subresource=subresource)
+
+
+def _namespace_of(content: Object) -> str:
+    return str(content.get("metadata", {}).get("namespace") or "")
+
+
+def _path_of(resource: Resource, content: Object, subresource: str) -> str:
+    name = content.get("metadata", {}).get("name") or ""
+    return _path(resource, name, _namespace_of(content), subresource)
+
+
+def _object(body: bytes, ask: Ask) -> Object:
+    try:
+        found: Any = _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadAnswer(f"the answer is no JSON: {error}", at=str(ask)) from None
+    except RecursionError:
+        raise BadAnswer("the answer is nested too deeply", at=str(ask)) from None
+    if not isinstance(found, dict):
+        raise BadAnswer("the answer is no object", at=str(ask))
+    return found
+
+
+def _listing(found: Object, ask: Ask) -> Listing:
+    items, about = found.get("items") or [], found.get("metadata") or {}
+    if not isinstance(items, list) or not isinstance(about, dict):
+        raise BadAnswer("the answer is no list", at=str(ask))
+    return Listing(items, about.get("resourceVersion", ""), about.get("continue", ""))
+
+
+async def _lines(
+    pieces: AsyncGenerator[bytes, None], ask: Ask, *, most: int
+) -> AsyncGenerator[bytes, None]:
+    """The lines of a stream, wherever its pieces are cut."""
+    begun: list[bytes] = []
+    size = 0
+    try:
+        async for piece in pieces:
+            *ended, rest = piece.split(b"\n")
+            for end in ended:
+                line = b"".join([*begun, end])
+                begun, size = [], 0
+                if line:
+                    yield line
+            begun.append(rest)
+            size += len(rest)
+            if size > most:
+                raise BadAnswer(f"an event has more than {most} bytes", at=str(ask))
+    finally:
+        # Closing is what tells the server that nobody watches any more.
+        await pieces.aclose()
+    if size:
+        yield b"".join(begun)
+
+
+def _event(line: bytes, ask: Ask) -> Event:
+    found = _object(line, replace(ask, method="watch"))
+    kind, content = found.get("type"), found.get("object")
+    if not isinstance(content, dict):
+        raise BadAnswer("an event has no object", at=f"watch {ask.path}")
+    if kind == "ERROR":
+        raise ApiError.from_status(content)
+    if kind not in _EVENTS:
+        raise BadAnswer(f"an event has the type {kind!r}", at=f"watch {ask.path}")
+    return Event(kind, content)
