@@ -1,0 +1,285 @@
+"""How a cluster is found: the kubeconfigs that kubectl would read, or the pod's service account."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import httpx2
+import msgspec
+from lightkube.config import models
+from lightkube.config.kubeconfig import SERVICE_ACCOUNT
+from msgspec import Struct
+from msgspec.structs import replace
+
+from polyver.client.cluster._problems import NoAccess
+from polyver.core import listed
+from polyver.objects import load_manifests
+
+__all__ = ["Access", "Cluster", "Exec", "User", "find_access"]
+
+_LARGEST = 16 * 1024 * 1024
+T = TypeVar("T", bound="_Entry")
+
+
+# lightkube's models leave out what would change who asks, or whom: these fields are not optional.
+
+
+class Exec(models.UserExec):
+    """A program that tells who we are."""
+
+    interactive: str = msgspec.field(name="interactiveMode", default="")
+    wants_cluster: bool = msgspec.field(name="provideClusterInfo", default=False)
+
+
+class User(models.User):
+    """Who asks."""
+
+    exec: Exec | None = None
+    acts_as: str | None = msgspec.field(name="as", default=None)
+    acts_as_uid: str | None = msgspec.field(name="as-uid", default=None)
+    acts_as_groups: list[str] | None = msgspec.field(name="as-groups", default=None)
+    acts_as_extra: dict[str, list[str]] | None = msgspec.field(name="as-user-extra", default=None)
+
+
+class Cluster(models.Cluster):
+    """Who is asked."""
+
+    server: str = ""
+    tls_server_name: str | None = msgspec.field(name="tls-server-name", default=None)
+    proxy_url: str | None = msgspec.field(name="proxy-url", default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One cluster and one user of it."""
+
+    cluster: Cluster
+    user: User
+    place: str
+    """Where this was found, for those who have to change it."""
+    context: str = ""
+    namespace: str = "default"
+
+    @property
+    def server(self) -> str:
+        return self.cluster.server.rstrip("/")
+
+
+def find_access(
+    context: str = "",
+    *,
+    kubeconfig: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    home: Path | None = None,
+    account: Path = Path(SERVICE_ACCOUNT),
+) -> Access:
+    """What kubectl would use here: a kubeconfig, KUBECONFIG, `~/.kube/config`, or the pod's own."""
+    environ = os.environ if environ is None else environ
+    named = _named(kubeconfig, environ)
+    default = (home or Path.home()) / ".kube" / "config"
+    files = [path for path in named or [default] if path.exists()]
+    if kubeconfig is not None and not files:
+        raise NoAccess(f"{kubeconfig} is not there", hint="name a kubeconfig that is")
+    merged = _merged(map(_read, files))
+    if merged.contexts or context:
+        return merged.access(context)
+    inside = _of_pod(account, environ)
+    if inside is None:
+        looked = listed([*map(str, named or [default]), f"the service account in {account}"])
+        hint = "name a kubeconfig in KUBECONFIG; `polyver up` writes one"
+        raise NoAccess("no cluster is configured", at=looked, hint=hint)
+    return inside
+
+
+def _named(kubeconfig: Path | None, environ: Mapping[str, str]) -> list[Path]:
+    if kubeconfig is not None:
+        return [kubeconfig]
+    # Entries that are empty or not there are passed over, as kubectl does.
+    return [Path(each) for each in environ.get("KUBECONFIG", "").split(os.pathsep) if each]
+
+
+# Kubeconfigs
+
+
+class _Entry(Struct):
+    name: str
+
+
+class _ClusterEntry(_Entry):
+    cluster: Cluster | None = None
+
+
+class _UserEntry(_Entry):
+    user: User | None = None
+
+
+class _ContextEntry(_Entry):
+    context: models.Context | None = None
+
+
+class _Config(Struct):
+    clusters: list[_ClusterEntry] | None = None
+    users: list[_UserEntry] | None = None
+    contexts: list[_ContextEntry] | None = None
+    current: str | None = msgspec.field(name="current-context", default=None)
+
+
+@dataclass(slots=True)
+class _Merged:
+    """All kubeconfigs as one; of entries with the same name the first counts."""
+
+    files: list[str] = field(default_factory=list)
+    clusters: dict[str, Cluster] = field(default_factory=dict)
+    users: dict[str, User] = field(default_factory=dict)
+    contexts: dict[str, tuple[models.Context, str]] = field(default_factory=dict)
+    current: str = ""
+
+    def access(self, wanted: str) -> Access:
+        name = wanted or self.current
+        if not name:
+            raise self._problem("no context is chosen", hint="choose one with --context")
+        if name not in self.contexts:
+            hint = f"known: {listed(sorted(self.contexts))}" if self.contexts else "there is none"
+            raise self._problem(f"there is no context {name}", hint=hint)
+        context, file = self.contexts[name]
+        place = f"context {name} of {file}"
+        if context.cluster not in self.clusters:
+            raise NoAccess(f"there is no cluster {context.cluster}", at=place)
+        if context.user and context.user not in self.users:
+            raise NoAccess(f"there is no user {context.user}", at=place)
+        user = self.users[context.user] if context.user else User()
+        access = Access(self.clusters[context.cluster], user, place, name)
+        _check(access)
+        return access if not context.namespace else _with_namespace(access, context.namespace)
+
+    def _problem(self, fact: str, *, hint: str) -> NoAccess:
+        return NoAccess(fact, at=listed(self.files) or "no kubeconfig", hint=hint)
+
+
+def _with_namespace(access: Access, namespace: str) -> Access:
+    return Access(access.cluster, access.user, access.place, access.context, namespace)
+
+
+def _read(path: Path) -> tuple[Path, _Config]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST + 1)
+        text = content.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise NoAccess(f"{path} cannot be read: {reason}") from None
+    if len(content) > _LARGEST:
+        raise NoAccess(f"{path} is no kubeconfig: it has more than {_LARGEST >> 20} MiB")
+    documents = load_manifests(text, str(path))
+    if len(documents) > 1:
+        raise NoAccess(f"{path} is no kubeconfig: it has {len(documents)} documents")
+    return path, documents[0].without_nulls().read(_Config) if documents else _Config()
+
+
+def _merged(configs: Iterable[tuple[Path, _Config]]) -> _Merged:
+    merged = _Merged()
+    for path, config in configs:
+        folder = path.absolute().parent
+        merged.files.append(str(path))
+        merged.current = merged.current or config.current or ""
+        for each in config.clusters or ():
+            merged.clusters.setdefault(each.name, _cluster_in(each.cluster or Cluster(), folder))
+        for one in config.users or ():
+            merged.users.setdefault(one.name, _user_in(one.user or User(), folder))
+        for entry in config.contexts or ():
+            if entry.context is not None:
+                merged.contexts.setdefault(entry.name, (entry.context, str(path)))
+    return merged
+
+
+def _cluster_in(cluster: Cluster, folder: Path) -> Cluster:
+    """With the paths that are meant; what is written in the file itself counts before a path."""
+    file = None if cluster.certificate_auth_data else _absolute(cluster.certificate_auth, folder)
+    return replace(cluster, certificate_auth=file)
+
+
+def _user_in(user: User, folder: Path) -> User:
+    program = user.exec
+    if program is not None and os.sep in program.command:
+        program = replace(program, command=str(folder / program.command))
+    return replace(
+        user,
+        exec=program,
+        token_file=_absolute(user.token_file, folder),
+        client_cert=None if user.client_cert_data else _absolute(user.client_cert, folder),
+        client_key=None if user.client_key_data else _absolute(user.client_key, folder),
+    )
+
+
+def _absolute(file: str | None, folder: Path) -> str | None:
+    return str(folder / file) if file else None
+
+
+def _check(access: Access) -> None:
+    """What can be known to be wrong before anything is asked."""
+    cluster, user = access.cluster, access.user
+    if not _is_url(cluster.server):
+        fact = f"the server {cluster.server!r} is no URL"
+        raise NoAccess(fact, at=access.place, hint="write https://HOST:PORT")
+    if cluster.insecure and (cluster.certificate_auth or cluster.certificate_auth_data):
+        fact = "a certificate authority is named, and insecure-skip-tls-verify as well"
+        raise NoAccess(fact, at=access.place, hint="remove one of them")
+    if user.auth_provider and not (user.token or user.token_file or user.exec):
+        fact = "auth-provider is not supported, as in kubectl since 1.26"
+        raise NoAccess(fact, at=access.place, hint="use an exec plugin")
+    if bool(user.client_cert or user.client_cert_data) != bool(
+        user.client_key or user.client_key_data
+    ):
+        fact = "of client certificate and key only one is named"
+        raise NoAccess(fact, at=access.place, hint="name both, or none")
+    _check_encoded(access)
+
+
+def _is_url(server: str) -> bool:
+    try:
+        url = httpx2.URL(server)
+    except (httpx2.InvalidURL, ValueError):
+        return False
+    return url.scheme in ("https", "http") and bool(url.host) and not url.query
+
+
+def _check_encoded(access: Access) -> None:
+    fields: Sequence[tuple[str, str | None]] = [
+        ("certificate-authority-data", access.cluster.certificate_auth_data),
+        ("client-certificate-data", access.user.client_cert_data),
+        ("client-key-data", access.user.client_key_data),
+    ]
+    for name, value in fields:
+        try:
+            base64.b64decode("".join((value or "").split()), validate=True)
+        except (binascii.Error, ValueError):
+            raise NoAccess(f"{name} is not base64", at=access.place) from None
+
+
+# The service account of a pod
+
+
+def _of_pod(account: Path, environ: Mapping[str, str]) -> Access | None:
+    host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT")
+    if not host or not port or not (account / "token").exists():
+        return None
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    return Access(
+        Cluster(server=server, certificate_auth=str(account / "ca.crt")),
+        User(token_file=str(account / "token")),
+        f"the service account in {account}",
+        namespace=_namespace(account / "namespace"),
+    )
+
+
+def _namespace(file: Path) -> str:
+    try:
+        return file.read_text().strip() or "default"
+    except (OSError, UnicodeDecodeError):
+        return "default"

@@ -1,0 +1,348 @@
+"""The port over HTTPS: requests with a deadline, watches that notice when nobody speaks any more.
+
+lightkube finds the way to a server and httpx2 goes it; objects stay plain data in the version that
+was asked for, and are decoded by polyver's own codec.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from types import TracebackType
+from typing import Self
+from urllib.parse import quote
+
+import httpx2
+
+from polyver.client._clock import Backoff, Clock, SystemClock, chance, sleep
+from polyver.client._informer import Change, Informer
+from polyver.client.cluster._access import Access
+from polyver.client.cluster._connections import Connections, Lent
+from polyver.client.cluster._limits import Limits
+from polyver.client.cluster._problems import NoAccess, Unauthorized, Unreachable, Untrusted
+from polyver.client.port import Discovery, Object, Resource
+from polyver.client.rest import Answer, Ask, BadAnswer, RestClient
+from polyver.objects.status import ApiError
+
+__all__ = ["ClusterClient"]
+
+_SAFE = "/:@!$&'()*+,;=~"
+_MOST_WAITS = 5
+_LONGEST_WAIT = 10.0
+_LOST = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError, httpx2.CloseError)
+# What tells that kinds have come or gone. Servers publish them a little later than they say so.
+_DEFINING = (
+    Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False),
+    Resource("apiregistration.k8s.io", "v1", "apiservices", namespaced=False),
+)
+_LOOK_AGAIN = (0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
+_PATIENT = Backoff(first=1.0, most=300.0)
+
+
+class ClusterClient(RestClient):
+    """Asks a server over the network; see `polyver.client.Client`.
+
+    It belongs to one event loop, and is closed by `async with` or `close`.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        agent: str = "polyver",
+        clock: Clock | None = None,
+        limits: Limits | None = None,
+        interval: float = 60.0,
+    ) -> None:
+        super().__init__()
+        self.access = access
+        self._agent = agent
+        self._clock = clock or SystemClock()
+        self._limits = limits or Limits()
+        self._interval = interval
+        self.longest_line = self._limits.line
+        self._connections = Connections(access, clock=self._clock, limits=self._limits)
+        self._acting = _acting(access)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of all connections that nobody uses any more."""
+        await self._connections.close()
+
+    # Kinds
+
+    async def watch_kinds(self) -> AsyncGenerator[Discovery, None]:
+        changed = asyncio.Event()
+        async with _informed(self, changed, self._clock):
+            seen: Discovery | None = None
+            looked = 0
+            while True:
+                changed.clear()
+                found = await self.discover()
+                if found != seen:
+                    seen = found
+                    yield found
+                soon = _LOOK_AGAIN[looked] if looked < len(_LOOK_AGAIN) else self._interval
+                looked = 0 if await self._is_set(changed, soon) else looked + 1
+
+    async def _is_set(self, changed: asyncio.Event, within: float) -> bool:
+        over = False
+
+        def end() -> None:
+            nonlocal over
+            over = not changed.is_set()
+            changed.set()
+
+        timer = self._clock.call_later(within, end)
+        try:
+            await changed.wait()
+        finally:
+            timer.cancel()
+        return not over
+
+    # Sending
+
+    def _watch_seconds(self) -> int:
+        # Apart from each other, so that watches that began together do not end together.
+        return max(int(self._limits.silence * (0.9 - 0.4 * chance())), 1)
+
+    def _refused(self, ask: Ask, answer: Answer) -> ApiError:
+        refused = super()._refused(ask, answer)
+        if refused.code != 401:
+            return refused
+        hint = "log in again, or renew the token or certificate that is named there"
+        return Unauthorized(refused, place=self._place, hint=hint)
+
+    @property
+    def _place(self) -> str:
+        return f"{self.access.server}, {self.access.place}"
+
+    async def _send(self, ask: Ask) -> Answer:
+        await self._connections.ready()
+        try:
+            async with asyncio.timeout(self._limits.request):
+                return await self._sent(ask, again=ask.method == "GET")
+        except TimeoutError:
+            raise self._late(ask) from None
+
+    async def _sent(self, ask: Ask, *, again: bool) -> Answer:
+        try:
+            async with self._opened(ask) as response:
+                return await self._whole(ask, response)
+        except _LOST as error:
+            # A connection that was kept may have been closed at the other end just now.
+            if not again:
+                raise self._unreachable(ask, error) from error
+        except httpx2.HTTPError as error:
+            raise self._unreachable(ask, error) from error
+        return await self._sent(ask, again=False)
+
+    async def _pieces(self, ask: Ask) -> AsyncGenerator[bytes, None]:
+        await self._connections.ready()
+        async with AsyncExitStack() as undo:
+            try:
+                async with asyncio.timeout(self._limits.request):
+                    response = await undo.enter_async_context(self._opened(ask, watching=True))
+                    if not 200 <= response.status_code < 300:
+                        raise self._refused(ask, await self._whole(ask, response))
+                _keep_alive(response)
+                async with aclosing(response.aiter_raw()) as pieces:
+                    async for piece in pieces:
+                        yield piece
+            except TimeoutError:
+                raise self._late(ask) from None
+            except httpx2.HTTPError as error:
+                raise self._unreachable(ask, error) from error
+
+    @asynccontextmanager
+    async def _opened(self, ask: Ask, *, watching: bool = False) -> AsyncIterator[httpx2.Response]:
+        """The answer as it begins, asked for again where that is what the server wants."""
+        renewed, waits = False, 0
+        began = self._clock.time()
+        while True:
+            async with self._connections.lend() as lent:
+                response = await self._begun(ask, lent, watching=watching)
+                try:
+                    status = response.status_code
+                    wait = self._pause(ask, response, waits, began)
+                    unknown = status == 401 and not renewed
+                    if wait is None and not (unknown and await self._renewed(lent)):
+                        yield response
+                        return
+                finally:
+                    await response.aclose()
+            renewed, waits = renewed or unknown, waits + 1
+            if wait is not None:
+                await sleep(self._clock, wait)
+
+    async def _renewed(self, lent: Lent) -> bool:
+        return await self._connections.renewed(lent.shown)
+
+    async def _begun(self, ask: Ask, lent: Lent, *, watching: bool) -> httpx2.Response:
+        client = lent.watches if watching else lent.requests
+        read = self._limits.silence if watching else self._limits.request
+        limits = self._limits
+        soon = min(limits.connect, limits.request / 2)
+        timeout = httpx2.Timeout(limits.request, connect=limits.connect, read=read, pool=soon)
+        url = f"{self.access.server}{quote(ask.path, safe=_SAFE)}"
+        named = self.access.cluster.tls_server_name
+        request = client.build_request(
+            ask.method,
+            f"{url}?{ask.query}" if ask.query else url,
+            headers=self._headers(ask, lent, watching=watching),
+            content=ask.body or None,
+            timeout=timeout,
+            extensions={"sni_hostname": named} if named else None,
+        )
+        return await client.send(request, stream=True)
+
+    def _headers(self, ask: Ask, lent: Lent, *, watching: bool) -> list[tuple[str, str]]:
+        found = [*ask.headers.items(), ("user-agent", self._agent), *self._acting]
+        found.append(("accept-encoding", "identity" if watching else "gzip"))
+        if lent.shown.authorization:
+            found.append(("authorization", lent.shown.authorization))
+        return found
+
+    def _pause(self, ask: Ask, response: httpx2.Response, waits: int, began: float) -> float | None:
+        """How long the server asks to wait before the same is asked again, if that makes sense.
+
+        What was turned away with 429 was not begun. Of a write that is answered with 503 nobody
+        knows.
+        """
+        again = response.status_code == 429 or (response.status_code, ask.method) == (503, "GET")
+        after = response.headers.get("retry-after", "")
+        if not again or not after.isdecimal() or waits >= _MOST_WAITS:
+            return None
+        wait = int(after) + 0.25 * chance()
+        left = began + self._limits.request - self._clock.time()
+        return wait if wait <= min(_LONGEST_WAIT, left / 2) else None
+
+    async def _whole(self, ask: Ask, response: httpx2.Response) -> Answer:
+        pieces, size = [], 0
+        async for piece in response.aiter_bytes():
+            pieces.append(piece)
+            size += len(piece)
+            if size > self._limits.answer:
+                fact = f"the answer has more than {self._limits.answer} bytes"
+                raise BadAnswer(fact, at=str(ask))
+        headers = {name: response.headers[name] for name in response.headers}
+        return Answer(response.status_code, b"".join(pieces), headers)
+
+    # Failures
+
+    def _late(self, ask: Ask) -> Unreachable:
+        fact = f"{ask} was not answered within {self._limits.request:g} s"
+        return Unreachable(fact, at=self._place)
+
+    def _unreachable(self, ask: Ask, error: httpx2.HTTPError) -> Unreachable:
+        cause = _cause(error)
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            fact = f"the certificate of the server is not trusted: {cause.verify_message}"
+            hint = "compare certificate-authority-data there with the cluster's own"
+            return Untrusted(fact, at=self._place, hint=hint)
+        match error:
+            case httpx2.PoolTimeout():
+                fact, hint = f"{ask}: all connections are in use", "watch fewer kinds at once"
+            case httpx2.ReadTimeout():
+                fact, hint = f"{ask}: the server has fallen silent", ""
+            case httpx2.DecodingError():
+                fact, hint = f"{ask}: the answer cannot be unpacked: {error}", ""
+            case httpx2.ConnectError() | httpx2.ConnectTimeout() | httpx2.ProxyError():
+                reason = _reason(cause, error)
+                fact = f"the server cannot be reached: {reason}"
+                hint = "check that it runs, and that the address is right"
+            case _:
+                fact, hint = f"{ask}: the connection was lost: {_reason(cause, error)}", ""
+        return Unreachable(fact, at=self._place, hint=hint)
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The innermost error: what the system said."""
+    seen = {id(error)}
+    while (inner := error.__cause__ or error.__context__) is not None and id(inner) not in seen:
+        seen.add(id(inner))
+        error = inner
+    return error
+
+
+def _reason(cause: BaseException, error: httpx2.HTTPError) -> str:
+    if isinstance(error, httpx2.TimeoutException):
+        return "it takes too long"
+    said = cause.strerror if isinstance(cause, OSError) and cause.strerror else str(cause)
+    return said or str(error) or type(cause).__name__
+
+
+def _acting(access: Access) -> list[tuple[str, str]]:
+    user = access.user
+    if not user.acts_as:
+        if user.acts_as_uid or user.acts_as_groups or user.acts_as_extra:
+            fact = "as-groups, as-uid or as-user-extra are given without as"
+            raise NoAccess(fact, at=access.place)
+        return []
+    found = [("impersonate-user", user.acts_as)]
+    found += [("impersonate-uid", user.acts_as_uid)] if user.acts_as_uid else []
+    found += [("impersonate-group", group) for group in user.acts_as_groups or ()]
+    for name, values in (user.acts_as_extra or {}).items():
+        found += [(f"impersonate-extra-{quote(name, safe='')}", value) for value in values]
+    return found
+
+
+def _keep_alive(response: httpx2.Response) -> None:
+    """Have the system find out when the other end is gone, where it can, long before we would."""
+    stream = response.extensions.get("network_stream")
+    raw = stream.get_extra_info("socket") if stream is not None else None
+    if raw is None:
+        return
+    options = {"TCP_KEEPIDLE": 30, "TCP_KEEPALIVE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+    with suppress(OSError):
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in options.items():
+            if hasattr(socket, name):
+                raw.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+@asynccontextmanager
+async def _informed(
+    client: ClusterClient, changed: asyncio.Event, clock: Clock
+) -> AsyncIterator[None]:
+    """Sets an event whenever what defines kinds changes, where one may see that."""
+
+    async def tell(_: Change[str]) -> None:
+        changed.set()
+
+    informers = [
+        Informer(
+            client,
+            resource,
+            keep=_version,
+            handler=tell,
+            metadata=True,
+            clock=clock,
+            backoff=_PATIENT,
+        )
+        for resource in _DEFINING
+    ]
+    tasks = [asyncio.create_task(each.run()) for each in informers]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _version(content: Object) -> str:
+    return str(content["metadata"]["resourceVersion"])

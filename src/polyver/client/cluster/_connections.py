@@ -1,0 +1,144 @@
+"""Connections to a server, and others in their place when certificates were replaced."""
+
+from __future__ import annotations
+
+import base64
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import httpx2
+from lightkube.config import models
+from lightkube.config.client_adapter import verify_cluster
+
+from polyver.client._clock import Clock
+from polyver.client.cluster._access import Access
+from polyver.client.cluster._credentials import Credentials, Material, Shown
+from polyver.client.cluster._limits import Limits
+from polyver.client.cluster._problems import NoAccess
+
+__all__ = ["Connections", "Lent"]
+
+_IDLE = 30.0
+
+
+class _Pool:
+    """The connections of one pair of certificates; closed when it is retired and nobody has it."""
+
+    def __init__(self, material: Material, access: Access, limits: Limits) -> None:
+        self.material = material
+        tls = _tls(material, access)
+        self.requests = _client(tls, access, limits, most=limits.connections)
+        self.watches = _client(tls, access, limits, most=limits.watches)
+        self.users = 0
+        self.retired = False
+
+    async def close_if_done(self) -> None:
+        if self.retired and not self.users:
+            await self.requests.aclose()
+            await self.watches.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """Connections for one request, and what to show on them."""
+
+    requests: httpx2.AsyncClient
+    watches: httpx2.AsyncClient
+    shown: Shown
+
+
+class Connections:
+    """What requests go over; belongs to one event loop."""
+
+    def __init__(self, access: Access, *, clock: Clock, limits: Limits) -> None:
+        self._access = access
+        self._limits = limits
+        self._credentials = Credentials(access, clock=clock, limits=limits)
+        self._pool: _Pool | None = None
+        self._unusable: Material | None = None
+        self._closed = False
+
+    @asynccontextmanager
+    async def lend(self) -> AsyncIterator[Lent]:
+        """Connections for as long as the body runs."""
+        shown = await self._credentials.shown()
+        pool = await self._current(shown.material)
+        pool.users += 1
+        try:
+            yield Lent(pool.requests, pool.watches, shown)
+        finally:
+            pool.users -= 1
+            await pool.close_if_done()
+
+    async def ready(self) -> None:
+        """Know who asks: a program that has to ask a person may take longer than a request."""
+        await self._credentials.shown()
+
+    async def renewed(self, refused: Shown) -> bool:
+        """Whether there is something else to show than what was refused."""
+        return await self._credentials.renewed(refused)
+
+    async def close(self) -> None:
+        """Close what nobody uses, and the rest as soon as nobody does."""
+        self._closed = True
+        await self._retire()
+
+    async def _current(self, material: Material) -> _Pool:
+        if self._closed:
+            raise RuntimeError("this client is closed")
+        if self._pool is not None and material in (self._pool.material, self._unusable):
+            return self._pool
+        try:
+            pool = _Pool(material, self._access, self._limits)
+        except NoAccess:
+            if self._pool is None:
+                raise
+            # A certificate is there before its key: until both are, those of before are used.
+            self._unusable = material
+            return self._pool
+        await self._retire()
+        self._pool = pool
+        return pool
+
+    async def _retire(self) -> None:
+        old, self._pool = self._pool, None
+        if old is not None:
+            old.retired = True
+            await old.close_if_done()
+
+
+def _client(
+    tls: ssl.SSLContext, access: Access, limits: Limits, *, most: int
+) -> httpx2.AsyncClient:
+    try:
+        return httpx2.AsyncClient(
+            verify=tls,
+            limits=httpx2.Limits(
+                max_connections=most, max_keepalive_connections=most, keepalive_expiry=_IDLE
+            ),
+            timeout=httpx2.Timeout(limits.request, connect=limits.connect),
+            proxy=access.cluster.proxy_url,
+            follow_redirects=False,
+        )
+    except (ValueError, ImportError, httpx2.InvalidURL) as error:
+        raise NoAccess(f"the proxy cannot be used: {error}", at=access.place) from None
+
+
+def _tls(material: Material, access: Access) -> ssl.SSLContext:
+    cluster = models.Cluster(
+        certificate_auth_data=_encoded(material.authority), insecure=access.cluster.insecure
+    )
+    user = models.User(
+        client_cert_data=_encoded(material.certificate), client_key_data=_encoded(material.key)
+    )
+    try:
+        return verify_cluster(cluster, user, str)
+    except ssl.SSLError as error:
+        fact = f"the certificates cannot be used: {error.reason or error}"
+        raise NoAccess(fact, at=access.place) from None
+
+
+def _encoded(pem: bytes) -> str | None:
+    return base64.b64encode(pem).decode() if pem else None

@@ -1,0 +1,134 @@
+"""Who asks, at this moment: tokens and certificates are replaced while a program runs.
+
+A token that a kubelet projects lives for an hour, one of an exec plugin often for minutes. Files
+are read again after a while, programs run again when what they told has expired, and both at once
+when a server says that it does not know who asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from polyver.client._clock import Clock
+from polyver.client.cluster._access import Access
+from polyver.client.cluster._exec import Told, run_plugin
+from polyver.client.cluster._limits import Limits
+from polyver.client.cluster._problems import NoAccess
+
+__all__ = ["Credentials", "Material", "Shown"]
+
+_LARGEST = 1024 * 1024
+
+
+class Material(NamedTuple):
+    """What connections are made with, all PEM: other material needs other connections."""
+
+    authority: bytes = b""
+    certificate: bytes = b""
+    key: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a server is shown."""
+
+    material: Material
+    authorization: str = ""
+
+
+class Credentials:
+    """What is shown to the server of an access, always as it is now."""
+
+    def __init__(self, access: Access, *, clock: Clock, limits: Limits) -> None:
+        self._access = access
+        self._clock = clock
+        self._limits = limits
+        self._shown: Shown | None = None
+        self._told: Told | None = None
+        self._until = 0.0
+        self._lock = asyncio.Lock()
+
+    async def shown(self) -> Shown:
+        """What is to be shown now."""
+        if self._shown is not None and self._clock.time() < self._until:
+            return self._shown
+        async with self._lock:
+            if self._shown is None or self._clock.time() >= self._until:
+                await self._renew()
+            assert self._shown is not None
+            return self._shown
+
+    async def renewed(self, refused: Shown) -> bool:
+        """Whether there is something else to show than what a server has refused."""
+        async with self._lock:
+            if self._shown == refused:
+                self._told = None
+                await self._renew()
+            return self._shown != refused
+
+    async def _renew(self) -> None:
+        if self._access.user.exec and (self._told is None or self._told.expired(self._clock)):
+            access = self._access
+            self._told = await run_plugin(access, self._clock, within=self._limits.plugin)
+        try:
+            self._shown = self._read()
+        except NoAccess:
+            if self._shown is None:
+                raise
+            # Files are replaced one after the other: what was good is good until it is refused.
+        self._until = self._clock.time() + self._limits.look
+
+    def _read(self) -> Shown:
+        user = self._access.user
+        authority, certificate, key = self._material()
+        if self._told is not None:
+            told = self._told
+            own = Material(authority, told.certificate or certificate, told.key or key)
+            return Shown(own, f"Bearer {told.token}" if told.token else "")
+        shown = Shown(Material(authority, certificate, key))
+        if user.token_file:
+            token = self._file(user.token_file, "tokenFile").decode(errors="replace").strip()
+            return replace(shown, authorization=f"Bearer {_header(token, self._access)}")
+        if user.token:
+            return replace(shown, authorization=f"Bearer {_header(user.token, self._access)}")
+        if user.username and user.password is not None:
+            pair = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
+            return replace(shown, authorization=f"Basic {pair}")
+        return shown
+
+    def _material(self) -> Material:
+        cluster, user = self._access.cluster, self._access.user
+        return Material(
+            self._pem(
+                cluster.certificate_auth_data, cluster.certificate_auth, "certificate-authority"
+            ),
+            self._pem(user.client_cert_data, user.client_cert, "client-certificate"),
+            self._pem(user.client_key_data, user.client_key, "client-key"),
+        )
+
+    def _pem(self, data: str | None, file: str | None, name: str) -> bytes:
+        if data:
+            return base64.b64decode(data)
+        return self._file(file, name) if file else b""
+
+    def _file(self, file: str, name: str) -> bytes:
+        try:
+            with Path(file).open("rb") as opened:
+                content = opened.read(_LARGEST + 1)
+        except OSError as error:
+            fact = f"{name} {file} cannot be read: {error.strerror}"
+            raise NoAccess(fact, at=self._access.place) from None
+        if not content.strip() or len(content) > _LARGEST:
+            wrong = "is empty" if len(content) <= _LARGEST else "is too large"
+            raise NoAccess(f"{name} {file} {wrong}", at=self._access.place)
+        return content
+
+
+def _header(token: str, access: Access) -> str:
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise NoAccess("the token holds characters that no token has", at=access.place)
+    return token
