@@ -59,8 +59,8 @@ class Cluster(models.Cluster):
 class Access:
     """One cluster and one user of it."""
 
-    cluster: Cluster
-    user: User
+    cluster: Cluster = field(repr=False)
+    user: User = field(repr=False)
     place: str
     """Where this was found, for those who have to change it."""
     context: str = ""
