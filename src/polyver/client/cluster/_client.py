@@ -7,6 +7,7 @@ was asked for, and are decoded by polyver's own codec.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -274,15 +275,18 @@ def _cause(error: BaseException) -> BaseException:
     seen = {id(error)}
     while (inner := error.__cause__ or error.__context__) is not None and id(inner) not in seen:
         seen.add(id(inner))
-        error = inner
+        # One for each address that a name has; they seldom differ.
+        error = inner.exceptions[0] if isinstance(inner, BaseExceptionGroup) else inner
     return error
 
 
 def _reason(cause: BaseException, error: httpx2.HTTPError) -> str:
     if isinstance(error, httpx2.TimeoutException):
         return "it takes too long"
-    said = cause.strerror if isinstance(cause, OSError) and cause.strerror else str(cause)
-    return said or str(error) or type(cause).__name__
+    if isinstance(cause, ConnectionError) and cause.errno:
+        return os.strerror(cause.errno)  # asyncio puts the address there, which is told already
+    said = cause.strerror if isinstance(cause, OSError) else ""
+    return said or str(cause) or str(error) or type(cause).__name__
 
 
 def _acting(access: Access) -> list[tuple[str, str]]:

@@ -1,0 +1,690 @@
+"""A client of a cluster beside servers that misbehave: every failure has a bound and a place."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import json
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.client.scripted import Line, Reply, Scripted, Seen, line_to, refused, reply, scripted
+from tests.client.virtual import VirtualClock
+
+from polyver.client import Backoff, Change, Informer, Key, Object, Resource
+from polyver.client.cluster import (
+    ClusterClient,
+    Limits,
+    Unauthorized,
+    Unreachable,
+    Untrusted,
+    find_access,
+)
+from polyver.client.cluster._access import User
+from polyver.client.rest import BadAnswer
+from polyver.objects.status import ApiError, expired
+from polyver.testing import EmbeddedServer
+from polyver.tls import Authority
+
+MAPS = Resource("", "v1", "configmaps")
+PATH = "/api/v1/namespaces/a/configmaps"
+NOW = datetime.datetime.now(datetime.UTC)
+
+
+def asked(
+    answer: Callable[[Seen], Reply],
+    scenario: Callable[[ClusterClient, Scripted], Awaitable[None]],
+    *,
+    limits: Limits | None = None,
+    clock: VirtualClock | None = None,
+    user: User | None = None,
+) -> None:
+    """Run a scenario with a client of a scripted server."""
+
+    async def run() -> None:
+        async with scripted(answer) as server:
+            access = server.access(user)
+            async with ClusterClient(access, limits=limits, clock=clock) as client:
+                await asyncio.wait_for(scenario(client, server), 20)
+
+    asyncio.run(run())
+
+
+async def settled(condition: Callable[[], bool]) -> None:
+    """Wait until something holds; pytest ends a test that waits in vain."""
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+# Refusals
+
+
+def test_a_server_that_asks_to_wait_is_asked_again_when_it_said() -> None:
+    busy = refused(429, "TooManyRequests", "busy", retry_after="3")
+    clock = VirtualClock()
+
+    def answer(_: Seen) -> Reply:
+        return busy if clock.time() < 3 else reply({"metadata": {"name": "m"}})
+
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        waiting = asyncio.create_task(client.create(MAPS, {"metadata": {"name": "m"}}, "a"))
+        await settled(lambda: len(server.seen) == 1 and bool(clock._timers))
+        await clock.advance(2)
+        assert len(server.seen) == 1
+        await clock.advance(2)
+        assert (await waiting)["metadata"]["name"] == "m"
+        assert len(server.seen) == 2
+
+    asked(answer, scenario, clock=clock)
+
+
+def test_a_server_that_stays_busy_is_not_asked_for_ever() -> None:
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        with pytest.raises(ApiError, match="busy") as caught:
+            await client.get(MAPS, "m", "a")
+        assert (caught.value.code, caught.value.headers) == (429, {"retry-after": "0"})
+        assert len(server.seen) == 6
+
+    asked(lambda _: refused(429, "TooManyRequests", "busy", retry_after="0"), scenario)
+
+
+@pytest.mark.parametrize("after", ["3600", "soon", "-1", ""])
+def test_who_asks_is_told_when_waiting_makes_no_sense(after: str) -> None:
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        with pytest.raises(ApiError, match="busy"):
+            await client.get(MAPS, "m", "a")
+        assert len(server.seen) == 1
+
+    asked(lambda _: refused(429, "TooManyRequests", "busy", retry_after=after), scenario)
+
+
+def test_a_write_that_may_have_happened_is_not_repeated() -> None:
+    away = refused(503, "ServiceUnavailable", "away", retry_after="0")
+
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        with pytest.raises(ApiError, match="away"):
+            await client.create(MAPS, {"metadata": {"name": "m"}}, "a")
+        assert len(server.seen) == 1
+        with pytest.raises(ApiError, match="away"):
+            await client.get(MAPS, "m", "a")
+        assert len(server.seen) == 7
+
+    asked(lambda _: away, scenario)
+
+
+def test_who_is_not_known_is_told_what_was_shown() -> None:
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        with pytest.raises(Unauthorized) as caught:
+            await client.get(MAPS, "m", "a")
+        assert caught.value.status["code"] == 401
+        assert caught.value.message == "Unauthorized"
+        assert str(caught.value) == (
+            "the server does not accept who asks: Unauthorized "
+            f"({server.url}, a test); log in again, or renew the token or certificate that is "
+            "named there"
+        )
+        assert server.seen[0].headers["authorization"] == "Bearer wrong"
+
+    user = User(token="wrong")
+    asked(lambda _: refused(401, "Unauthorized", "Unauthorized"), scenario, user=user)
+
+
+def test_what_something_else_than_an_api_server_says_is_passed_on() -> None:
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        with pytest.raises(ApiError, match="<h1>Bad gateway</h1>") as caught:
+            await client.get(MAPS, "m", "a")
+        assert caught.value.code == 502
+
+    asked(lambda _: Reply(502, b"<h1>Bad gateway</h1>" + b" " * 100_000), scenario)
+
+
+def test_nobody_is_sent_elsewhere_with_a_token() -> None:
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        with pytest.raises(ApiError) as caught:
+            await client.get(MAPS, "m", "a")
+        assert caught.value.code == 302
+        assert len(server.seen) == 1
+
+    asked(lambda seen: Reply(302, b"", {"location": seen.target}), scenario)
+
+
+# Answers that are none
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b"{", "is no JSON"),
+        (b"", "is no JSON"),
+        (b"[]", "is no object"),
+        (b'"\xff"', "is no JSON"),
+        (b'{"a":' * 100_000, "is nested too deeply"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_names_the_request(body: bytes, problem: str) -> None:
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        with pytest.raises(BadAnswer, match=problem) as caught:
+            await client.get(MAPS, "m", "a")
+        assert caught.value.at == f"GET {PATH}/m"
+
+    asked(lambda _: Reply(body=body), scenario)
+
+
+@pytest.mark.parametrize("body", [b'{"items": 7}', b'{"metadata": "x"}'])
+def test_a_list_that_is_none_names_the_request(body: bytes) -> None:
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        with pytest.raises(BadAnswer, match=f"no list .GET {PATH}"):
+            await client.list(MAPS, "a")
+
+    asked(lambda _: Reply(body=body), scenario)
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b"{\n", "is no JSON"),
+        (b'{"type": "ADDED"}\n', "an event has no object"),
+        (b'{"type": "EATEN", "object": {}}\n', "an event has the type 'EATEN'"),
+        (b'{"type": "ADDED", "object": ' + b"7" * 2000, "an event has more than 1000 bytes"),
+    ],
+)
+def test_an_event_that_cannot_be_read_names_the_path(body: bytes, problem: str) -> None:
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        async with aclosing(client.watch(MAPS, "a", resource_version="1")) as events:
+            with pytest.raises(BadAnswer, match=problem) as caught:
+                await anext(events)
+        assert caught.value.at.endswith(PATH)
+
+    asked(lambda _: Reply(body=body), scenario, limits=Limits(line=1000))
+
+
+def test_an_answer_has_no_more_than_so_many_bytes() -> None:
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        with pytest.raises(BadAnswer, match="more than 1000 bytes"):
+            await client.get(MAPS, "m", "a")
+
+    asked(lambda _: Reply(body=b" " * 2000), scenario, limits=Limits(answer=1000))
+
+
+def test_an_answer_may_be_packed() -> None:
+    import gzip
+
+    packed = gzip.compress(b'{"metadata": {"name": "m"}}')
+
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        assert await client.get(MAPS, "m", "a") == {"metadata": {"name": "m"}}
+
+    asked(lambda _: Reply(body=packed, headers={"content-encoding": "gzip"}), scenario)
+    broken = Reply(body=b"no gzip", headers={"content-encoding": "gzip"})
+
+    async def fails(client: ClusterClient, server: Scripted) -> None:
+        with pytest.raises(Unreachable, match="cannot be unpacked"):
+            await client.get(MAPS, "m", "a")
+
+    asked(lambda _: broken, fails)
+
+
+# Servers that are away
+
+
+def test_a_server_that_is_not_there_is_named(unused_port: int) -> None:
+    async def scenario() -> None:
+        access = Scripted(lambda _: Reply(), url=f"http://127.0.0.1:{unused_port}").access()
+        async with ClusterClient(access) as client:
+            with pytest.raises(Unreachable) as caught:
+                await client.get(MAPS, "m", "a")
+        assert str(caught.value) == (
+            f"the server cannot be reached: Connection refused (http://127.0.0.1:{unused_port}, "
+            "a test); check that it runs, and that the address is right"
+        )
+
+    asyncio.run(scenario())
+
+
+@pytest.fixture
+def unused_port() -> int:
+    import socket
+
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        return int(holder.getsockname()[1])
+
+
+def test_a_server_that_never_answers_is_not_waited_for() -> None:
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        with pytest.raises(Unreachable, match=f"GET {PATH}/m was not answered within 0.2 s"):
+            await client.get(MAPS, "m", "a")
+
+    asked(lambda _: Reply(body=b"{", hangs=True), scenario, limits=Limits(request=0.2))
+
+
+def test_a_watch_that_falls_silent_is_noticed() -> None:
+    line = json.dumps({"type": "ADDED", "object": {"metadata": {"name": "m"}}}).encode() + b"\n"
+
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        async with aclosing(client.watch(MAPS, "a", resource_version="1")) as events:
+            assert (await anext(events)).object["metadata"]["name"] == "m"
+            with pytest.raises(Unreachable, match="the server has fallen silent"):
+                await anext(events)
+
+    asked(lambda _: Reply(body=line, hangs=True), scenario, limits=Limits(silence=0.3))
+
+
+def test_a_watch_is_asked_to_end_before_silence_would_be_noticed() -> None:
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        for timeout in (0, 7):
+            watch = client.watch(MAPS, "a", resource_version="1", timeout=timeout)
+            assert [event async for event in watch] == []
+        own, given = (seen.target.partition("timeoutSeconds=")[2] for seen in server.seen)
+        assert 150 <= int(own) <= 270
+        assert given == "7"
+
+    asked(lambda _: Reply(body=b""), scenario)
+
+
+def test_a_kept_connection_that_was_closed_costs_a_read_nothing() -> None:
+    """The answer breaks off once: a read is asked for again, a write is not."""
+    broken = True
+
+    def answer(_: Seen) -> Reply:
+        nonlocal broken
+        was, broken = broken, False
+        return Reply(body=b"", breaks=True) if was else reply({"metadata": {"name": "m"}})
+
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        nonlocal broken
+        assert await client.get(MAPS, "m", "a") == {"metadata": {"name": "m"}}
+        assert len(server.seen) == 2
+        broken = True
+        with pytest.raises(Unreachable, match=f"POST {PATH}: the connection was lost"):
+            await client.create(MAPS, {"metadata": {"name": "m"}}, "a")
+        assert len(server.seen) == 3
+
+    asked(answer, scenario)
+
+
+def test_watches_have_only_so_many_connections() -> None:
+    limits = Limits(watches=2, request=0.4)
+
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        watches = [client.watch(MAPS, "a", resource_version="1") for _ in range(3)]
+        tasks = [asyncio.create_task(anext(each)) for each in watches[:2]]
+        await settled(lambda: len(server.seen) == 2)
+        with pytest.raises(Unreachable, match="all connections are in use"):
+            await anext(watches[2])
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    asked(lambda _: Reply(body=b"", hangs=True), scenario, limits=limits)
+
+
+# Whom to trust
+
+
+def _serving(authority: Authority, *names: str, tmp_path: Path) -> ssl.SSLContext:
+    pair = authority.server(*names, now=NOW)
+    (tmp_path / "server.crt").write_bytes(pair.certificate)
+    (tmp_path / "server.key").write_bytes(pair.key)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
+    return context
+
+
+@pytest.mark.parametrize("case", ["stranger", "name", "right"])
+def test_only_a_server_that_may_be_trusted_is_talked_to(case: str, tmp_path: Path) -> None:
+    known, other = (Authority.create(name, now=NOW) for name in ("known", "other"))
+    (tmp_path / "ca.crt").write_bytes(known.pem)
+    authority = other if case == "stranger" else known
+    tls = _serving(authority, "inner.example.org", tmp_path=tmp_path)
+
+    async def scenario() -> None:
+        async with scripted(lambda _: reply({"metadata": {}}), tls=tls) as server:
+            name = None if case == "name" else "inner.example.org"
+            access = server.access(certificate_auth=str(tmp_path / "ca.crt"), tls_server_name=name)
+            async with ClusterClient(access) as client:
+                if case == "right":
+                    await client.get(MAPS, "m", "a")
+                    return
+                with pytest.raises(Untrusted) as caught:
+                    await client.get(MAPS, "m", "a")
+                text = str(caught.value)
+                assert text.startswith("the certificate of the server is not trusted: ")
+                assert server.url in text
+                assert server.seen == []
+
+    asyncio.run(scenario())
+
+
+def test_who_acts_as_another_says_so() -> None:
+    user = User(
+        token="t",
+        acts_as="jane",
+        acts_as_uid="7",
+        acts_as_groups=["a"],
+        acts_as_extra={"Ex.io/scope": ["x"]},
+    )
+
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        await client.get(MAPS, "m", "a")
+        headers = server.seen[0].headers
+        found = {name: value for name, value in headers.items() if name.startswith("imperson")}
+        assert found == {
+            "impersonate-user": "jane",
+            "impersonate-uid": "7",
+            "impersonate-group": "a",
+            "impersonate-extra-ex.io%2fscope": "x",
+        }
+
+    asked(lambda _: reply({}), scenario, user=user)
+
+
+# Discovery
+
+
+PLAIN = {
+    "/api": {"kind": "APIVersions", "versions": ["v1"]},
+    "/apis": {
+        "kind": "APIGroupList",
+        "groups": [
+            {
+                "name": "ex.io",
+                "versions": [
+                    {"groupVersion": "ex.io/v1beta1", "version": "v1beta1"},
+                    {"groupVersion": "ex.io/v1", "version": "v1"},
+                ],
+                "preferredVersion": {"groupVersion": "ex.io/v1", "version": "v1"},
+            },
+            {"name": "away.io", "versions": [{"groupVersion": "away.io/v1", "version": "v1"}]},
+            {"name": "odd.io", "versions": [{"groupVersion": "odd.io/v1", "version": "v1"}]},
+        ],
+    },
+    "/api/v1": {"resources": [{"name": "pods", "kind": "Pod", "namespaced": True}]},
+    "/apis/ex.io/v1": {
+        "resources": [
+            {"name": "toys", "singularName": "toy", "kind": "Toy", "namespaced": True},
+            {"name": "toys/scale", "group": "autoscaling", "version": "v1", "kind": "Scale"},
+        ]
+    },
+    "/apis/ex.io/v1beta1": {"resources": [{"name": "toys", "kind": "Toy", "namespaced": True}]},
+    "/apis/odd.io/v1": {"resources": 7},
+}
+
+
+def test_an_older_server_is_asked_for_each_version() -> None:
+    def answer(seen: Seen) -> Reply:
+        if seen.path == "/apis/away.io/v1":
+            return refused(503, "ServiceUnavailable", "the server is currently unable")
+        return reply(PLAIN[seen.path])
+
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        found = await client.discover()
+        names = [(kind.api_version, kind.plural) for kind in found.kinds]
+        assert names == [("v1", "pods"), ("ex.io/v1", "toys"), ("ex.io/v1beta1", "toys")]
+        toy = found.find("ex.io/v1", "Toy")
+        assert toy is not None
+        scale = toy.subresource("scale")
+        assert scale is not None
+        assert (scale.group, scale.version, scale.kind) == ("autoscaling", "v1", "Scale")
+        assert [*found.failures] == ["away.io/v1", "odd.io/v1"]
+        assert found.failures["away.io/v1"] == "the server is currently unable"
+        assert "GET /apis/odd.io/v1: Expected" in found.failures["odd.io/v1"]
+
+    asked(answer, scenario)
+
+
+def test_discovery_that_cannot_be_read_names_the_path() -> None:
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        with pytest.raises(BadAnswer, match=r"discovery cannot be read.*GET /api"):
+            await client.discover()
+
+    asked(lambda _: reply({"kind": "APIGroupDiscoveryList", "items": [7]}), scenario)
+
+
+def test_both_ways_to_ask_find_the_same(
+    kube_server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with ClusterClient(find_access(kubeconfig=kube_server.kubeconfig)) as client:
+            at_once = await client.discover()
+        monkeypatch.setattr("polyver.client.rest._GROUPS", "application/json")
+        async with ClusterClient(find_access(kubeconfig=kube_server.kubeconfig)) as client:
+            one_by_one = await client.discover()
+        assert [_about(kind) for kind in one_by_one.kinds] == [
+            _about(kind) for kind in at_once.kinds
+        ]
+
+    def _about(kind: object) -> object:
+        # The parts name their groups in the one and leave them out in the other.
+        return replace(kind, subresources=())  # type: ignore[type-var]
+
+    asyncio.run(scenario())
+
+
+def test_discovery_that_is_known_is_not_sent_again() -> None:
+    document = {"kind": "APIGroupDiscoveryList", "items": [{"versions": [{"version": "v1"}]}]}
+
+    def answer(seen: Seen) -> Reply:
+        if seen.headers.get("if-none-match") == '"7"':
+            return Reply(304, b"")
+        return reply(document, etag='"7"')
+
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        first = await client.discover()
+        assert await client.discover() == first
+        assert [seen.headers.get("if-none-match") for seen in server.seen] == [
+            *(None, None),
+            *('"7"', '"7"'),
+        ]
+
+    asked(answer, scenario)
+
+
+def test_kinds_are_told_where_their_definitions_may_not_be_seen() -> None:
+    """Nothing but discovery is allowed, so it is asked again after a while."""
+    clock = VirtualClock()
+    versions = [{"version": "v1"}]
+
+    def answer(seen: Seen) -> Reply:
+        if seen.path in ("/api", "/apis"):
+            return reply({"kind": "APIGroupDiscoveryList", "items": [{"versions": versions}]})
+        return refused(403, "Forbidden", "not for you")
+
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        async with aclosing(client.watch_kinds()) as found:
+            await anext(found)
+            versions[0] = {"version": "v1", "freshness": "Stale"}
+            waiting = asyncio.create_task(anext(found))
+            while not waiting.done():
+                await clock.advance(1)
+                await asyncio.sleep(0.005)
+            assert (await waiting).failures
+        assert clock.time() <= 90
+
+    asked(answer, scenario, clock=clock)
+
+
+# Informers, unchanged, over a line that fails
+
+
+class World:
+    """An informer of ConfigMaps over a line to an embedded server, and what it told."""
+
+    def __init__(self, client: ClusterClient, line: Line, namespace: str) -> None:
+        self.client = client
+        self.line = line
+        self.namespace = namespace
+        self.shown: dict[Key, str] = {}
+        self.told = 0
+        self.informer = Informer(
+            client,
+            MAPS,
+            keep=lambda content: str(content["metadata"]["resourceVersion"]),
+            handler=self._tell,
+            namespace=namespace,
+            labels="mine=yes",
+            backoff=Backoff(first=0.01, most=0.1),
+        )
+
+    async def _tell(self, change: Change[str]) -> None:
+        assert change.before == self.shown.get(change.key)
+        self.told += 1
+        if change.after is None:
+            del self.shown[change.key]
+        else:
+            self.shown[change.key] = change.after
+
+    @property
+    def names(self) -> set[str]:
+        return {key.name for key in self.shown}
+
+    def map(self, name: str) -> Object:
+        about = {"name": name, "namespace": self.namespace, "labels": {"mine": "yes"}}
+        return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about}
+
+
+def informed(
+    server: EmbeddedServer,
+    scenario: Callable[[World, ClusterClient], Awaitable[None]],
+    *,
+    namespace: str,
+    limits: Limits | None = None,
+) -> None:
+    """The scenario gets the informer's world, and a client that goes straight to the server."""
+
+    async def run() -> None:
+        access = find_access(kubeconfig=server.kubeconfig)
+        async with (
+            line_to(int(access.server.rpartition(":")[2])) as line,
+            ClusterClient(access) as straight,
+            ClusterClient(_through(line, server), limits=limits) as client,
+        ):
+            world = World(client, line, namespace)
+            task = asyncio.create_task(world.informer.run())
+            try:
+                await asyncio.wait_for(world.informer.synced.wait(), 10)
+                await asyncio.wait_for(scenario(world, straight), 30)
+            finally:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+def _through(line: Line, server: EmbeddedServer) -> object:
+    from msgspec.structs import replace as changed
+
+    access = find_access(kubeconfig=server.kubeconfig)
+    return replace(access, cluster=changed(access.cluster, server=line.url))
+
+
+def _space(server: EmbeddedServer, name: str) -> str:
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    server.request("POST", "/api/v1/namespaces", body)
+    return name
+
+
+def test_a_connection_that_is_cut_costs_no_list(kube_server: EmbeddedServer) -> None:
+    async def scenario(world: World, straight: ClusterClient) -> None:
+        await straight.create(MAPS, world.map("m"))
+        await settled(lambda: world.names == {"m"})
+        world.line.refuses = True
+        world.line.cut()
+        await straight.create(MAPS, world.map("n"))
+        await settled(lambda: isinstance(world.informer.problem, Unreachable))
+        await settled(lambda: world.informer._failures > 3)
+        world.line.refuses = False
+        await settled(lambda: world.names == {"m", "n"})
+        assert world.informer.relists == 1
+        assert world.told == 2
+
+    informed(kube_server, scenario, namespace=_space(kube_server, "cut"))
+
+
+def test_a_line_that_is_frozen_is_left_for_another(kube_server: EmbeddedServer) -> None:
+    async def scenario(world: World, straight: ClusterClient) -> None:
+        await straight.create(MAPS, world.map("m"))
+        await settled(lambda: world.names == {"m"})
+        world.line.frozen = True
+        await straight.create(MAPS, world.map("n"))
+        await settled(lambda: isinstance(world.informer.problem, Unreachable))
+        world.line.frozen = False
+        await settled(lambda: world.names == {"m", "n"})
+        assert world.informer.relists == 1
+
+    limits = Limits(silence=1.5, request=1.0)
+    informed(kube_server, scenario, namespace=_space(kube_server, "frozen"), limits=limits)
+
+
+def test_a_server_that_is_started_again_is_found_again(tmp_path: Path) -> None:
+    async def scenario(world: World, straight: ClusterClient) -> None:
+        await straight.create(MAPS, world.map("m"))
+        await settled(lambda: world.names == {"m"})
+        await asyncio.to_thread(first.__exit__, None, None, None)
+        await settled(lambda: isinstance(world.informer.problem, Unreachable))
+        second = EmbeddedServer(data=tmp_path)
+        await asyncio.to_thread(second.__enter__)
+        try:
+            second.request(
+                "POST", f"/api/v1/namespaces/{world.namespace}/configmaps", world.map("n")
+            )
+            world.line.target = int(second.url.rpartition(":")[2])
+            await settled(lambda: world.names == {"m", "n"})
+        finally:
+            await asyncio.to_thread(second.__exit__, None, None, None)
+
+    first = EmbeddedServer(data=tmp_path)
+    first.__enter__()
+    informed(first, scenario, namespace=_space(first, "again"))
+
+
+@pytest.mark.parametrize("way", ["status", "event"])
+def test_what_is_gone_is_listed_again(way: str) -> None:
+    """A server that has forgotten where a watch was says so with a code, or in an event."""
+    gone = expired("too old resource version: 1 (7)").status
+    lists = 0
+
+    def answer(seen: Seen) -> Reply:
+        nonlocal lists
+        if "watch=true" not in seen.target:
+            lists += 1
+            item = {"metadata": {"name": "m", "namespace": "a", "resourceVersion": str(lists)}}
+            return reply({"metadata": {"resourceVersion": str(lists)}, "items": [item]})
+        if lists > 1:
+            return Reply(body=b"", hangs=True)
+        if way == "status":
+            return reply(gone, 410)
+        return Reply(body=json.dumps({"type": "ERROR", "object": gone}).encode() + b"\n")
+
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        with pytest.raises(ApiError, match="too old") as caught:
+            await _first(client)
+        assert (caught.value.code, caught.value.reason) == (410, "Expired")
+        told: list[str | None] = []
+
+        async def tell(change: Change[str]) -> None:
+            told.append(change.after)
+
+        backoff = Backoff(first=0.01, most=0.02)
+        informer = Informer(client, MAPS, keep=_version, handler=tell, backoff=backoff)
+        task = asyncio.create_task(informer.run())
+        await settled(lambda: told == ["1", "2"])
+        assert informer.relists == 2
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asked(answer, scenario)
+
+
+async def _first(client: ClusterClient) -> None:
+    async with aclosing(client.watch(MAPS, "a", resource_version="1")) as events:
+        await anext(events)
+
+
+def _version(content: Object) -> str:
+    return str(content["metadata"]["resourceVersion"])
