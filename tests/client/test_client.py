@@ -542,9 +542,9 @@ def test_new_kinds_are_told(run_on_servers: Run) -> None:
         async with aclosing(client.watch_kinds()) as found:
             assert (await anext(found)).find(f"{group}/v1", "Toy") is None
             await client.create(DEFINITIONS, _definition(group))
-            async for served in found:
-                if kind := served.find(f"{group}/v1", "Toy"):
-                    break
+            kind = None
+            while kind is None:
+                kind = (await anext(found)).find(f"{group}/v1", "Toy")
             assert Resource.of(kind) == Resource(group, "v1", "toys")
             assert kind.subresource("status") is not None
             await client.delete(DEFINITIONS, f"toys.{group}")

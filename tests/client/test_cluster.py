@@ -12,11 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from tests.client.scripted import Line, Reply, Scripted, Seen, line_to, refused, reply, scripted
 from tests.client.virtual import VirtualClock
 
 from polyver.client import Backoff, Change, Informer, Key, Object, Resource
 from polyver.client.cluster import (
+    Access,
     ClusterClient,
     Limits,
     Unauthorized,
@@ -576,11 +578,9 @@ def informed(
     asyncio.run(run())
 
 
-def _through(line: Line, server: EmbeddedServer) -> object:
-    from msgspec.structs import replace as changed
-
+def _through(line: Line, server: EmbeddedServer) -> Access:
     access = find_access(kubeconfig=server.kubeconfig)
-    return replace(access, cluster=changed(access.cluster, server=line.url))
+    return replace(access, cluster=structs.replace(access.cluster, server=line.url))
 
 
 def _space(server: EmbeddedServer, name: str) -> str:

@@ -1,4 +1,4 @@
-"""What was before: CustomResourceDefinitions in files, or those of a git revision.
+"""What was before: CustomResourceDefinitions in files, of a git revision, or on a cluster.
 
 The kinds of a revision are read by a process of its own, from a copy of the files: Python that was
 imported here cannot be imported a second time.
@@ -19,11 +19,15 @@ from typing import Any
 from polyver.apis import Definition, crd_of, definitions_of
 from polyver.capabilities.apis.checking import Finding, found
 from polyver.capabilities.apis.compatibility import compare_definitions
+from polyver.cli._cluster import CLUSTER, definitions_on
 from polyver.cli._exit import Misused, Unreadable
 from polyver.cli._files import SUFFIXES, read_manifests
+from polyver.cli._output import warn
+from polyver.core import listed
 
 __all__ = ["compared"]
 
+_ALSO = f"{CLUSTER} is the cluster of the current context"
 _RUN = "import sys; from polyver.cli import main; sys.exit(main())"
 
 
@@ -34,7 +38,11 @@ def compared(
     conversions: Sequence[str],
 ) -> Iterator[Finding]:
     """What users of the definitions that were before lose by those of now."""
-    for name, old in _before(against, kinds, conversions).items():
+    if against.startswith(CLUSTER):
+        before = _on_cluster(against, [*definitions])
+    else:
+        before = _before(against, kinds, conversions)
+    for name, old in before.items():
         if name not in definitions:
             yield found("kind-removed", name, f"it is defined in {against}, and not here")
             continue
@@ -61,6 +69,14 @@ def _before(
     return _of_revision(against, kinds, conversions)
 
 
+def _on_cluster(against: str, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Those of the kinds at hand; a cluster has many others, which are none of our business."""
+    server, found = definitions_on(against.removeprefix(CLUSTER), names)
+    if not found:
+        warn(f"{server} has none of {listed(names)}: nothing was compared")
+    return found
+
+
 def _in_manifests(names: Sequence[str]) -> dict[str, dict[str, Any]]:
     return {each.name: crd_of(each) for each in definitions_of(read_manifests(names))}
 
@@ -69,7 +85,7 @@ def _of_revision(
     revision: str, kinds: Sequence[str], conversions: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
     if revision.startswith("-"):
-        raise Misused(f"{revision} is neither a file nor a revision of git")
+        raise Misused(f"{revision} is neither a file nor a revision of git", hint=_ALSO)
     top = Path(_git("rev-parse", "--show-toplevel", revision=revision).decode().strip())
     archive = _git("archive", "--format=tar", f"{revision}^{{commit}}", revision=revision, at=top)
     with TemporaryDirectory() as folder:
@@ -113,7 +129,8 @@ def _git(*arguments: str, revision: str, at: Path | None = None) -> bytes:
     if ran.returncode:
         said = ran.stderr.decode(errors="replace").strip().splitlines()
         fact = f"{revision} is neither a file nor a revision that git knows here"
-        raise Unreadable(fact, hint=said[-1].removeprefix("fatal: ") if said else "")
+        why = f": {said[-1].removeprefix('fatal: ')}" if said else ""
+        raise Unreadable(f"{fact}{why}", hint=_ALSO)
     return ran.stdout
 
 

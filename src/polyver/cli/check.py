@@ -62,8 +62,9 @@ def check(
     seed
         What the objects are drawn from: the same seed draws the same ones. Each run prints its own.
     against
-        What was before: a file or folder with CustomResourceDefinitions, or a git revision, from
-        which the same kinds are read. What users of that would lose is found.
+        What was before: a file or folder with CustomResourceDefinitions; a git revision, from
+        which the same kinds are read; or cluster: for those on the cluster of the current context,
+        cluster:CONTEXT for another one. What users of that would lose is found.
     strict
         End with 1 for risky findings, too.
     form

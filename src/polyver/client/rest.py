@@ -11,7 +11,7 @@ import builtins
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from typing import Any, cast, get_args
 from urllib.parse import urlencode
 
 import msgspec
@@ -436,4 +436,4 @@ def _event(line: bytes, ask: Ask) -> Event:
         raise ApiError.from_status(content)
     if kind not in _EVENTS:
         raise BadAnswer(f"an event has the type {kind!r}", at=f"watch {ask.path}")
-    return Event(kind, content)
+    return Event(cast("EventType", kind), content)

@@ -143,7 +143,8 @@ class _Merged:
     def access(self, wanted: str) -> Access:
         name = wanted or self.current
         if not name:
-            raise self._problem("no context is chosen", hint="choose one with --context")
+            hint = f"name one of {listed(sorted(self.contexts))}"
+            raise self._problem("no context is chosen", hint=hint)
         if name not in self.contexts:
             hint = f"known: {listed(sorted(self.contexts))}" if self.contexts else "there is none"
             raise self._problem(f"there is no context {name}", hint=hint)
