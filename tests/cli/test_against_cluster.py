@@ -141,7 +141,7 @@ def test_a_cluster_that_does_not_let_us_in_is_told_with_its_place(
         "away": "error: the server cannot be reached: Connection refused (https://127.0.0.1:1, ",
         "stranger": "error: the certificate of the server is not trusted: ",
         "nobody": "error: the server does not accept who asks: Unauthorized (",
-        "forbidden": f"error: {NAME} cannot be read: {NAME} is forbidden: User ",
+        "forbidden": f"error: {NAME} cannot be read: customresourcedefinitions.apiextensions.",
     }[case]
     assert ran.err.startswith(problem)
     assert ran.err.count("\n") == 1

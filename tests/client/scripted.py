@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from polyver.client.cluster import Access
+from polyver.client.cluster import Access, ClusterClient, Limits
 from polyver.client.cluster._access import Cluster, User
+
+if TYPE_CHECKING:
+    from tests.client.virtual import VirtualClock
 
 
 @dataclass(frozen=True)
@@ -189,3 +193,29 @@ async def line_to(target: int) -> AsyncIterator[Line]:
         for task in line._tasks:
             task.cancel()
         await asyncio.gather(*line._tasks, return_exceptions=True)
+
+
+def asked(
+    answer: Callable[[Seen], Reply],
+    scenario: Callable[[ClusterClient, Scripted], Awaitable[None]],
+    *,
+    limits: Limits | None = None,
+    clock: VirtualClock | None = None,
+    user: User | None = None,
+) -> None:
+    """Run a scenario with a client of a scripted server."""
+
+    async def run() -> None:
+        async with scripted(answer) as server:
+            access = server.access(user)
+            async with ClusterClient(access, limits=limits, clock=clock) as client:
+                await asyncio.wait_for(scenario(client, server), 20)
+
+    asyncio.run(run())
+
+
+async def settled(condition: Callable[[], bool]) -> None:
+    """Wait until something holds; pytest ends a test that waits in vain."""
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.005)

@@ -9,13 +9,23 @@ from __future__ import annotations
 import asyncio
 import builtins
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, cast, get_args
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from urllib.parse import urlencode
 
 import msgspec
 
+from polyver.client._answers import (
+    JSON,
+    Answer,
+    Ask,
+    BadAnswer,
+    lines,
+    read_event,
+    read_listing,
+    read_object,
+    refusal,
+)
 from polyver.client._discovered import (
     group_versions,
     is_aggregated,
@@ -25,76 +35,30 @@ from polyver.client._discovered import (
 from polyver.client.port import (
     Discovery,
     Event,
-    EventType,
     Listing,
     Object,
     PatchType,
     Propagation,
     Resource,
 )
-from polyver.core import PolyverError
 from polyver.objects.codec import encode_json
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError
 
-__all__ = ["Answer", "Ask", "BadAnswer", "RestClient", "refusal"]
+__all__ = ["Answer", "Ask", "BadAnswer", "RestClient"]
 
-_decode = msgspec.json.Decoder().decode
-_JSON = "application/json"
 _PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 _PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
 _ALL = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
-_GROUPS = ",".join([_ALL.format("v2"), _ALL.format("v2beta1"), _JSON])
+_GROUPS = ",".join([_ALL.format("v2"), _ALL.format("v2beta1"), JSON])
 _PATCHES = {
     "merge": "application/merge-patch+json",
     "json": "application/json-patch+json",
     "strategic": "application/strategic-merge-patch+json",
     "apply": "application/apply-patch+yaml",
 }
-_REASONS = {401: "Unauthorized", 404: "NotFound", 410: "Expired", 429: "TooManyRequests"}
-_EVENTS = frozenset(get_args(EventType))
 _LONGEST_LINE = 64 * 1024 * 1024
-_LONGEST_TEXT = 500
 _AT_ONCE = 8
-
-
-class BadAnswer(PolyverError):
-    """An answer that is not what the API says it is; names the request."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """One request, without the address of the server and without who asks."""
-
-    method: str
-    path: str
-    query: str = ""
-    accept: str = _JSON
-    media: str = _JSON
-    body: bytes = b""
-    tag: str = ""
-    """The ETag of what is known already."""
-
-    def __str__(self) -> str:
-        return f"{self.method} {self.path}"
-
-    @property
-    def headers(self) -> dict[str, str]:
-        found = {"accept": self.accept}
-        if self.body:
-            found["content-type"] = self.media
-        if self.tag:
-            found["if-none-match"] = self.tag
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What came back, whole; the names of headers are in lower case."""
-
-    status: int
-    body: bytes
-    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class RestClient(ABC):
@@ -128,7 +92,7 @@ class RestClient(ABC):
         metadata: bool = False,
     ) -> Object:
         path = _path(resource, name, namespace, subresource)
-        return await self._ask(Ask("GET", path, accept=_PARTIAL if metadata else _JSON))
+        return await self._ask(Ask("GET", path, accept=_PARTIAL if metadata else JSON))
 
     async def list(
         self,
@@ -149,9 +113,9 @@ class RestClient(ABC):
             limit=str(limit or ""),
             **{"continue": more},
         )
-        accept = _PARTIAL_LIST if metadata else _JSON
+        accept = _PARTIAL_LIST if metadata else JSON
         ask = Ask("GET", _collection(resource, namespace), query, accept)
-        return _listing(await self._ask(ask), ask)
+        return read_listing(await self._ask(ask), ask)
 
     async def watch(
         self,
@@ -172,14 +136,11 @@ class RestClient(ABC):
             resourceVersion=resource_version,
             timeoutSeconds=str(timeout or self._watch_seconds() or ""),
         )
-        accept = _PARTIAL if metadata else _JSON
+        accept = _PARTIAL if metadata else JSON
         ask = Ask("GET", _collection(resource, namespace), query, accept)
-        lines = _lines(self._pieces(ask), ask, most=self.longest_line)
-        try:
-            async for line in lines:
-                yield _event(line, ask)
-        finally:
-            await lines.aclose()
+        async with aclosing(lines(self._pieces(ask), ask, most=self.longest_line)) as found:
+            async for line in found:
+                yield read_event(line, ask)
 
     def _watch_seconds(self) -> int:
         """How long a watch should last if nobody says; 0 leaves it to the server."""
@@ -319,7 +280,7 @@ class RestClient(ABC):
         return Discovery(tuple(kind for each in found for kind in each), in_order)
 
     async def _write(
-        self, method: str, path: str, content: object, query: dict[str, str], media: str = _JSON
+        self, method: str, path: str, content: object, query: dict[str, str], media: str = JSON
     ) -> Object:
         ask = Ask(method, path, _query(**query), media=media, body=encode_json(content))
         return await self._ask(ask)
@@ -330,24 +291,7 @@ class RestClient(ABC):
     def _object(self, ask: Ask, answer: Answer) -> Object:
         if not 200 <= answer.status < 300:
             raise self._refused(ask, answer)
-        return _object(answer.body, ask)
-
-
-def refusal(answer: Answer, *, what: str) -> ApiError:
-    """A Status, or, where something else answers than an API server, only a text."""
-    try:
-        found: Any = _decode(answer.body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        found = None
-    after = answer.headers.get("retry-after", "")
-    headers = {"retry-after": after} if after else {}
-    if isinstance(found, dict) and found.get("kind") == "Status":
-        error = ApiError.from_status(found | {"code": answer.status})
-        error.headers = headers
-        return error
-    text = answer.body[: 4 * _LONGEST_TEXT].decode(errors="replace").strip()[:_LONGEST_TEXT]
-    message = text or f"{what} was answered with {answer.status}"
-    return ApiError(answer.status, _REASONS.get(answer.status, ""), message, headers=headers)
+        return read_object(answer.body, ask)
 
 
 def _query(**query: str) -> str:
@@ -381,59 +325,3 @@ def _namespace_of(content: Object) -> str:
 def _path_of(resource: Resource, content: Object, subresource: str) -> str:
     name = content.get("metadata", {}).get("name") or ""
     return _path(resource, name, _namespace_of(content), subresource)
-
-
-def _object(body: bytes, ask: Ask) -> Object:
-    try:
-        found: Any = _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadAnswer(f"the answer is no JSON: {error}", at=str(ask)) from None
-    except RecursionError:
-        raise BadAnswer("the answer is nested too deeply", at=str(ask)) from None
-    if not isinstance(found, dict):
-        raise BadAnswer("the answer is no object", at=str(ask))
-    return found
-
-
-def _listing(found: Object, ask: Ask) -> Listing:
-    items, about = found.get("items") or [], found.get("metadata") or {}
-    if not isinstance(items, list) or not isinstance(about, dict):
-        raise BadAnswer("the answer is no list", at=str(ask))
-    return Listing(items, about.get("resourceVersion", ""), about.get("continue", ""))
-
-
-async def _lines(
-    pieces: AsyncGenerator[bytes, None], ask: Ask, *, most: int
-) -> AsyncGenerator[bytes, None]:
-    """The lines of a stream, wherever its pieces are cut."""
-    begun: list[bytes] = []
-    size = 0
-    try:
-        async for piece in pieces:
-            *ended, rest = piece.split(b"\n")
-            for end in ended:
-                line = b"".join([*begun, end])
-                begun, size = [], 0
-                if line:
-                    yield line
-            begun.append(rest)
-            size += len(rest)
-            if size > most:
-                raise BadAnswer(f"an event has more than {most} bytes", at=str(ask))
-    finally:
-        # Closing is what tells the server that nobody watches any more.
-        await pieces.aclose()
-    if size:
-        yield b"".join(begun)
-
-
-def _event(line: bytes, ask: Ask) -> Event:
-    found = _object(line, replace(ask, method="watch"))
-    kind, content = found.get("type"), found.get("object")
-    if not isinstance(content, dict):
-        raise BadAnswer("an event has no object", at=f"watch {ask.path}")
-    if kind == "ERROR":
-        raise ApiError.from_status(content)
-    if kind not in _EVENTS:
-        raise BadAnswer(f"an event has the type {kind!r}", at=f"watch {ask.path}")
-    return Event(cast("EventType", kind), content)

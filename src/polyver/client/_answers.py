@@ -1,0 +1,146 @@
+"""What was asked and what came back: objects, lists and events, or a refusal with its Status.
+
+Whatever a server says that it should not is an error that names the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast, get_args
+
+import msgspec
+
+from polyver.client.port import Event, EventType, Listing, Object
+from polyver.core import PolyverError
+from polyver.objects.status import ApiError
+
+__all__ = [
+    "JSON",
+    "Answer",
+    "Ask",
+    "BadAnswer",
+    "lines",
+    "read_event",
+    "read_listing",
+    "read_object",
+    "refusal",
+]
+
+_decode = msgspec.json.Decoder().decode
+JSON = "application/json"
+_REASONS = {401: "Unauthorized", 404: "NotFound", 410: "Expired", 429: "TooManyRequests"}
+_EVENTS = frozenset(get_args(EventType))
+_LONGEST_TEXT = 500
+
+
+class BadAnswer(PolyverError):
+    """An answer that is not what the API says it is; names the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One request, without the address of the server and without who asks."""
+
+    method: str
+    path: str
+    query: str = ""
+    accept: str = JSON
+    media: str = JSON
+    body: bytes = b""
+    tag: str = ""
+    """The ETag of what is known already."""
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        found = {"accept": self.accept}
+        if self.body:
+            found["content-type"] = self.media
+        if self.tag:
+            found["if-none-match"] = self.tag
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back, whole; the names of headers are in lower case."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def refusal(answer: Answer, *, what: str) -> ApiError:
+    """A Status, or, where something else answers than an API server, only a text."""
+    try:
+        found: Any = _decode(answer.body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        found = None
+    after = answer.headers.get("retry-after", "")
+    headers = {"retry-after": after} if after else {}
+    if isinstance(found, dict) and found.get("kind") == "Status":
+        error = ApiError.from_status(found | {"code": answer.status})
+        error.headers = headers
+        return error
+    text = answer.body[: 4 * _LONGEST_TEXT].decode(errors="replace").strip()[:_LONGEST_TEXT]
+    message = text or f"{what} was answered with {answer.status}"
+    return ApiError(answer.status, _REASONS.get(answer.status, ""), message, headers=headers)
+
+
+def read_object(body: bytes, ask: Ask) -> Object:
+    try:
+        found: Any = _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadAnswer(f"the answer is no JSON: {error}", at=str(ask)) from None
+    except RecursionError:
+        raise BadAnswer("the answer is nested too deeply", at=str(ask)) from None
+    if not isinstance(found, dict):
+        raise BadAnswer("the answer is no object", at=str(ask))
+    return found
+
+
+def read_listing(found: Object, ask: Ask) -> Listing:
+    items, about = found.get("items") or [], found.get("metadata") or {}
+    if not isinstance(items, list) or not isinstance(about, dict):
+        raise BadAnswer("the answer is no list", at=str(ask))
+    return Listing(items, about.get("resourceVersion", ""), about.get("continue", ""))
+
+
+async def lines(
+    pieces: AsyncGenerator[bytes, None], ask: Ask, *, most: int
+) -> AsyncGenerator[bytes, None]:
+    """The lines of a stream, wherever its pieces are cut."""
+    begun: list[bytes] = []
+    size = 0
+    try:
+        async for piece in pieces:
+            *ended, rest = piece.split(b"\n")
+            for end in ended:
+                line = b"".join([*begun, end])
+                begun, size = [], 0
+                if line:
+                    yield line
+            begun.append(rest)
+            size += len(rest)
+            if size > most:
+                raise BadAnswer(f"an event has more than {most} bytes", at=str(ask))
+    finally:
+        # Closing is what tells the server that nobody watches any more.
+        await pieces.aclose()
+    if size:
+        yield b"".join(begun)
+
+
+def read_event(line: bytes, ask: Ask) -> Event:
+    found = read_object(line, replace(ask, method="watch"))
+    kind, content = found.get("type"), found.get("object")
+    if not isinstance(content, dict):
+        raise BadAnswer("an event has no object", at=f"watch {ask.path}")
+    if kind == "ERROR":
+        raise ApiError.from_status(content)
+    if kind not in _EVENTS:
+        raise BadAnswer(f"an event has the type {kind!r}", at=f"watch {ask.path}")
+    return Event(cast("EventType", kind), content)
