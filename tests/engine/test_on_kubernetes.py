@@ -43,9 +43,11 @@ def test_garbage_and_namespaces_are_collected() -> None:
         await gone(lambda: find(client, NAMESPACES, "a"))
 
     async def run(cluster: LocalCluster) -> None:
-        async with ClusterClient(find_access(kubeconfig=cluster.kubeconfig)) as client:
-            async with Engine(client, [GarbageCollector(client), NamespaceController(client)]):
-                await scenario(client)
+        async with (
+            ClusterClient(find_access(kubeconfig=cluster.kubeconfig)) as client,
+            Engine(client, [GarbageCollector(client), NamespaceController(client)]),
+        ):
+            await scenario(client)
 
     with LocalCluster(controllers=["serviceaccount-controller"]) as cluster:
         asyncio.run(run(cluster))
