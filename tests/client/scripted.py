@@ -69,12 +69,15 @@ class Scripted:
         return Access(Cluster(**options), user or User(), "a test")  # type: ignore[arg-type]
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ended = (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError)
         try:
-            with suppress(asyncio.IncompleteReadError, ConnectionError):
+            with suppress(*ended):
                 while await self._one(reader, writer):
                     pass
+                writer.close()
+                await writer.wait_closed()
         finally:
-            writer.close()
+            writer.transport.abort()
 
     async def _one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -123,9 +126,14 @@ async def scripted(
         yield script
     finally:
         server.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await _ended(tasks)
+
+
+async def _ended(tasks: set[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.sleep(0)  # in which the connections go, too
 
 
 @dataclass
@@ -166,11 +174,12 @@ class Line:
             return
         self._open |= {writer, back}
         try:
-            await asyncio.gather(self._copy(reader, back), self._copy(there, writer))
+            with suppress(asyncio.CancelledError):
+                await asyncio.gather(self._copy(reader, back), self._copy(there, writer))
         finally:
             self._open -= {writer, back}
-            writer.close()
-            back.close()
+            writer.transport.abort()
+            back.transport.abort()
 
     async def _copy(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):
@@ -190,9 +199,7 @@ async def line_to(target: int) -> AsyncIterator[Line]:
         yield line
     finally:
         server.close()
-        for task in line._tasks:
-            task.cancel()
-        await asyncio.gather(*line._tasks, return_exceptions=True)
+        await _ended(line._tasks)
 
 
 def asked(

@@ -234,3 +234,15 @@ def test_a_kubeconfig_that_is_no_text_or_a_folder_is_told(
 def test_secrets_are_not_shown(find: Finds, write: Write) -> None:
     found = find("", write("c", config("a", user={"token": "s3cr3t"})))
     assert "s3cr3t" not in repr(found)
+
+
+def test_a_user_without_a_home_may_be_a_pod(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, write: Write
+) -> None:
+    def nobody() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", nobody)
+    write("token", "t")
+    environ = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    assert find_access(environ=environ, account=tmp_path).server == "https://10.0.0.1:443"

@@ -386,6 +386,28 @@ def test_a_program_that_cannot_be_run_is_named(program: Exec, problem: str) -> N
     asked(scenario, user=User(exec=program), limits=Limits(plugin=0.3))
 
 
+def test_a_program_that_fails_or_is_not_believed_is_not_run_for_every_request(
+    tmp_path: Path,
+) -> None:
+    plugin, clock = Plugin(tmp_path), VirtualClock()
+    (tmp_path / "says").write_text("hello")
+
+    async def scenario(client: ClusterClient, server: Scripted) -> None:
+        for _ in range(3):
+            with pytest.raises(NoAccess, match="no ExecCredential"):
+                await client.get(MAPS, "m", "a")
+        assert plugin.runs == 1
+        plugin.says({"token": "tCOUNT"})
+        await clock.advance(11)
+        for _ in range(3):
+            with pytest.raises(Unauthorized):
+                await client.get(MAPS, "m", "a")
+        assert plugin.runs == 2
+        assert shown(server) == ["t2"] * 3
+
+    asked(scenario, user=plugin.user(), valid=lambda: "other", clock=clock)
+
+
 # All of it, on a server that knows its service accounts
 
 

@@ -82,8 +82,8 @@ def find_access(
     """What kubectl would use here: a kubeconfig, KUBECONFIG, `~/.kube/config`, or the pod's own."""
     environ = os.environ if environ is None else environ
     named = _named(kubeconfig, environ)
-    default = (home or Path.home()) / ".kube" / "config"
-    files = [path for path in named or [default] if path.exists()]
+    looked = named or _default(home)
+    files = [path for path in looked if _is_there(path)]
     if kubeconfig is not None and not files:
         raise NoAccess(f"{kubeconfig} is not there", hint="name a kubeconfig that is")
     merged = _merged(map(_read, files))
@@ -91,9 +91,9 @@ def find_access(
         return merged.access(context)
     inside = _of_pod(account, environ)
     if inside is None:
-        looked = listed([*map(str, named or [default]), f"the service account in {account}"])
+        places = listed([*map(str, looked), f"the service account in {account}"])
         hint = "name a kubeconfig in KUBECONFIG; `polyver up` writes one"
-        raise NoAccess("no cluster is configured", at=looked, hint=hint)
+        raise NoAccess("no cluster is configured", at=places, hint=hint)
     return inside
 
 
@@ -102,6 +102,23 @@ def _named(kubeconfig: Path | None, environ: Mapping[str, str]) -> list[Path]:
         return [kubeconfig]
     # Entries that are empty or not there are passed over, as kubectl does.
     return [Path(each) for each in environ.get("KUBECONFIG", "").split(os.pathsep) if each]
+
+
+def _default(home: Path | None) -> list[Path]:
+    try:
+        return [(home or Path.home()) / ".kube" / "config"]
+    except RuntimeError:
+        return []  # a user of whom the system knows nothing, as in some pods
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True  # whoever reads it will be told what is wrong
+    return True
 
 
 # Kubeconfigs

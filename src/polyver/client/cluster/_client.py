@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import socket
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -183,6 +184,8 @@ class ClusterClient(RestClient):
                     if wait is None and not (unknown and await self._renewed(lent)):
                         yield response
                         return
+                    # What is read to its end leaves a connection that can be used again.
+                    await self._whole(ask, response)
                 finally:
                     await response.aclose()
             renewed, waits = renewed or unknown, waits + 1
@@ -225,7 +228,7 @@ class ClusterClient(RestClient):
         """
         again = response.status_code == 429 or (response.status_code, ask.method) == (503, "GET")
         after = response.headers.get("retry-after", "")
-        if not again or not after.isdecimal() or waits >= _MOST_WAITS:
+        if not again or waits >= _MOST_WAITS or not re.fullmatch("[0-9]{1,5}", after):
             return None
         wait = int(after) + 0.25 * chance()
         left = began + self._limits.request - self._clock.time()

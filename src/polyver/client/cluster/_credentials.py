@@ -50,6 +50,8 @@ class Credentials:
         self._shown: Shown | None = None
         self._told: Told | None = None
         self._until = 0.0
+        self._problem: NoAccess | None = None
+        self._next_run = 0.0
         self._lock = asyncio.Lock()
 
     async def shown(self) -> Shown:
@@ -66,14 +68,14 @@ class Credentials:
         """Whether there is something else to show than what a server has refused."""
         async with self._lock:
             if self._shown == refused:
-                self._told = None
+                if self._clock.time() >= self._next_run:
+                    self._told = None
                 await self._renew()
             return self._shown != refused
 
     async def _renew(self) -> None:
         if self._access.user.exec and (self._told is None or self._told.expired(self._clock)):
-            access = self._access
-            self._told = await run_plugin(access, self._clock, within=self._limits.plugin)
+            self._told = await self._run()
         try:
             self._shown = self._read()
         except NoAccess:
@@ -81,6 +83,19 @@ class Credentials:
                 raise
             # Files are replaced one after the other: what was good is good until it is refused.
         self._until = self._clock.time() + self._limits.look
+
+    async def _run(self) -> Told:
+        """Run the program; however many ask, and however often it fails, only so often."""
+        if self._problem is not None and self._clock.time() < self._next_run:
+            raise self._problem.with_traceback(None)
+        self._problem = None
+        try:
+            return await run_plugin(self._access, self._clock, within=self._limits.plugin)
+        except NoAccess as problem:
+            self._problem = problem
+            raise
+        finally:
+            self._next_run = self._clock.time() + self._limits.look
 
     def _read(self) -> Shown:
         user = self._access.user
