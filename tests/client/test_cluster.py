@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import gc
 import json
 import ssl
 from contextlib import aclosing
@@ -236,6 +237,41 @@ def test_a_server_that_never_answers_is_not_waited_for() -> None:
     asked(lambda _: Reply(body=b"{", hangs=True), scenario, limits=Limits(request=0.2))
 
 
+def test_a_connection_that_is_given_up_is_closed() -> None:
+    """A server that takes connections and never shakes hands; who asked is cancelled meanwhile."""
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        begun.set()
+        while await reader.read(1024):
+            pass
+        ended.set()
+        writer.close()
+
+    async def scenario() -> None:
+        server = await asyncio.start_server(silent, "127.0.0.1", 0)
+        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with ClusterClient(Scripted(lambda _: Reply(), url=url).access()) as client:
+            task = asyncio.create_task(client.get(MAPS, "m", "a"))
+            await asyncio.wait_for(begun.wait(), 10)
+            gc.disable()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await asyncio.wait_for(ended.wait(), 10)
+        access = Scripted(lambda _: Reply(), url=url).access()
+        async with ClusterClient(access, limits=Limits(connect=0.1)) as client:
+            with pytest.raises(Unreachable, match="cannot be reached: it takes too long"):
+                await client.get(MAPS, "m", "a")
+        server.close()
+
+    try:
+        asyncio.run(scenario())
+    finally:
+        gc.enable()
+
+
 def test_a_watch_that_falls_silent_is_noticed() -> None:
     line = json.dumps({"type": "ADDED", "object": {"metadata": {"name": "m"}}}).encode() + b"\n"
 
@@ -245,7 +281,7 @@ def test_a_watch_that_falls_silent_is_noticed() -> None:
             with pytest.raises(Unreachable, match="the server has fallen silent"):
                 await anext(events)
 
-    asked(lambda _: Reply(body=line, hangs=True), scenario, limits=Limits(silence=0.3))
+    asked(lambda _: Reply(body=line, hangs=True), scenario, limits=Limits(silence=1.0))
 
 
 def test_a_watch_is_asked_to_end_before_silence_would_be_noticed() -> None:
@@ -282,7 +318,7 @@ def test_a_kept_connection_that_was_closed_costs_a_read_nothing() -> None:
 
 
 def test_watches_have_only_so_many_connections() -> None:
-    limits = Limits(watches=2, request=0.4)
+    limits = Limits(watches=2, connect=1.0)
 
     async def scenario(client: ClusterClient, server: Scripted) -> None:
         watches = [client.watch(MAPS, "a", resource_version="1") for _ in range(3)]

@@ -11,10 +11,10 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 import httpx2
@@ -28,6 +28,9 @@ from polyver.client.cluster._problems import NoAccess, Unauthorized, Unreachable
 from polyver.client.port import Discovery, Object, Resource
 from polyver.client.rest import Answer, Ask, BadAnswer, RestClient
 from polyver.objects.status import ApiError
+
+if TYPE_CHECKING:
+    import httpcore2
 
 __all__ = ["ClusterClient"]
 
@@ -202,16 +205,22 @@ class ClusterClient(RestClient):
         soon = min(limits.connect, limits.request / 2)
         timeout = httpx2.Timeout(limits.request, connect=limits.connect, read=read, pool=soon)
         url = f"{self.access.server}{quote(ask.path, safe=_SAFE)}"
-        named = self.access.cluster.tls_server_name
+        making = _Making()
+        extensions: dict[str, object] = {"trace": making.trace}
+        if named := self.access.cluster.tls_server_name:
+            extensions["sni_hostname"] = named
         request = client.build_request(
             ask.method,
             f"{url}?{ask.query}" if ask.query else url,
             headers=self._headers(ask, lent, watching=watching),
             content=ask.body or None,
             timeout=timeout,
-            extensions={"sni_hostname": named} if named else None,
+            extensions=extensions,
         )
-        return await client.send(request, stream=True)
+        try:
+            return await client.send(request, stream=True)
+        finally:
+            await making.close()
 
     def _headers(self, ask: Ask, lent: Lent, *, watching: bool) -> list[tuple[str, str]]:
         found = [*ask.headers.items(), ("user-agent", self._agent), *self._acting]
@@ -271,6 +280,27 @@ class ClusterClient(RestClient):
             case _:
                 fact, hint = f"{ask}: the connection was lost: {_reason(cause, error)}", ""
         return Unreachable(fact, at=self._place, hint=hint)
+
+
+class _Making:
+    """A connection that is being made.
+
+    httpcore2 lets go of one without closing it when a request is cancelled in the middle of a TLS
+    handshake; it would stay open until it is collected as garbage.
+    """
+
+    def __init__(self) -> None:
+        self._stream: httpcore2.AsyncNetworkStream | None = None
+
+    async def trace(self, event: str, about: Mapping[str, Any]) -> None:
+        if event.endswith("connect_tcp.complete"):
+            self._stream = about["return_value"]
+        elif event.endswith(("start_tls.complete", "send_request_headers.started")):
+            self._stream = None
+
+    async def close(self) -> None:
+        if self._stream is not None:
+            await self._stream.aclose()
 
 
 def _cause(error: BaseException) -> BaseException:
