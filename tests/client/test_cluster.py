@@ -19,6 +19,7 @@ from polyver.client import Resource
 from polyver.client.cluster import (
     ClusterClient,
     Limits,
+    NoAccess,
     Unauthorized,
     Unreachable,
     Untrusted,
@@ -391,6 +392,51 @@ def test_who_acts_as_another_says_so() -> None:
         }
 
     asked(lambda _: reply({}), scenario, user=user)
+
+
+# Proxies
+
+
+def test_a_proxy_is_asked_if_one_is_named() -> None:
+    async def scenario() -> None:
+        async with scripted(lambda _: reply({"metadata": {}})) as proxy:
+            access = proxy.access(server="http://cluster.invalid", proxy_url=proxy.url)
+            async with ClusterClient(access) as client:
+                await client.get(MAPS, "m", "a")
+            assert [seen.target for seen in proxy.seen] == [f"http://cluster.invalid{PATH}/m"]
+
+    asyncio.run(scenario())
+
+
+def test_the_environment_names_a_proxy_but_not_for_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        async with (
+            scripted(lambda _: reply({"metadata": {}})) as proxy,
+            scripted(lambda _: reply({"metadata": {}})) as near,
+        ):
+            for name in ("NO_PROXY", "no_proxy"):
+                monkeypatch.delenv(name, raising=False)
+            monkeypatch.setenv("HTTP_PROXY", proxy.url)
+            monkeypatch.setenv("http_proxy", proxy.url)
+            for access in (proxy.access(server="http://cluster.invalid"), near.access()):
+                async with ClusterClient(access) as client:
+                    await client.get(MAPS, "m", "a")
+            assert (len(proxy.seen), len(near.seen)) == (1, 1)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("proxy", ["gopher://a", "socks5://127.0.0.1:1", "http://[::1"])
+def test_a_proxy_that_cannot_be_used_is_told(proxy: str) -> None:
+    async def scenario() -> None:
+        access = Scripted(lambda _: Reply(), url="http://cluster.invalid").access(proxy_url=proxy)
+        async with ClusterClient(access) as client:
+            with pytest.raises(NoAccess, match=r"the proxy cannot be used: .* \(a test\)"):
+                await client.get(MAPS, "m", "a")
+
+    asyncio.run(scenario())
 
 
 # Discovery

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import ipaddress
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -120,10 +121,20 @@ def _client(
             ),
             timeout=httpx2.Timeout(limits.request, connect=limits.connect),
             proxy=access.cluster.proxy_url,
+            trust_env=not _is_near(access.server),
             follow_redirects=False,
         )
     except (ValueError, ImportError, httpx2.InvalidURL) as error:
         raise NoAccess(f"the proxy cannot be used: {error}", at=access.place) from None
+
+
+def _is_near(server: str) -> bool:
+    """Whether it is this machine, which no proxy of the environment is asked for, as in kubectl."""
+    host = httpx2.URL(server).host
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _tls(material: Material, access: Access) -> ssl.SSLContext:
