@@ -10,7 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from msgspec import structs
+from tests.client.running import numbers
 from tests.client.scripted import Line, Reply, Scripted, Seen, asked, line_to, reply, settled
 
 from polyver.client import Backoff, Change, Informer, Key, Object, Resource
@@ -201,3 +204,47 @@ async def _first(client: ClusterClient) -> None:
 
 def _version(content: Object) -> str:
     return str(content["metadata"]["resourceVersion"])
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["write", "write", "delete", "cut", "refuse", "allow", "wait"]),
+        st.integers(0, 2),
+    ),
+    min_size=5,
+    max_size=15,
+)
+
+
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+def test_whatever_happens_to_the_line_it_ends_with_what_is_there(
+    kube_server: EmbeddedServer, steps: list[tuple[str, int]]
+) -> None:
+    """Every change told begins where the one before it ended: `World._tell` checks that."""
+    there: dict[str, str] = {}
+
+    async def take(world: World, straight: ClusterClient, step: str, name: str) -> None:
+        match step:
+            case "write":
+                content = world.map(name) | {"data": {"k": str(len(there) + world.told)}}
+                made = await straight.apply(MAPS, content, manager="me")
+                there[name] = made["metadata"]["resourceVersion"]
+            case "delete" if name in there:
+                await straight.delete(MAPS, name, world.namespace)
+                del there[name]
+            case "cut":
+                world.line.cut()
+            case "refuse" | "allow":
+                world.line.refuses = step == "refuse"
+            case "wait":
+                await asyncio.sleep(0.02)
+
+    async def scenario(world: World, straight: ClusterClient) -> None:
+        for step, number in steps:
+            await take(world, straight, step, f"m{number}")
+        world.line.refuses = False
+        await settled(lambda: {key.name: at for key, at in world.shown.items()} == there)
+        assert world.informer.relists == 1
+
+    informed(kube_server, scenario, namespace=_space(kube_server, f"line-{next(numbers)}"))
