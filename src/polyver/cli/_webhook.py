@@ -1,4 +1,4 @@
-"""The conversion webhook, wired: certificates, the application, and what is reloaded while it runs.
+"""The webhook, wired: certificates, the application, and what is reloaded while it runs.
 
 The command and the tests both start it here, so that what is tested is what runs.
 """
@@ -18,7 +18,7 @@ from polyver.cli._background import in_background, repeated
 from polyver.serving.addresses import LOOPBACK, url
 from polyver.serving.listening import bind, serving
 from polyver.serving.logs import Log
-from polyver.webhook import App, Converters
+from polyver.webhook import App, Served
 from polyver.webhook.app import MOST_BODY
 from polyver.webhook.certificates import Certificates
 from polyver.webhook.metrics import Metrics
@@ -51,14 +51,16 @@ class Running:
     """A webhook that runs."""
 
     url: str
-    kinds: int
+    converted: int
+    """How many kinds."""
+    admitted: int
     drain: Callable[[], None]
     """Be ready no more, while everything is still answered."""
 
 
 @asynccontextmanager
 async def webhook(
-    settings: Settings, load: Callable[[], Converters], fingerprint: Callable[[], str]
+    settings: Settings, load: Callable[[], Served], fingerprint: Callable[[], str]
 ) -> AsyncIterator[Running]:
     """A webhook for as long as the body runs; what cannot be had is a PolyverError.
 
@@ -68,10 +70,10 @@ async def webhook(
     async with AsyncExitStack() as undo:
         listener = undo.enter_context(bind(settings.host, settings.port))
         known = fingerprint()
-        converters = load()
+        served = load()
         pair = _pair(settings)
         app = App(
-            converters,
+            served,
             checks={"certificate": lambda: pair.problem(_now())},
             metrics=Metrics(lambda: pair.until),
             log=log,
@@ -90,7 +92,7 @@ async def webhook(
             jobs.append(repeated(rotate, every=_ROTATE_EVERY, log=log, failing=_OLD_PAIR))
         await undo.enter_async_context(in_background(*jobs))
         at = url(settings.host, listener.getsockname()[1])
-        yield Running(at, len(converters), app.drain)
+        yield Running(at, len(served.converters), len(served.admitted), app.drain)
 
 
 def _pair(settings: Settings) -> ServedPair:
@@ -121,7 +123,7 @@ class _Conversions:
     def __init__(
         self,
         app: App,
-        load: Callable[[], Converters],
+        load: Callable[[], Served],
         fingerprint: Callable[[], str],
         known: str,
         log: Log,
@@ -142,8 +144,8 @@ class _Conversions:
         if found == self._known and not self._asked:
             return
         self._asked = False
-        converters = await asyncio.to_thread(self._load)
+        served = await asyncio.to_thread(self._load)
         # What is wrong is looked at again, as files may be changed one after the other.
         self._known = found
-        self._app.serve(converters)
-        self._log.info("conversions are loaded again", kinds=len(converters))
+        self._app.serve(served)
+        self._log.info("conversions are loaded again", kinds=len(served.kinds))
