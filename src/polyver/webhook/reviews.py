@@ -82,6 +82,7 @@ class ReviewForm(Generic[R]):
 
     def __init__(self, kind: str, group: str, decoder: msgspec.json.Decoder[Asked[R]]) -> None:
         self.kind = kind
+        self._called = f"{'an' if kind[0] in 'AEIOU' else 'a'} {kind}"
         self._versions = (f"{group}/v1", f"{group}/v1beta1")
         self._decoder = decoder
 
@@ -91,7 +92,7 @@ class ReviewForm(Generic[R]):
             found = self._decoder.decode(_text(body))
         except msgspec.ValidationError as error:
             self._check(self._said(body))
-            raise bad(f"the body is not a {self.kind}: {error}") from None
+            raise bad(f"the body is not {self._called}: {error}") from None
         except RecursionError:
             raise bad("the body is nested too deeply") from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -106,7 +107,7 @@ class ReviewForm(Generic[R]):
         try:
             return _head.decode(body)
         except msgspec.ValidationError:
-            raise bad(f"the body is no object, and so not a {self.kind}") from None
+            raise bad(f"the body is no object, and so not {self._called}") from None
         except msgspec.DecodeError as error:  # behind what was of a wrong type
             raise bad(f"the body is not JSON: {error}") from None
 
@@ -114,7 +115,7 @@ class ReviewForm(Generic[R]):
         if found.kind == self.kind and found.api_version in self._versions:
             return str(found.api_version)
         said = f"{shown(found.kind)} of {shown(found.api_version)}"
-        raise bad(f"the body is {said}, not a {self.kind} of {' or '.join(self._versions)}")
+        raise bad(f"the body is {said}, not {self._called} of {' or '.join(self._versions)}")
 
 
 _head = msgspec.json.Decoder(Head)
