@@ -17,6 +17,7 @@ from polyver.cli.serve import run
 from polyver.core import PolyverError
 from polyver.webhook import Served
 from polyver.webhook.certificates import Certificates
+from polyver.webhook.pairs import FilePairs
 
 
 def main() -> None:
@@ -31,7 +32,8 @@ def main() -> None:
         return Served(served(*(Hosts(name, group=group) for name in names)))
 
     certificate, _, key = where.partition(",")
-    pair = (Path(certificate), Path(key)) if key else Certificates(Path(where), ["127.0.0.1"])
+    own = Certificates(Path(where), ["127.0.0.1"])
+    pair = FilePairs(Path(certificate), Path(key)) if key else own
     run(Settings(pair), load, lambda: fingerprint([kinds]), linger=float(linger))
 
 

@@ -11,25 +11,20 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 
-from polyver.cli._background import in_background, repeated
 from polyver.serving.addresses import LOOPBACK, url
+from polyver.serving.background import in_background, repeated
 from polyver.serving.listening import bind, serving
 from polyver.serving.logs import Log
 from polyver.webhook import App, Served
 from polyver.webhook.app import MOST_BODY
-from polyver.webhook.certificates import Certificates
 from polyver.webhook.metrics import Metrics
-from polyver.webhook.pairs import ServedPair
+from polyver.webhook.pairs import PairSource
 
 __all__ = ["Running", "Settings", "webhook"]
 
 _LOOK_EVERY = 1.0
-_ROTATE_EVERY = 3600.0
 _OLD_CONVERSIONS = "the conversions stay as they were"
-_OLD_PAIR = "the certificate stays as it was"
 _PATIENCE = 20.0
 """For reviews in flight; with the lingering before, less than the 30 s that Kubernetes gives."""
 
@@ -38,8 +33,7 @@ _PATIENCE = 20.0
 class Settings:
     """What someone who starts a webhook may choose."""
 
-    pair: Certificates | tuple[Path, Path]
-    """Those that it makes itself, or the files of a certificate and its key."""
+    pair: PairSource
     host: str = LOOPBACK
     port: int = 0
     most_body: int = MOST_BODY
@@ -71,50 +65,30 @@ async def webhook(
         listener = undo.enter_context(bind(settings.host, settings.port))
         known = fingerprint()
         served = load()
-        pair = _pair(settings)
+        pair = settings.pair
+        await pair.start()
         app = App(
             served,
-            checks={"certificate": lambda: pair.problem(_now())},
-            metrics=Metrics(lambda: pair.until),
+            checks={"certificate": lambda: pair.shown.problem(_now())},
+            metrics=Metrics(lambda: pair.shown.until),
             log=log,
             most_body=settings.most_body,
         )
         await undo.enter_async_context(
-            serving(app, listener, pair.context, ending=app.drain, patience=_PATIENCE)
+            serving(app, listener, lambda: pair.shown.context, ending=app.drain, patience=_PATIENCE)
         )
         reloads = _Conversions(app, load, fingerprint, known, log)
         jobs = [
             repeated(reloads.look, every=_LOOK_EVERY, log=log, failing=_OLD_CONVERSIONS),
-            repeated(partial(_reload, pair, log), every=_LOOK_EVERY, log=log, failing=_OLD_PAIR),
+            pair.follow(log),
         ]
-        if isinstance(settings.pair, Certificates):
-            rotate = partial(_rotate, settings.pair, log)
-            jobs.append(repeated(rotate, every=_ROTATE_EVERY, log=log, failing=_OLD_PAIR))
         await undo.enter_async_context(in_background(*jobs))
         at = url(settings.host, listener.getsockname()[1])
         yield Running(at, len(served.converters), len(served.admitted), app.drain)
 
 
-def _pair(settings: Settings) -> ServedPair:
-    if isinstance(own := settings.pair, Certificates):
-        own.advance(_now())
-        return ServedPair(own.certificate_file, own.key_file)
-    certificate, key = own
-    return ServedPair(certificate, key)
-
-
 def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
-
-
-async def _reload(pair: ServedPair, log: Log) -> None:
-    if await asyncio.to_thread(pair.reload):
-        log.info("another certificate is served", until=pair.until.isoformat())
-
-
-async def _rotate(certificates: Certificates, log: Log) -> None:
-    for step in await asyncio.to_thread(certificates.advance, _now()):
-        log.info("certificates are rotated", step=type(step).__name__.lower())
 
 
 class _Conversions:

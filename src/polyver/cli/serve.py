@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from polyver.cli._webhook import Running, Settings
     from polyver.webhook import Served
-    from polyver.webhook.certificates import Certificates
+    from polyver.webhook.pairs import PairSource
 
 PORT = 8443
 _MIB = 1024 * 1024
@@ -136,11 +136,7 @@ async def _serve(
 def _announce(running: Running, settings: Settings) -> None:
     from polyver.admission.configurations import MUTATE, VALIDATE
 
-    match settings.pair:
-        case certificate, _:
-            trust = f"certificate from {certificate}"
-        case own:
-            trust = f"CA bundle in {own.bundle_file.absolute()}"
+    trust = settings.pair.trust
     print_lines(f"polyver converts {_kinds(running.converted)} at {running.url}/convert; {trust}")
     if running.admitted:
         where = f"{running.url}{MUTATE} and {VALIDATE}"
@@ -158,7 +154,7 @@ def _pair(
     certificates: Path | None,
     hostnames: Sequence[str],
     host: str,
-) -> Certificates | tuple[Path, Path]:
+) -> PairSource:
     if tls_cert is None and tls_key is None:
         from polyver.webhook.certificates import Certificates
 
@@ -169,7 +165,9 @@ def _pair(
     if certificates or hostnames:
         hint = "leave out --certificates and --hostname, or both files"
         raise Misused("a certificate is given, so none is made", at="--tls-cert", hint=hint)
-    return tls_cert, tls_key
+    from polyver.webhook.pairs import FilePairs
+
+    return FilePairs(tls_cert, tls_key)
 
 
 def _checked(hostname: str) -> str:
