@@ -196,7 +196,7 @@ def test_what_user_code_raised_is_for_the_log_alone(lamps: Lamps) -> None:
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
 def test_a_replacement_without_the_carry_loses_nothing(lamps: Lamps, version: str) -> None:
-    whole = {
+    whole: dict[str, Object] = {
         "v1": {"power": 40, "colour": "red", "legacy": "yes"},
         "v2": {"watts": 40, "colour": "red", "notes": ["a", "b"]},
     }
