@@ -79,3 +79,19 @@ def test_a_port_in_use_is_named(capsys: pytest.CaptureFixture[str]) -> None:
         code, err = complaint(capsys, "-f", "x.yaml", "--port", port)
     assert code == 3
     assert "the port is in use" in err
+
+
+def test_kinds_without_hooks_and_conversions_are_nothing_to_serve(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    kinds = tmp_path / "kinds.py"
+    kinds.write_text(
+        "from polyver import apis\n"
+        'toy = apis.Kind("Toy", group="ex.io")\n'
+        '@toy.version("v1")\n'
+        "class Toy:\n"
+        "    colour: str\n"
+    )
+    code, err = complaint(capsys, "--kinds", str(kinds), "--port", "0")
+    assert code == 3
+    assert "no Conversion is there, and no kind with hooks" in err

@@ -115,11 +115,18 @@ def _webhook(
 def _bundle(file: Path | None) -> str:
     if file is None:
         return ""
-    text = _read(file)
-    if "-----BEGIN CERTIFICATE-----" not in text:
-        hint = "name the ca.crt that `polyver serve` tells of"
-        raise Unreadable(f"{file} holds no certificate", at="--webhook-ca", hint=hint)
-    return base64.b64encode(text.encode()).decode()
+    from cryptography import x509
+
+    hint = "name the ca.crt that `polyver serve` tells of"
+    try:
+        content = file.read_bytes()
+        x509.load_pem_x509_certificates(content)
+    except OSError as error:
+        fact = f"{file} cannot be read: {error.strerror}"
+        raise Unreadable(fact, at="--webhook-ca", hint=hint) from None
+    except ValueError:
+        raise Unreadable(f"{file} holds no certificate", at="--webhook-ca", hint=hint) from None
+    return base64.b64encode(content).decode()
 
 
 def _admission(webhook: Webhook | None) -> Webhook:
