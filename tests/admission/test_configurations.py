@@ -57,7 +57,10 @@ def test_a_carry_is_asked_about_only_when_it_is_missing() -> None:
     carry = webhooks(LAMPS)[f"carry.lamps.{GROUP}"]
     assert carry["rules"][0]["operations"] == ["UPDATE"]
     [condition] = carry["matchConditions"]
-    assert "conversion.polyver.dev/carry" in condition["expression"]
+    name = '"conversion.polyver.dev/carry"'
+    old, new = (f'{name} in {each}["metadata"]["annotations"]' for each in ("oldObject", "object"))
+    assert old in condition["expression"]
+    assert f"{new})" in condition["expression"]
 
 
 def test_each_door_is_named_where_it_is() -> None:

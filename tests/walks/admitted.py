@@ -43,6 +43,31 @@ def v1_v2(e: apis.Rules) -> None:
     e.move("spec.power", "spec.watts")
 
 
+BULBS = apis.Kind("Bulb", group=GROUP, carry="lost")
+
+
+@BULBS.version("v1", storage=True)
+class BulbV1(apis.Fields):
+    class Spec(apis.Fields):
+        size: int
+        legacy: str | None = None
+
+    spec: Spec
+
+
+@BULBS.version("v2")
+class BulbV2(apis.Fields):
+    class Spec(apis.Fields):
+        size: int
+
+    spec: Spec
+
+
+@BULBS.edge("v1", "v2")
+def same(e: apis.Rules) -> None:
+    del e
+
+
 @LAMPS.default("v1")
 def fill_in(lamp: LampV1) -> None:
     if lamp.spec.colour is None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.walks import admitted
-from tests.walks.admitted import GROUP, LAMPS, SECRET
+from tests.walks.admitted import BULBS, GROUP, LAMPS, SECRET
 from tests.walks.kubectl import KUBECTLS
 from tests.walks.support import eventually
 
@@ -46,9 +46,9 @@ class Lamps:
     def ask(self, method: str, path: str, body: object = None) -> Any:
         return ask(self.server, method, path, body)
 
-    def path(self, version: str, name: str = "", query: str = "") -> str:
+    def path(self, version: str, name: str = "", query: str = "", plural: str = "lamps") -> str:
         named = f"/{name}" if name else ""
-        return f"/apis/{GROUP}/{version}/namespaces/{self.namespace}/lamps{named}{query}"
+        return f"/apis/{GROUP}/{version}/namespaces/{self.namespace}/{plural}{named}{query}"
 
     def create(self, version: str, name: str, query: str = "", **spec: Any) -> Any:
         return self.ask("POST", self.path(version, query=query), lamp(version, name, **spec))
@@ -79,7 +79,7 @@ def place(
 ) -> Iterator[tuple[Asked, list[str]]]:
     """A server that asks the chain about lamps, and what the chain's process logs."""
     if request.param == "in-process":
-        with EmbeddedServer(kinds=[LAMPS]) as server:
+        with EmbeddedServer(kinds=[LAMPS, BULBS]) as server:
             yield server, []
         return
     folder = tmp_path_factory.mktemp("webhook")
@@ -104,7 +104,7 @@ def served(folder: Path) -> Iterator[tuple[str, list[str]]]:
         line = process.stdout.readline()
         found = re.search(r"at (https://\S+/convert);", line)
         assert found, line
-        assert "polyver admits 1 kind at" in process.stdout.readline()
+        assert "polyver admits 2 kinds at" in process.stdout.readline()
         try:
             yield found[1], [str(log)]
         finally:
@@ -207,6 +207,19 @@ def test_a_replacement_without_the_carry_loses_nothing(lamps: Lamps, version: st
     seen["metadata"].pop("annotations")
     lamps.replace(other, seen)
     assert lamps.get(version, "a")["spec"] == whole[version]
+
+
+def test_a_carry_in_a_field_comes_back_as_well(lamps: Lamps) -> None:
+    def path(version: str, name: str = "") -> str:
+        return lamps.path(version, name, plural="bulbs")
+
+    bulb = lamp("v1", "a", size=1, legacy="yes") | {"kind": "Bulb"}
+    lamps.ask("POST", path("v1"), bulb)
+    seen = lamps.ask("GET", path("v2", "a"))
+    assert seen.pop("lost")
+    seen["spec"]["size"] = 2
+    lamps.ask("PUT", path("v2", "a"), seen)
+    assert lamps.ask("GET", path("v1", "a"))["spec"] == {"size": 2, "legacy": "yes"}
 
 
 def test_kubectl_replaces_without_the_carry_and_loses_nothing(lamps: Lamps) -> None:

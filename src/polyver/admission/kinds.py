@@ -7,6 +7,7 @@ versions is not even stored: later it would be in the way of whole lists.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -131,14 +132,6 @@ def _metadata(before: Mapping[str, Any], after: Any) -> Object:
 # What an API server has to ask about.
 
 
-_CARRY_MISSING = (
-    "has(oldObject.metadata.annotations)"
-    f" && '{ANNOTATION}' in oldObject.metadata.annotations"
-    " && !(has(object.metadata.annotations)"
-    f" && '{ANNOTATION}' in object.metadata.annotations)"
-)
-
-
 def wanted_by(kind: DeclaredKind) -> list[Wanted]:
     """The requests that a kind's hooks and conversion have to see, and no others.
 
@@ -151,7 +144,7 @@ def wanted_by(kind: DeclaredKind) -> list[Wanted]:
     )
     if is_converted(kind):
         parts = ("status",) if any(each.status for each in definition.versions) else ()
-        conditions = {"carry-is-missing": _CARRY_MISSING}
+        conditions = {"carry-is-missing": _carry_missing(kind.converter)}
         found = [
             Wanted("carry", versions=served, operations=("UPDATE",), conditions=conditions),
             Wanted("checks", versions=served, mutates=False, parts=parts),
@@ -163,6 +156,19 @@ def wanted_by(kind: DeclaredKind) -> list[Wanted]:
     return [
         replace(each, group=group, plural=plural, scope=scope) for each in found if each.versions
     ]
+
+
+def _carry_missing(converter: Converter | None) -> str:
+    """Whether an update left the carry out, in CEL; it is in an annotation if nobody says."""
+    path = converter.keeping.path if converter else ("metadata", "annotations", ANNOTATION)
+    return f"{_has('oldObject', path)} && !({_has('object', path)})"
+
+
+def _has(obj: str, path: tuple[str, ...]) -> str:
+    """Each field on the way is asked for, as asking for one inside of nothing is an error."""
+    steps = [json.dumps(name) for name in path]
+    places = [obj + "".join(f"[{step}]" for step in steps[:count]) for count in range(len(path))]
+    return " && ".join(f"{step} in {place}" for step, place in zip(steps, places, strict=True))
 
 
 def is_converted(kind: DeclaredKind) -> bool:
