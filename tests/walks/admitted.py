@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any
 
@@ -79,6 +80,10 @@ def look(lamp: LampV2, old: LampV2 | None) -> list[apis.Problem]:
     name = lamp.metadata["name"]
     if name == "broken":
         raise RuntimeError(SECRET)
+    if name == "leaves":
+        sys.exit(1)
+    if name == "stops":
+        next(iter(()))
     if name == "slow":
         time.sleep(60)
     found = []

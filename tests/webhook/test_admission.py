@@ -125,6 +125,19 @@ def test_what_user_code_raised_is_not_told(capsys: pytest.CaptureFixture[str]) -
     assert "a secret of user code" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["leaves", "stops"])
+def test_user_code_cannot_end_the_process(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    response = admitted("validate", request(lamp("v2", name, watts=1)))
+    assert (response["allowed"], response["status"]["code"]) == (False, 500)
+    assert "a hook failed" in capsys.readouterr().err
+
+
+def test_an_object_that_is_nested_too_deeply_is_refused() -> None:
+    inside = "[" * 700 + "]" * 700
+    content = body(request(lamp(power=1, colour="HERE"))).replace(b'"HERE"', inside.encode())
+    assert post("mutate", content, app()).status == 400
+
+
 def test_a_hook_that_takes_too_long_is_not_waited_for() -> None:
     content = body(request(lamp("v2", "slow", watts=1)))
     found = answer("POST", "/admit/validate?timeout=200ms", content, app=app()).json["response"]

@@ -38,10 +38,19 @@ class Aside:
             try:
                 result = work()
             except BaseException as error:
-                failure = error
+                failure = _told(error)
             with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
                 loop.call_soon_threadsafe(settle, result, failure)
 
         await self._places.acquire()
         threading.Thread(target=run, name="aside", daemon=True).start()
         return await done
+
+
+def _told(error: BaseException) -> BaseException:
+    """What may be raised where somebody waits: the end of a thread is not that of the process."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    told = RuntimeError(f"{type(error).__name__} was raised")
+    told.__cause__ = error
+    return told

@@ -81,13 +81,20 @@ async def admit(body: bytes, chain: Chain, act: Act, *, patience: float = 10.0) 
     """The answer to the body of a request, within so many seconds."""
     try:
         version, request = _form.read(body)
-        kind = _kind(request)
-        if not chain.handles(kind, request.operation):
-            return _answer(version, request, Admitted(act, ("", ""), "allowed"))
-        review = _review(request, kind, patience)
+        return await _admitted(version, request, chain, act, patience)
+    except RecursionError:
+        return refused(bad("the body is nested too deeply"))
     except ApiError as error:
         return refused(error)
-    key = kind.group, kind.kind
+
+
+async def _admitted(
+    version: str, request: _Request, chain: Chain, act: Act, patience: float
+) -> Reviewed:
+    kind = _kind(request)
+    if not chain.handles(kind, request.operation):
+        return _answer(version, request, Admitted(act, ("", ""), "allowed"))
+    review, key = _review(request, kind, patience), (kind.group, kind.kind)
     before = copy.deepcopy(review.object) if act == "mutate" else None
     try:
         await _asked(chain, act, review)
