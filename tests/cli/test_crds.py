@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from tests.cli.test_cli import Ran
+
+from polyver.tls import Authority
 
 KINDS = """
 from polyver import apis
@@ -126,6 +130,75 @@ def test_a_webhook_converts_kinds_with_several_versions(run: Callable[..., Ran])
     assert "Webhook" not in run("kinds.py", "--webhook-service", "shop/hooks").out
 
 
+HOOKED = """
+from polyver import apis
+
+box = apis.Kind("Hooked", group="ex.io")
+
+@box.version("v1")
+class Hooked:
+    size: int
+
+@box.validate("v1")
+def look(box):
+    return []
+"""
+
+
+def test_admission_is_registered_for_what_has_hooks_or_is_converted(
+    run: Callable[..., Ran],
+) -> None:
+    Path("hooked.py").write_text(HOOKED)
+    ran = run("two.py", "hooked.py", "--admission", "--webhook-service", "shop/hooks", "-o", "json")
+    found = {each["kind"]: each for each in json.loads(ran.out)["items"]}
+    names = {
+        kind: [each["name"] for each in manifest["webhooks"]]
+        for kind, manifest in found.items()
+        if "webhooks" in manifest
+    }
+    assert names == {
+        "MutatingWebhookConfiguration": ["carry.twos.ex.io"],
+        "ValidatingWebhookConfiguration": ["checks.hookeds.ex.io", "checks.twos.ex.io"],
+    }
+    run("two.py", "--admission", "--webhook-service", "shop/hooks", "--output", "out")
+    assert sorted(each.name for each in Path("out").iterdir()) == [
+        "admission.yaml",
+        "twos.ex.io.yaml",
+    ]
+
+
+def test_admission_is_where_conversion_is(run: Callable[..., Ran]) -> None:
+    url = "https://hooks.ex.io:8443/convert"
+    ran = run("two.py", "--admission", "--webhook-url", url)
+    for path in ("/convert", "/admit/mutate", "/admit/validate"):
+        assert f"url: https://hooks.ex.io:8443{path}\n" in ran.out
+
+
+def test_without_hooks_and_versions_there_is_nothing_to_admit(run: Callable[..., Ran]) -> None:
+    ran = run("kinds.py", "--admission", "--webhook-service", "shop/hooks")
+    assert "there is no write to ask about" in ran.err
+    assert "WebhookConfiguration" not in ran.out
+
+
+def test_authorities_are_written_wherever_the_webhook_is(run: Callable[..., Ran]) -> None:
+    authority = Authority.create("test", now=datetime.now(UTC)).pem
+    Path("ca.crt").write_bytes(authority)
+    ran = run("two.py", "--admission", "--webhook-service", "shop/hooks", "--webhook-ca", "ca.crt")
+    assert ran.out.count(f"caBundle: {base64.b64encode(authority).decode()}") == 3
+
+
+@pytest.mark.parametrize(("content", "says"), [(None, "cannot be read"), ("no", "no certificate")])
+def test_authorities_that_are_none_are_told(
+    run: Callable[..., Ran], content: str | None, says: str
+) -> None:
+    if content:
+        Path("ca.crt").write_text(content)
+    ran = run("two.py", "--webhook-service", "shop/hooks", "--webhook-ca", "ca.crt")
+    assert ran.code == 3
+    assert says in ran.err
+    assert "(--webhook-ca)" in ran.err
+
+
 def test_without_one_somebody_is_warned(run: Callable[..., Ran]) -> None:
     ran = run("two.py")
     assert ran.code == 0
@@ -142,6 +215,9 @@ def test_without_one_somebody_is_warned(run: Callable[..., Ran]) -> None:
         (["--webhook-service", "a/b", "--webhook-url", "https://a"], "cannot both be"),
         (["--inject-ca-from", "a/b"], "--inject-ca-from needs --webhook-service or --webhook-url"),
         (["--webhook-service", "a/b", "--inject-ca-from", "b"], "is not NAMESPACE/NAME"),
+        (["--webhook-ca", "a"], "--webhook-ca needs --webhook-service or --webhook-url"),
+        (["--admission"], "--admission needs --webhook-service or --webhook-url"),
+        (["--admission", "--webhook-url", "https://a/b"], "nothing says where /b takes other"),
         (["--check"], "--check has nothing to compare with; say where with --output"),
         (["--output", "yaml"], "--output yaml names a file; for a format write -o yaml"),
     ],

@@ -9,6 +9,7 @@ import pytest
 from tests.webhook.converters import served
 
 from polyver.cli import _conversions, main
+from polyver.webhook import Served
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
@@ -64,7 +65,7 @@ def test_conversions_that_cannot_be_loaded_touch_nothing(
 def test_a_certificate_that_is_none_is_named(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_conversions, "load_converters", lambda *_: served())
+    monkeypatch.setattr(_conversions, "load_served", lambda *_: Served(served()))
     (tmp_path / "a").write_text("no certificate")
     pair = ["--tls-cert", str(tmp_path / "a"), "--tls-key", str(tmp_path / "a")]
     code, err = complaint(capsys, "-f", "x", "--port", "0", *pair)
@@ -78,3 +79,19 @@ def test_a_port_in_use_is_named(capsys: pytest.CaptureFixture[str]) -> None:
         code, err = complaint(capsys, "-f", "x.yaml", "--port", port)
     assert code == 3
     assert "the port is in use" in err
+
+
+def test_kinds_without_hooks_and_conversions_are_nothing_to_serve(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    kinds = tmp_path / "kinds.py"
+    kinds.write_text(
+        "from polyver import apis\n"
+        'toy = apis.Kind("Toy", group="ex.io")\n'
+        '@toy.version("v1")\n'
+        "class Toy:\n"
+        "    colour: str\n"
+    )
+    code, err = complaint(capsys, "--kinds", str(kinds), "--port", "0")
+    assert code == 3
+    assert "no Conversion is there, and no kind with hooks" in err

@@ -14,6 +14,8 @@ from tests.kube.cases import load_cases
 from tests.kube.record import transcript
 
 from polyver.objects import PatchFailed, apply_json_patch, apply_merge_patch
+from polyver.objects._texts import same
+from polyver.objects.patch import json_patch
 
 CASES = load_cases()
 
@@ -167,3 +169,34 @@ def test_mappings_in_lists_lose_their_nulls_unless_they_replace_a_mapping(
     before: Any, patch: Any, after: Any
 ) -> None:
     assert apply_merge_patch(before, patch) == after
+
+
+KEYS = st.sampled_from(["a", "b", "a/b", "~", "~1", "", "0", "-"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from([1.0, "", "x"]),
+    lambda inside: st.lists(inside, max_size=4) | st.dictionaries(KEYS, inside, max_size=4),
+    max_leaves=12,
+)
+MAPPINGS = st.dictionaries(KEYS, VALUES, max_size=4)
+
+
+@given(before=MAPPINGS, after=MAPPINGS)
+def test_the_patch_between_two_values_makes_one_of_the_other(before: Any, after: Any) -> None:
+    given_before, given_after = copy.deepcopy(before), copy.deepcopy(after)
+    made = apply_json_patch(before, json_patch(before, after))
+    assert same(made, after)
+    assert (before, after) == (given_before, given_after)
+
+
+@given(value=MAPPINGS)
+def test_there_is_nothing_to_patch_between_equal_values(value: Any) -> None:
+    assert json_patch(value, copy.deepcopy(value)) == []
+
+
+@given(items=st.lists(st.integers(), unique=True, min_size=1, max_size=8), data=st.data())
+def test_one_item_more_or_less_is_one_operation(items: list[int], data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(items) - 1))
+    fewer = items[:place] + items[place + 1 :]
+    assert json_patch(items, fewer) == [{"op": "remove", "path": f"/{place}"}]
+    added = {"op": "add", "path": f"/{place}", "value": items[place]}
+    assert json_patch(fewer, items) == [added]

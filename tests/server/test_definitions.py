@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polyver.admission.chain import Review
 from polyver.objects import encode_json
 from polyver.objects.kinds import Kind
 from polyver.objects.status import forbidden
 from polyver.server._http import Request
-from polyver.server.admission import Review
 from polyver.server.api import Api
 from polyver.server.bootstrap import prepare
 from polyver.server.definitions import _lifecycle

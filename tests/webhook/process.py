@@ -15,23 +15,25 @@ from polyver.cli._files import fingerprint
 from polyver.cli._webhook import Settings
 from polyver.cli.serve import run
 from polyver.core import PolyverError
-from polyver.webhook import Converters
+from polyver.webhook import Served
 from polyver.webhook.certificates import Certificates
+from polyver.webhook.pairs import FilePairs
 
 
 def main() -> None:
     kinds, where, linger = sys.argv[1:4]
     group = sys.argv[4] if len(sys.argv) > 4 else GROUP
 
-    def load() -> Converters:
+    def load() -> Served:
         try:
             names = json.loads(Path(kinds).read_text())
         except ValueError:
             raise PolyverError("this is no list of kinds", at=f"{kinds}:1") from None
-        return served(*(Hosts(name, group=group) for name in names))
+        return Served(served(*(Hosts(name, group=group) for name in names)))
 
     certificate, _, key = where.partition(",")
-    pair = (Path(certificate), Path(key)) if key else Certificates(Path(where), ["127.0.0.1"])
+    own = Certificates(Path(where), ["127.0.0.1"])
+    pair = FilePairs(Path(certificate), Path(key)) if key else own
     run(Settings(pair), load, lambda: fingerprint([kinds]), linger=float(linger))
 
 

@@ -14,7 +14,11 @@ import msgspec
 import pytest
 from tests.webhook.converters import Hosts, asked, host, served
 
-from polyver.webhook import App
+from polyver.webhook import App, Served
+
+
+def serving(*converters: Hosts) -> Served:
+    return Served(served(*converters))
 
 
 @dataclass
@@ -60,7 +64,7 @@ async def ask(
 
 def answer(*arguments: Any, app: App | None = None, **options: Any) -> Answer:
     async def run() -> Answer:
-        return await ask(app or App(served()), *arguments, **options)
+        return await ask(app or App(serving()), *arguments, **options)
 
     return asyncio.run(run())
 
@@ -121,7 +125,7 @@ def test_other_paths_and_methods(method: str, path: str, status: int, allowed: s
 
 def test_a_review_that_is_too_large_is_refused() -> None:
     async def run() -> None:
-        app = App(served(), most_body=1000)
+        app = App(serving(), most_body=1000)
         assert (await ask(app, "POST", "/convert", REVIEW)).status == 200
         for body in (REVIEW + b" " * 1000, [REVIEW, b" " * 1000], [b" " * 900] * 10):
             found = await ask(app, "POST", "/convert", body)
@@ -134,7 +138,7 @@ def test_more_than_can_be_held_is_asked_to_come_again() -> None:
     async def run() -> None:
         release = threading.Event()
         waiting = Hosts(change=lambda _: release.wait(60))
-        app = App(served(waiting), most_body=len(REVIEW))
+        app = App(serving(waiting), most_body=len(REVIEW))
         first = [asyncio.create_task(ask(app, "POST", "/convert", REVIEW)) for _ in range(4)]
         await asyncio.sleep(0)
         found = await ask(app, "POST", "/convert", REVIEW)
@@ -149,7 +153,7 @@ def test_more_than_can_be_held_is_asked_to_come_again() -> None:
 def test_a_conversion_that_does_not_end_is_not_waited_for() -> None:
     async def run() -> None:
         release = threading.Event()
-        app = App(served(Hosts(change=lambda _: release.wait(60))))
+        app = App(serving(Hosts(change=lambda _: release.wait(60))))
         found = await ask(app, "POST", "/convert?timeout=50ms", REVIEW)
         assert (found.status, found.json["reason"]) == (504, "Timeout")
         release.set()
@@ -160,10 +164,10 @@ def test_a_conversion_that_does_not_end_is_not_waited_for() -> None:
 
 def test_conversions_are_replaced_as_a_whole() -> None:
     async def run() -> None:
-        app = App({})
+        app = App(Served({}))
         found = await ask(app, "POST", "/convert", REVIEW)
         assert found.json["response"]["result"]["status"] == "Failure"
-        app.serve(served())
+        app.serve(serving())
         found = await ask(app, "POST", "/convert", REVIEW)
         assert found.json["response"]["result"]["status"] == "Success"
 
@@ -176,13 +180,13 @@ def test_conversions_are_replaced_as_a_whole() -> None:
 def test_it_is_ready_when_conversions_and_certificate_are() -> None:
     async def run() -> None:
         problems = ["the certificate ended"]
-        app = App({}, checks={"certificate": lambda: problems[0]})
+        app = App(Served({}), checks={"certificate": lambda: problems[0]})
 
         async def ready(path: str = "/readyz") -> int:
             return (await ask(app, "GET", path)).status
 
         assert await ready() == 503
-        app.serve(served())
+        app.serve(serving())
         assert (await ready(), await ready("/readyz/certificate")) == (503, 503)
         problems[0] = ""
         assert await ready() == 200
@@ -196,7 +200,7 @@ def test_it_is_ready_when_conversions_and_certificate_are() -> None:
 
 
 def test_liveness_asks_for_nothing_else() -> None:
-    app = App({}, checks={"certificate": lambda: "ended"})
+    app = App(Served({}), checks={"certificate": lambda: "ended"})
     assert answer("GET", "/livez?verbose", app=app).body == b"[+]ping ok\nlivez check passed\n"
 
 
@@ -210,7 +214,7 @@ def counts(app: App) -> dict[str, float]:
 
 
 def test_reviews_objects_and_failures_are_counted() -> None:
-    app = App(served())
+    app = App(serving())
     for body in (asked(host(), host(), host("v2")), asked(host(), host(wrong=True)), b"{"):
         answer("POST", "/convert", body, app=app)
     labels = '{group="hosts.example.com",kind="Host"}'
@@ -224,7 +228,7 @@ def test_reviews_objects_and_failures_are_counted() -> None:
 
 
 def test_what_clients_write_is_no_label() -> None:
-    app = App(served())
+    app = App(serving())
     for number in range(50):
         answer("POST", "/convert", asked(host() | {"kind": f"Kind{number}"}), app=app)
     failures = {name for name in counts(app) if name.startswith("failures")}
@@ -232,9 +236,9 @@ def test_what_clients_write_is_no_label() -> None:
 
 
 def test_kinds_that_are_served_no_more_are_forgotten() -> None:
-    app = App(served(Hosts(), Hosts("Route")))
+    app = App(serving(Hosts(), Hosts("Route")))
     answer("POST", "/convert", REVIEW, app=app)
-    app.serve({})
+    app.serve(Served({}))
     assert not [name for name in counts(app) if "Host" in name]
 
 
@@ -249,5 +253,5 @@ def test_objects_may_be_raw() -> None:
         def convert_raw(self, raw: bytes | msgspec.Raw, version: str) -> Any:
             return msgspec.Raw(super().convert_raw(raw, version))
 
-    found = answer("POST", "/convert", REVIEW, app=App(served(Renaming())))
+    found = answer("POST", "/convert", REVIEW, app=App(serving(Renaming())))
     assert found.json["response"]["convertedObjects"] == [host("v2", host="h", port="1")]

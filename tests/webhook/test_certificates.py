@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from polyver.serving.files import FolderFailed
 from polyver.tls import Authority
 from polyver.webhook.certificates import Certificates
-from polyver.webhook.pairs import PairUnusable, ServedPair
+from polyver.webhook.pairs import FilePairs, PairUnusable
 from polyver.webhook.rotation import (
     AuthorityState,
     Create,
@@ -176,7 +176,7 @@ def test_thirty_years_in_a_folder(tmp_path: Path) -> None:
         assert believed(kept, bundle, now), "clients copy the bundle some time later"
         bundle = kept.bundle_file.read_bytes()
         assert believed(kept, bundle, now)
-        ServedPair(kept.certificate_file, kept.key_file)
+        assert FilePairs(kept.certificate_file, kept.key_file).reload()
     assert len(leaves) >= 30
 
 
@@ -233,21 +233,23 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_a_certificate_is_good_from_its_beginning_to_its_end(files: tuple[Path, Path]) -> None:
-    served = ServedPair(*files)
-    assert served.problem(START) == ""
-    assert "not valid before 2025-12-31" in served.problem(START - DAY)
-    assert "ended at 2027-01-01" in served.problem(START + 366 * DAY)
+    served = FilePairs(*files)
+    assert served.reload()
+    assert served.shown.problem(START) == ""
+    assert "not valid before 2025-12-31" in served.shown.problem(START - DAY)
+    assert "ended at 2027-01-01" in served.shown.problem(START + 366 * DAY)
 
 
 def test_a_pair_that_does_not_fit_is_not_taken(files: tuple[Path, Path]) -> None:
-    served = ServedPair(*files)
-    context, good = served.context(), files[1].read_bytes()
+    served = FilePairs(*files)
+    assert served.reload()
+    context, good = served.shown.context, files[1].read_bytes()
     assert not served.reload()
     for content in (b"", b"not pem", Authority.create("x", now=START).pair.key):
         files[1].write_bytes(content)
         with pytest.raises(PairUnusable, match="are not a certificate and its key"):
             served.reload()
-        assert served.context() is context
+        assert served.shown.context is context
     files[1].unlink()
     with pytest.raises(PairUnusable, match="cannot be read: No such file"):
         served.reload()

@@ -25,30 +25,33 @@ async def serve_apis(
     api: Api, kinds: Sequence[Kind], *, address: str, ca: str
 ) -> list[Controller[Any]]:
     """Have conversions and kinds served; the controllers that go with them are returned."""
+    from polyver.admission.conversions import ConversionChecks
+    from polyver.admission.kinds import ConvertedKinds
     from polyver.apis import Webhook, crd_of
     from polyver.capabilities.apis import conversion_data
     from polyver.capabilities.apis.conversion_kind import CONVERSIONS
-    from polyver.cli._loading import apply_definition
+    from polyver.cli._loading import DEFINITIONS, apply_definition
+    from polyver.client import find
     from polyver.engine import ConversionController, DeclaredController
-    from polyver.server.declared import ConversionChecks, ConvertedKinds
     from polyver.server.direct import DirectClient
     from polyver.server.identity import ADMIN
 
     client = DirectClient(api, ADMIN, agent="polyver")
     api.catalogue.subscribe(client.kinds_changed)
     named = {kind.definition().name: kind for kind in kinds}
-    api.admission.add(ConversionChecks(api.server))
-    api.admission.add(ConvertedKinds(api.server, named))
-    api.paths[_PATH] = partial(_review, api.server.conversions)
+    served = api.server.conversions
+    api.admission.add(ConversionChecks(partial(find, client, DEFINITIONS)))
+    api.admission.add(ConvertedKinds(lambda kind: served.get(kind.resource), named))
+    api.paths[_PATH] = partial(_review, served)
     bundle = base64.b64encode(ca.encode()).decode()
     webhook = Webhook(url=f"https://{address}{_PATH}", ca_bundle=bundle)
     for kind in (CONVERSIONS, *kinds):
         definition = kind.definition()
         if kind.converter is not None:
-            api.server.conversions.publish(definition.name, kind.converter)
+            served.publish(definition.name, kind.converter)
         await apply_definition(client, crd_of(definition, webhook if kind.converter else None))
     told = conversion_data(webhook)
-    conversions = ConversionController(client, api.server.conversions.publish, told=told)
+    conversions = ConversionController(client, served.publish, told=told)
     await conversions.load()
     own = [DeclaredController(client, kind) for kind in kinds if kind.controller is not None]
     return [conversions, *own]

@@ -1,4 +1,4 @@
-"""Conversions from files, for every command that converts."""
+"""Conversions and kinds from files, for every command that converts or serves."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from polyver.cli._exit import Unreadable
 from polyver.cli._files import read_manifests
 
 if TYPE_CHECKING:
+    from polyver.apis import Kind
     from polyver.capabilities.apis.conversion import Converter
+    from polyver.webhook import Served
 
-__all__ = ["load_converters"]
+__all__ = ["load_converters", "load_served"]
 
 Key = tuple[str, str]
 
@@ -23,15 +25,49 @@ def load_converters(
 
     CustomResourceDefinitions among the manifests say which fields the versions of a kind have.
     """
+    found = _converters(paths, _kinds(kinds, show_traceback=show_traceback))
+    if not found:
+        raise Unreadable("no Conversion is there", at=", ".join([*paths, *kinds]))
+    return found
+
+
+def load_served(paths: Sequence[str], kinds: Sequence[str] = ()) -> Served:
+    """What a webhook answers with: the converters, and the chain that has a say in writes."""
+    from polyver.admission.chain import Chain
+    from polyver.admission.kinds import ConvertedKinds
+    from polyver.webhook import Served
+
+    declared = _kinds(kinds)
+    converters = _converters(paths, declared)
+    hooked = [each for each in declared if any(map(any, map(each.has_hooks, each.versions)))]
+    admitted = frozenset(converters) | {(each.group, each.kind) for each in hooked}
+    if not admitted:
+        fact = "no Conversion is there, and no kind with hooks"
+        raise Unreadable(fact, at=", ".join([*paths, *kinds]))
+    named = {each.definition().name: each for each in hooked}
+    link = ConvertedKinds(lambda kind: converters.get((kind.group, kind.kind)), named)
+    return Served(converters, Chain([link]), admitted)
+
+
+def _kinds(kinds: Sequence[str], *, show_traceback: bool = False) -> Sequence[Kind]:
+    if not kinds:
+        return ()
+    from polyver.cli._kinds import load_kinds
+
+    return load_kinds(kinds, show_traceback=show_traceback)
+
+
+def _converters(paths: Sequence[str], kinds: Sequence[Kind]) -> dict[Key, Converter]:
+    declared = ((kind.converter, kind.place) for kind in kinds)
     found: dict[Key, Converter] = {}
-    for converter, place in (*_described(paths), *_declared(kinds, show_traceback)):
+    for converter, place in (*_described(paths), *declared):
+        if converter is None:
+            continue
         key = converter.group, converter.kind
         if key in found:
             fact = f"{converter.kind} of {converter.group} has two conversions"
             raise Unreadable(fact, at=place)
         found[key] = converter
-    if not found:
-        raise Unreadable("no Conversion is there", at=", ".join([*paths, *kinds]))
     return found
 
 
@@ -44,13 +80,3 @@ def _described(paths: Sequence[str]) -> Iterator[tuple[Converter, str]]:
     for declared in read_conversions(documents):
         definition = known.get((declared.group, declared.kind))
         yield build_converter(declared, definition), declared.document.place()
-
-
-def _declared(kinds: Sequence[str], show_traceback: bool) -> Iterator[tuple[Converter, str]]:
-    if not kinds:
-        return
-    from polyver.cli._kinds import load_kinds
-
-    for kind in load_kinds(kinds, show_traceback=show_traceback):
-        if kind.converter is not None:
-            yield kind.converter, kind.place

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyver.cli._apis import serve_apis
-from polyver.cli._background import in_background, repeated
 from polyver.server.credentials import Credentials, server_names
 from polyver.server.kubeconfig import write_kubeconfig
 from polyver.serving.addresses import LOOPBACK, url
+from polyver.serving.background import in_background, repeated
 from polyver.serving.files import FolderFailed
 from polyver.serving.logs import Log
 

@@ -1,4 +1,4 @@
-"""The conversion webhook, wired: certificates, the application, and what is reloaded while it runs.
+"""The webhook, wired: certificates, the application, and what is reloaded while it runs.
 
 The command and the tests both start it here, so that what is tested is what runs.
 """
@@ -11,25 +11,20 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 
-from polyver.cli._background import in_background, repeated
 from polyver.serving.addresses import LOOPBACK, url
+from polyver.serving.background import in_background, repeated
 from polyver.serving.listening import bind, serving
 from polyver.serving.logs import Log
-from polyver.webhook import App, Converters
+from polyver.webhook import App, Served
 from polyver.webhook.app import MOST_BODY
-from polyver.webhook.certificates import Certificates
 from polyver.webhook.metrics import Metrics
-from polyver.webhook.pairs import ServedPair
+from polyver.webhook.pairs import PairSource
 
 __all__ = ["Running", "Settings", "webhook"]
 
 _LOOK_EVERY = 1.0
-_ROTATE_EVERY = 3600.0
 _OLD_CONVERSIONS = "the conversions stay as they were"
-_OLD_PAIR = "the certificate stays as it was"
 _PATIENCE = 20.0
 """For reviews in flight; with the lingering before, less than the 30 s that Kubernetes gives."""
 
@@ -38,8 +33,7 @@ _PATIENCE = 20.0
 class Settings:
     """What someone who starts a webhook may choose."""
 
-    pair: Certificates | tuple[Path, Path]
-    """Those that it makes itself, or the files of a certificate and its key."""
+    pair: PairSource
     host: str = LOOPBACK
     port: int = 0
     most_body: int = MOST_BODY
@@ -51,14 +45,16 @@ class Running:
     """A webhook that runs."""
 
     url: str
-    kinds: int
+    converted: int
+    """How many kinds."""
+    admitted: int
     drain: Callable[[], None]
     """Be ready no more, while everything is still answered."""
 
 
 @asynccontextmanager
 async def webhook(
-    settings: Settings, load: Callable[[], Converters], fingerprint: Callable[[], str]
+    settings: Settings, load: Callable[[], Served], fingerprint: Callable[[], str]
 ) -> AsyncIterator[Running]:
     """A webhook for as long as the body runs; what cannot be had is a PolyverError.
 
@@ -68,51 +64,31 @@ async def webhook(
     async with AsyncExitStack() as undo:
         listener = undo.enter_context(bind(settings.host, settings.port))
         known = fingerprint()
-        converters = load()
-        pair = _pair(settings)
+        served = load()
+        pair = settings.pair
+        await pair.start()
         app = App(
-            converters,
-            checks={"certificate": lambda: pair.problem(_now())},
-            metrics=Metrics(lambda: pair.until),
+            served,
+            checks={"certificate": lambda: pair.shown.problem(_now())},
+            metrics=Metrics(lambda: pair.shown.until),
             log=log,
             most_body=settings.most_body,
         )
         await undo.enter_async_context(
-            serving(app, listener, pair.context, ending=app.drain, patience=_PATIENCE)
+            serving(app, listener, lambda: pair.shown.context, ending=app.drain, patience=_PATIENCE)
         )
         reloads = _Conversions(app, load, fingerprint, known, log)
         jobs = [
             repeated(reloads.look, every=_LOOK_EVERY, log=log, failing=_OLD_CONVERSIONS),
-            repeated(partial(_reload, pair, log), every=_LOOK_EVERY, log=log, failing=_OLD_PAIR),
+            pair.follow(log),
         ]
-        if isinstance(settings.pair, Certificates):
-            rotate = partial(_rotate, settings.pair, log)
-            jobs.append(repeated(rotate, every=_ROTATE_EVERY, log=log, failing=_OLD_PAIR))
         await undo.enter_async_context(in_background(*jobs))
         at = url(settings.host, listener.getsockname()[1])
-        yield Running(at, len(converters), app.drain)
-
-
-def _pair(settings: Settings) -> ServedPair:
-    if isinstance(own := settings.pair, Certificates):
-        own.advance(_now())
-        return ServedPair(own.certificate_file, own.key_file)
-    certificate, key = own
-    return ServedPair(certificate, key)
+        yield Running(at, len(served.converters), len(served.admitted), app.drain)
 
 
 def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
-
-
-async def _reload(pair: ServedPair, log: Log) -> None:
-    if await asyncio.to_thread(pair.reload):
-        log.info("another certificate is served", until=pair.until.isoformat())
-
-
-async def _rotate(certificates: Certificates, log: Log) -> None:
-    for step in await asyncio.to_thread(certificates.advance, _now()):
-        log.info("certificates are rotated", step=type(step).__name__.lower())
 
 
 class _Conversions:
@@ -121,7 +97,7 @@ class _Conversions:
     def __init__(
         self,
         app: App,
-        load: Callable[[], Converters],
+        load: Callable[[], Served],
         fingerprint: Callable[[], str],
         known: str,
         log: Log,
@@ -142,8 +118,8 @@ class _Conversions:
         if found == self._known and not self._asked:
             return
         self._asked = False
-        converters = await asyncio.to_thread(self._load)
+        served = await asyncio.to_thread(self._load)
         # What is wrong is looked at again, as files may be changed one after the other.
         self._known = found
-        self._app.serve(converters)
-        self._log.info("conversions are loaded again", kinds=len(converters))
+        self._app.serve(served)
+        self._log.info("conversions are loaded again", kinds=len(served.kinds))

@@ -1,4 +1,4 @@
-"""`polyver serve`: a conversion webhook for API servers, until it is told to end."""
+"""`polyver serve`: a webhook that converts and admits for API servers, until it is told to end."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from polyver.cli._webhook import Running, Settings
-    from polyver.webhook import Converters
-    from polyver.webhook.certificates import Certificates
+    from polyver.webhook import Served
+    from polyver.webhook.pairs import PairSource
 
 PORT = 8443
 _MIB = 1024 * 1024
@@ -51,7 +51,7 @@ def serve(
     linger: Annotated[float, Parameter(validator=Number(gte=0, lte=600))] = 5.0,
     verbose: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
-    """Convert objects for API servers that ask over HTTPS, until interrupted.
+    """Convert and admit objects for API servers that ask over HTTPS, until interrupted.
 
     Example: polyver serve --conversions conversions/ --hostname polyver.default.svc
 
@@ -62,7 +62,7 @@ def serve(
         on SIGHUP; what cannot be read then leaves the old ones in place.
     kinds
         Where kinds are that are declared in Python: modules, .py files or folders, as for
-        `polyver crds`; repeatable.
+        `polyver crds`; repeatable. Their hooks are served as admission.
     host
         The address to listen on.
     port
@@ -98,16 +98,16 @@ def serve(
     pair = _pair(tls_cert, tls_key, certificates, hostname or [], host)
     settings = Settings(pair, host, port, largest * _MIB, verbose)
 
-    def load() -> Converters:
-        from polyver.cli._conversions import load_converters
+    def load() -> Served:
+        from polyver.cli._conversions import load_served
 
-        return load_converters(paths, kinds or [])
+        return load_served(paths, kinds or [])
 
     run(settings, load, lambda: fingerprint(paths), linger=linger)
 
 
 def run(
-    settings: Settings, load: Callable[[], Converters], changes: Callable[[], str], *, linger: float
+    settings: Settings, load: Callable[[], Served], changes: Callable[[], str], *, linger: float
 ) -> None:
     """Serve what is loaded until a signal comes."""
     import uvloop
@@ -117,7 +117,7 @@ def run(
 
 
 async def _serve(
-    settings: Settings, load: Callable[[], Converters], changes: Callable[[], str], linger: float
+    settings: Settings, load: Callable[[], Served], changes: Callable[[], str], linger: float
 ) -> None:
     from polyver.cli._webhook import webhook
 
@@ -134,14 +134,18 @@ async def _serve(
 
 
 def _announce(running: Running, settings: Settings) -> None:
-    match settings.pair:
-        case certificate, _:
-            trust = f"certificate from {certificate}"
-        case own:
-            trust = f"CA bundle in {own.bundle_file.absolute()}"
-    count = f"{running.kinds} {'kind' if running.kinds == 1 else 'kinds'}"
-    print_lines(f"polyver converts {count} at {running.url}/convert; {trust}")
+    from polyver.admission.configurations import MUTATE, VALIDATE
+
+    trust = settings.pair.trust
+    print_lines(f"polyver converts {_kinds(running.converted)} at {running.url}/convert; {trust}")
+    if running.admitted:
+        where = f"{running.url}{MUTATE} and {VALIDATE}"
+        print_lines(f"polyver admits {_kinds(running.admitted)} at {where}")
     sys.stdout.flush()
+
+
+def _kinds(count: int) -> str:
+    return f"{count} {'kind' if count == 1 else 'kinds'}"
 
 
 def _pair(
@@ -150,7 +154,7 @@ def _pair(
     certificates: Path | None,
     hostnames: Sequence[str],
     host: str,
-) -> Certificates | tuple[Path, Path]:
+) -> PairSource:
     if tls_cert is None and tls_key is None:
         from polyver.webhook.certificates import Certificates
 
@@ -161,7 +165,9 @@ def _pair(
     if certificates or hostnames:
         hint = "leave out --certificates and --hostname, or both files"
         raise Misused("a certificate is given, so none is made", at="--tls-cert", hint=hint)
-    return tls_cert, tls_key
+    from polyver.webhook.pairs import FilePairs
+
+    return FilePairs(tls_cert, tls_key)
 
 
 def _checked(hostname: str) -> str:

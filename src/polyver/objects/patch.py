@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from polyver.core import PolyverError
 from polyver.objects._json import DEEPEST
-from polyver.objects._texts import without_nulls
+from polyver.objects._texts import same, without_nulls
 from polyver.objects.codec import encode_json
 
-__all__ = ["InvalidPatch", "PatchFailed", "apply_json_patch", "apply_merge_patch"]
+__all__ = ["InvalidPatch", "PatchFailed", "apply_json_patch", "apply_merge_patch", "json_patch"]
 
 _MOST_COPIED = 3 * 1024 * 1024
 
@@ -219,3 +219,50 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_same, one, other))
     return bool(one == other)
+
+
+def json_patch(before: Any, after: Any) -> list[dict[str, Any]]:
+    """The operations that make one value of another: none for what is the same in both.
+
+    >>> json_patch({"a": 1, "b": {"c": [1, 2]}}, {"b": {"c": [1, 3]}})
+    [{'op': 'remove', 'path': '/a'}, {'op': 'replace', 'path': '/b/c/1', 'value': 3}]
+    """
+    return list(_differences(before, after, ""))
+
+
+def _differences(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]:
+    match before, after:
+        case dict(), dict():
+            for key in before:
+                inside = f"{path}/{_escaped(key)}"
+                if key in after:
+                    yield from _differences(before[key], after[key], inside)
+                else:
+                    yield {"op": "remove", "path": inside}
+            for key in after:
+                if key not in before:
+                    yield {"op": "add", "path": f"{path}/{_escaped(key)}", "value": after[key]}
+        case list(), list():
+            yield from _item_differences(before, after, path)
+        case _ if not same(before, after):
+            yield {"op": "replace", "path": path, "value": after}
+
+
+def _item_differences(before: list[Any], after: list[Any], path: str) -> Iterator[dict[str, Any]]:
+    """What begins and ends the same stays, so that one item more or less is one operation."""
+    most = min(len(before), len(after))
+    start = next((n for n in range(most) if not same(before[n], after[n])), most)
+    end = next((n for n in range(most - start) if not same(before[-1 - n], after[-1 - n])), None)
+    end = most - start if end is None else end
+    old, new = before[start : len(before) - end], after[start : len(after) - end]
+    for number, (one, other) in enumerate(zip(old, new, strict=False), start):
+        yield from _differences(one, other, f"{path}/{number}")
+    both = start + min(len(old), len(new))
+    for _ in old[len(new) :]:
+        yield {"op": "remove", "path": f"{path}/{both}"}
+    for number, value in enumerate(new[len(old) :], both):
+        yield {"op": "add", "path": f"{path}/{number}", "value": value}
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")

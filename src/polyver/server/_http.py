@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from polyver.admission.chain import User
 from polyver.serving.http import Response
 
 __all__ = ["Request", "Response", "User"]
-
-
-@dataclass(frozen=True, slots=True)
-class User:
-    """Who asks."""
-
-    name: str
-    groups: tuple[str, ...] = ()
-    uid: str = ""
-    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -8,12 +8,12 @@ import secrets
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 
+from polyver.admission.chain import Chain
 from polyver.objects import encode_json
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError, bad_request, internal, not_allowed, not_found
 from polyver.server._http import Request, Response
 from polyver.server.accounts import Accounts
-from polyver.server.admission import Chain
 from polyver.server.answers import as_unreadable, data_answer, status_answer
 from polyver.server.call import Call, Server
 from polyver.server.conversion import unreadable, unreadable_update

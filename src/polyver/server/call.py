@@ -6,8 +6,8 @@ import datetime
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 
+from polyver.admission.chain import Chain, Review
 from polyver.server._http import Request, Response
-from polyver.server.admission import Chain, Review
 from polyver.server.conversion.served import ServedConversions
 from polyver.server.identity import Authenticate, Verdict
 from polyver.server.media import JSON, Form

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from polyver.admission.chain import Review
 from polyver.objects import encode_json
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError, conflict, not_found
 from polyver.server._http import Request, Response
-from polyver.server.admission import Review
 from polyver.server.answers import data_answer, list_answer
 from polyver.server.bodies import read_delete_options
 from polyver.server.call import Call, Server

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from polyver.admission.chain import Review
 from polyver.objects._texts import same
 from polyver.objects.apply import Entry as Managed
 from polyver.objects.rules import check_metadata, check_metadata_update
@@ -20,7 +21,6 @@ from polyver.objects.status import (
     not_found,
 )
 from polyver.server._http import Response
-from polyver.server.admission import Review
 from polyver.server.answers import data_answer, object_answer
 from polyver.server.bodies import read_object
 from polyver.server.call import Call

@@ -1,6 +1,17 @@
-"""Conversion for API servers that ask over HTTPS: reviews, certificates, health and metrics."""
+"""Conversion and admission for API servers that ask over HTTPS: reviews, certificates, metrics."""
 
-from polyver.webhook.app import App
-from polyver.webhook.conversion import Converter, Converters, Key, Reviewed, review
+from polyver.webhook.admission import admit
+from polyver.webhook.app import App, Served
+from polyver.webhook.conversion import Converter, Converters, review
+from polyver.webhook.reviews import Key, Reviewed
 
-__all__ = ["App", "Converter", "Converters", "Key", "Reviewed", "review"]
+__all__ = [
+    "App",
+    "Converter",
+    "Converters",
+    "Key",
+    "Reviewed",
+    "Served",
+    "admit",
+    "review",
+]

@@ -1,19 +1,23 @@
 """The webhook's application: reviews, health and metrics, whatever is sent to it.
 
-A review is answered at once where that is quick. What is expected to take longer, from what earlier
-ones took, is done in a thread, so that health is told meanwhile.
+A conversion is answered at once where that is quick. What is expected to take longer, from what
+earlier ones took, is done in a thread, so that health is told meanwhile; so are all hooks.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import parse_qs
 
+from polyver.admission.chain import Chain
+from polyver.admission.configurations import MUTATE, VALIDATE
 from polyver.objects.status import ApiError
+from polyver.serving.aside import Aside
 from polyver.serving.health import Checks, health
 from polyver.serving.http import (
     Gone,
@@ -27,15 +31,19 @@ from polyver.serving.http import (
     start,
 )
 from polyver.serving.logs import Log
-from polyver.webhook.conversion import Converters, Reviewed, refused, review
+from polyver.webhook.admission import Act, admit
+from polyver.webhook.conversion import Converters, review
 from polyver.webhook.metrics import Metrics
+from polyver.webhook.reviews import Key, Reviewed, refused
 
-__all__ = ["MOST_BODY", "App"]
+__all__ = ["CONVERT", "MOST_BODY", "App", "Served"]
+
+CONVERT = "/convert"
+_ACTS: Mapping[str, Act] = {MUTATE: "mutate", VALIDATE: "validate"}
 
 MOST_BODY = 64 * 1024 * 1024
 _BODIES_AT_ONCE = 4
 """As many of the largest as this are held at a time."""
-_THREADS = 4
 _QUICK = 0.01
 """Not much longer than Python lets a thread hold up the others: a thread would not help."""
 _SMALL = 64 * 1024
@@ -47,33 +55,47 @@ _HEALTH = (["healthz"], ["livez"], ["readyz"])
 _JSON = [("content-type", "application/json")]
 
 
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What reviews are answered with."""
+
+    converters: Converters
+    chain: Chain = field(default_factory=Chain)
+    admitted: frozenset[Key] = frozenset()
+    """The kinds that the chain has something to say about."""
+
+    @property
+    def kinds(self) -> frozenset[Key]:
+        return self.admitted | self.converters.keys()
+
+
 class App:
-    """What is served; which kinds it converts can be changed at any time."""
+    """What is served; for which kinds can be changed at any time."""
 
     def __init__(
         self,
-        converters: Converters,
+        served: Served,
         *,
         checks: Checks | None = None,
         metrics: Metrics | None = None,
         log: Log | None = None,
         most_body: int = MOST_BODY,
     ) -> None:
-        self._converters = converters
+        self._served = served
         self._metrics = metrics or Metrics()
         self._log = log or Log()
         self._room = _Room(most_body)
         self._pace = _Pace()
-        self._places = asyncio.Semaphore(_THREADS)
+        self._aside = Aside()
         self._draining = False
         alive: Checks = {"ping": lambda: ""}
         ready = {**alive, **(checks or {}), "conversions": self._unloaded, "shutdown": self._ending}
         self._checks: Mapping[str, Checks] = {"healthz": alive, "livez": alive, "readyz": ready}
 
-    def serve(self, converters: Converters) -> None:
-        """Convert these kinds from now on; reviews that have begun keep what they have."""
-        gone = [key for key in self._converters if key not in converters]
-        self._converters = converters
+    def serve(self, served: Served) -> None:
+        """Serve these kinds from now on; reviews that have begun keep what they have."""
+        gone = self._served.kinds - served.kinds
+        self._served = served
         self._metrics.withdraw(*gone)
 
     def drain(self) -> None:
@@ -81,7 +103,7 @@ class App:
         self._draining = True
 
     def _unloaded(self) -> str:
-        return "" if self._converters else "no conversion is loaded"
+        return "" if self._served.kinds else "no conversion is loaded"
 
     def _ending(self) -> str:
         return "process is shutting down" if self._draining else ""
@@ -105,31 +127,35 @@ class App:
         path, method = scope["path"], scope["method"]
         allowed = _allowed(path)
         if not allowed:
-            return _refusal(404, "NotFound", f"there is nothing at {path}; reviews go to /convert")
+            known = f"reviews go to {CONVERT}, {MUTATE} and {VALIDATE}"
+            return _refusal(404, "NotFound", f"there is nothing at {path}; {known}")
         if method not in allowed:
             words = " or ".join(allowed)
             refusal = _refusal(405, "MethodNotAllowed", f"{path} takes {words}, not {method}")
             refusal.headers.append(("allow", ", ".join(allowed)))
             return refusal
-        if path == "/convert":
-            return await self._convert(scope, receive)
+        if "POST" in allowed:
+            return await self._review(scope, receive)
         if path == "/metrics":
             return self._metrics.response()
         query = scope["query_string"].decode("latin-1")
         return health(path, query, self._checks[path.split("/", 2)[1]], failing=503)
 
-    # Converting.
+    # Reviewing.
 
-    async def _convert(self, scope: Scope, receive: Receive) -> Response:
+    async def _review(self, scope: Scope, receive: Receive) -> Response:
         began = time.monotonic()
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        act = _ACTS.get(scope["path"])
         try:
             _check_content(headers)
             with self._room.guest() as keep:
                 most = self._room.most
                 body = await read_body(receive, most=most, most_discarded=2 * most, keep=keep)
                 with self._metrics.in_flight.track_inprogress():
-                    reviewed = await self._reviewed(body, began + _patience(scope) * _IN_TIME)
+                    until = began + _patience(scope) * _IN_TIME
+                    answer = self._converted if act is None else partial(self._admitted, act)
+                    reviewed = await answer(body, until)
         except TooLarge as error:
             reviewed = refused(ApiError(413, "RequestEntityTooLarge", str(error)))
         except ApiError as error:
@@ -138,8 +164,12 @@ class App:
         again = [("retry-after", "1")] if reviewed.status == 429 else []
         return Response(reviewed.status, [*_JSON, *again], reviewed.body)
 
-    async def _reviewed(self, body: bytes, until: float) -> Reviewed:
-        converters = self._converters
+    async def _admitted(self, act: Act, body: bytes, until: float) -> Reviewed:
+        left = max(until - time.monotonic(), 0)
+        return await admit(body, self._served.chain, act, patience=round(left, 1))
+
+    async def _converted(self, body: bytes, until: float) -> Reviewed:
+        converters = self._served.converters
 
         def work() -> Reviewed:
             began = time.monotonic()
@@ -151,36 +181,10 @@ class App:
             return work()
         try:
             async with asyncio.timeout(until - time.monotonic()):
-                return await self._aside(work)
+                return await self._aside.run(work)
         except TimeoutError:
             text = "the conversion was not done in time"
             return refused(ApiError(504, "Timeout", text))
-
-    async def _aside(self, work: Callable[[], Reviewed]) -> Reviewed:
-        """Do it in a thread, which the end of the process does not wait for."""
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[Reviewed] = loop.create_future()
-
-        def settle(result: Reviewed | BaseException) -> None:
-            self._places.release()
-            if done.done():
-                return
-            if isinstance(result, BaseException):
-                done.set_exception(result)
-            else:
-                done.set_result(result)
-
-        def run() -> None:
-            try:
-                result: Reviewed | BaseException = work()
-            except BaseException as error:
-                result = error
-            with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
-                loop.call_soon_threadsafe(settle, result)
-
-        await self._places.acquire()
-        threading.Thread(target=run, name="review", daemon=True).start()
-        return await done
 
     def _note(self, reviewed: Reviewed, seconds: float) -> None:
         self._metrics.observe(reviewed, seconds)
@@ -206,7 +210,7 @@ class _Room:
         def take(size: int) -> None:
             nonlocal taken
             if size > self._free:
-                raise ApiError(429, "TooManyRequests", "too much is being converted; try again")
+                raise ApiError(429, "TooManyRequests", "too much is being reviewed; try again")
             taken += size
             self._free -= size
 
@@ -233,7 +237,7 @@ class _Pace:
 
 def _allowed(path: str) -> tuple[str, ...]:
     """The methods of a path; none for one that is not served."""
-    if path == "/convert":
+    if path == CONVERT or path in _ACTS:
         return ("POST",)
     if path == "/metrics" or path.split("/", 2)[1:2] in _HEALTH:
         return ("GET", "HEAD")

@@ -10,7 +10,6 @@ import gc
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
@@ -20,14 +19,10 @@ from polyver.core.errors import listed
 from polyver.objects.codec import encode_json
 from polyver.objects.converted import check_identity, check_kept, restored
 from polyver.objects.status import ApiError
+from polyver.webhook.reviews import Asked, Head, Key, Reviewed, ReviewForm, refused, shown
 
-__all__ = ["Converter", "Converters", "Key", "Reviewed", "refused", "review"]
+__all__ = ["Converter", "Converters", "review"]
 
-Key = tuple[str, str]
-"""A group and a kind."""
-
-_KIND = "ConversionReview"
-_VERSIONS = ("apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1")
 _LOG_SAYS_WHY = "the conversion failed, and the webhook's log says why"
 _NO_METADATA = msgspec.Raw()
 
@@ -55,35 +50,10 @@ class Converter(Protocol):
 Converters = Mapping[Key, Converter]
 
 
-@dataclass(frozen=True, slots=True)
-class Reviewed:
-    """What is answered to one request, and what is to be counted and logged of it."""
-
-    status: int
-    body: bytes
-    objects: Mapping[Key, int] = field(default_factory=dict)
-    """How many were converted, by their kinds."""
-    failed: Key | None = None
-    """The kind of the object that could not be."""
-    fault: BaseException | None = None
-    """What user code raised: for the log, and not for clients."""
-    about: str = ""
-    """The object that it was raised for."""
-
-
 class _Request(msgspec.Struct):
     desired: str = msgspec.field(name="desiredAPIVersion")
     objects: list[msgspec.Raw] | None = None
     uid: str = ""
-
-
-class _Head(msgspec.Struct, rename="camel"):
-    api_version: object = None
-    kind: object = None
-
-
-class _Review(_Head, rename="camel"):
-    request: _Request | None = None
 
 
 class _Object(msgspec.Struct, rename="camel"):
@@ -92,8 +62,8 @@ class _Object(msgspec.Struct, rename="camel"):
     metadata: msgspec.Raw = _NO_METADATA
 
 
-_review = msgspec.json.Decoder(_Review)
-_head = msgspec.json.Decoder(_Head)
+_decoder = msgspec.json.Decoder(Asked[_Request])
+_form = ReviewForm("ConversionReview", "apiextensions.k8s.io", _decoder)
 _object = msgspec.json.Decoder(_Object)
 
 
@@ -116,15 +86,10 @@ def review(
     """
     with _collector_paused():
         try:
-            asked = _read(body)
+            version, request = _form.read(body)
         except ApiError as error:
             return refused(error)
-        return _Reviewing(asked, converters, late).answer()
-
-
-def refused(error: ApiError) -> Reviewed:
-    """The answer to what is no review."""
-    return Reviewed(error.code, encode_json(error.status))
+        return _Reviewing(version, request, converters, late).answer()
 
 
 @contextmanager
@@ -139,78 +104,25 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-# Reading.
-
-
-class _Asked(msgspec.Struct):
-    api_version: str
-    request: _Request
-
-
-def _read(body: bytes) -> _Asked:
-    try:
-        found = _review.decode(_text(body))
-    except msgspec.ValidationError as error:
-        _check_kind(_said(body))
-        raise _bad(f"the body is not a {_KIND}: {error}") from None
-    except RecursionError:
-        raise _bad("the body is nested too deeply") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _bad(f"the body is not JSON: {error}") from None
-    version = _check_kind(found)
-    if found.request is None:
-        raise _bad(f"the {_KIND} has no request")
-    return _Asked(version, found.request)
-
-
-def _text(body: bytes) -> bytes:
-    """The body, if it is text; objects are passed on without a look inside."""
-    if not body.isascii():
-        body.decode()
-    return body
-
-
-def _said(body: bytes) -> _Head:
-    """What a body says it is; what is no object says nothing."""
-    try:
-        return _head.decode(body)
-    except msgspec.ValidationError:
-        raise _bad(f"the body is no object, and so not a {_KIND}") from None
-    except msgspec.DecodeError as error:  # behind what was of a wrong type
-        raise _bad(f"the body is not JSON: {error}") from None
-
-
-def _check_kind(found: _Head) -> str:
-    if found.kind == _KIND and found.api_version in _VERSIONS:
-        return str(found.api_version)
-    said = f"{_shown(found.kind)} of {_shown(found.api_version)}"
-    raise _bad(f"the body is {said}, not a {_KIND} of {' or '.join(_VERSIONS)}")
-
-
-def _shown(value: object) -> str:
-    return value[:100] if isinstance(value, str) and value else "nothing"
-
-
-def _bad(text: str) -> ApiError:
-    return ApiError(400, "BadRequest", text)
-
-
 # Converting.
 
 
 class _Reviewing:
     """One review, object by object."""
 
-    def __init__(self, asked: _Asked, converters: Converters, late: Callable[[], bool]) -> None:
-        self._asked = asked
+    def __init__(
+        self, version: str, request: _Request, converters: Converters, late: Callable[[], bool]
+    ) -> None:
+        self._head = {"apiVersion": version, "kind": _form.kind}
+        self._request = request
         self._converters = converters
         self._late = late
-        self._wanted = asked.request.desired
+        self._wanted = request.desired
         self._group, _, self._version = self._wanted.rpartition("/")
         self._counts: Counter[Key] = Counter()
 
     def answer(self) -> Reviewed:
-        given = self._asked.request.objects or []
+        given = self._request.objects or []
         done: list[bytes | msgspec.Raw] = []
         try:
             for raw in given:
@@ -224,9 +136,11 @@ class _Reviewing:
         return Reviewed(200, self._response(done, {"status": "Success"}), self._counts)
 
     def _response(self, done: list[bytes | msgspec.Raw], result: Mapping[str, str]) -> bytes:
-        head = {"apiVersion": self._asked.api_version, "kind": _KIND}
-        uid, told = encode_json(self._asked.request.uid), encode_json(result)
-        start = b'%b,"response":{"uid":%b,"convertedObjects":[' % (encode_json(head)[:-1], uid)
+        uid, told = encode_json(self._request.uid), encode_json(result)
+        start = b'%b,"response":{"uid":%b,"convertedObjects":[' % (
+            encode_json(self._head)[:-1],
+            uid,
+        )
         return b"".join((start, b",".join(done), b'],"result":', told, b"}}"))
 
     def _check_time(self, done: int, given: int) -> None:
@@ -317,7 +231,7 @@ class _Metadata(msgspec.Struct):
     namespace: object = ""
 
 
-class _Named(_Head, rename="camel"):
+class _Named(Head, rename="camel"):
     metadata: _Metadata | None = None
 
 
@@ -328,5 +242,5 @@ def _name(raw: msgspec.Raw) -> str:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return "an object without a name"
     metadata = found.metadata or _Metadata()
-    place = f"{_shown(metadata.namespace)}/" if metadata.namespace else ""
-    return f"{_shown(found.kind)} {place}{_shown(metadata.name)}"
+    place = f"{shown(metadata.namespace)}/" if metadata.namespace else ""
+    return f"{shown(found.kind)} {place}{shown(metadata.name)}"

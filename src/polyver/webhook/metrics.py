@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from itertools import product
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from polyver.serving.http import Response
-from polyver.webhook.conversion import Key, Reviewed
+from polyver.webhook.reviews import OUTCOMES, Key, Reviewed
 
 __all__ = ["Metrics"]
 
@@ -38,6 +39,12 @@ class Metrics:
             "polyver_webhook_failures",
             "Reviews that an object failed; without a kind if that is not served.",
             _OF_A_KIND,
+            registry=self._registry,
+        )
+        self._admissions = Counter(
+            "polyver_webhook_admissions",
+            "Writes that were admitted or not; without a kind if that is not served.",
+            ("act", *_OF_A_KIND, "result"),
             registry=self._registry,
         )
         self._seconds = Histogram(
@@ -68,12 +75,17 @@ class Metrics:
             self._objects.labels(*key).inc(count)
         if reviewed.failed is not None:
             self._failures.labels(*reviewed.failed).inc()
+        if reviewed.admitted is not None:
+            act, kind, outcome = reviewed.admitted
+            self._admissions.labels(act, *kind, outcome).inc()
 
     def withdraw(self, *keys: Key) -> None:
         """Forget kinds that are not served any more."""
         for key in keys:
             for counter in (self._objects, self._failures):
                 counter.remove(*key)
+            for act, outcome in product(("mutate", "validate"), OUTCOMES):
+                self._admissions.remove(act, *key, outcome)
 
     def response(self) -> Response:
         """All of it in Prometheus' text."""

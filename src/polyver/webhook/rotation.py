@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 __all__ = [
+    "SETTLED_AFTER",
     "AuthorityState",
     "Create",
     "Drop",
@@ -30,7 +31,9 @@ RENEWED_BEFORE = 30 * _DAY
 REPLACED_BEFORE = 730 * _DAY
 """How long before its end an authority gets a successor: every leaf ends before its authority."""
 DROPPED_AFTER = _DAY
-"""How long an old authority is believed after the last of its leaves was shown."""
+"""How long an old authority is believed after the last of its leaves was shown, at most."""
+SETTLED_AFTER = datetime.timedelta(minutes=5)
+"""How long, at least: until all have heard of what is written for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,8 @@ class State:
     """The authorities in the bundle that was written last."""
     observed: bool = False
     """Whether all who must believe that bundle have it."""
+    shown: bool = False
+    """Whether all who show a certificate say that it is this leaf; nobody may say so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +120,7 @@ def plan(state: State, names: Collection[str], now: datetime.datetime) -> Step |
     leaf = state.leaf if state.leaf and state.leaf.signer in serials else None
     if leaf is None or _is_due(leaf, names, now):
         return Issue(_signer(leaf, serials, observed=state.observed))
-    return _replaced(leaf, serials, now, observed=state.observed) if len(serials) > 1 else None
+    return _replaced(state, leaf, serials, now) if len(serials) > 1 else None
 
 
 def _signer(leaf: LeafState | None, serials: tuple[str, ...], *, observed: bool) -> str:
@@ -125,13 +130,14 @@ def _signer(leaf: LeafState | None, serials: tuple[str, ...], *, observed: bool)
 
 
 def _replaced(
-    leaf: LeafState, serials: tuple[str, ...], now: datetime.datetime, *, observed: bool
+    state: State, leaf: LeafState, serials: tuple[str, ...], now: datetime.datetime
 ) -> Step | None:
     """The next step from an authority to the one that follows it."""
     oldest, newest = serials
     if leaf.signer == oldest:
-        return Issue(newest) if observed else Observe()
-    return Drop(oldest) if now - leaf.since >= DROPPED_AFTER else None
+        return Issue(newest) if state.observed else Observe()
+    wait = SETTLED_AFTER if state.shown else DROPPED_AFTER
+    return Drop(oldest) if now - leaf.since >= wait else None
 
 
 def _needs_authority(state: State, now: datetime.datetime) -> bool:

@@ -1,7 +1,7 @@
 """apis: one kind, many API versions."""
 
 from polyver.capabilities import Capability
-from polyver.capabilities.apis._crds import conversion_data, crd_of
+from polyver.capabilities.apis._crds import INJECT_CA_FROM, client_data, conversion_data, crd_of
 from polyver.capabilities.apis._definition import (
     Column,
     DefinedVersion,
@@ -17,6 +17,7 @@ from polyver.capabilities.apis._policy import APIS, selector
 __all__ = [
     "APIS",
     "CAPABILITY",
+    "INJECT_CA_FROM",
     "Column",
     "DefinedVersion",
     "Definition",
@@ -24,6 +25,7 @@ __all__ = [
     "Names",
     "Scale",
     "Webhook",
+    "client_data",
     "conversion_data",
     "crd_of",
     "definitions_of",

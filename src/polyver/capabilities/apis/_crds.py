@@ -14,9 +14,16 @@ from polyver.capabilities.apis._definition import (
     Webhook,
 )
 
-__all__ = ["column_data", "conversion_data", "crd_of", "scale_data"]
+__all__ = [
+    "INJECT_CA_FROM",
+    "client_data",
+    "column_data",
+    "conversion_data",
+    "crd_of",
+    "scale_data",
+]
 
-_INJECT = "cert-manager.io/inject-ca-from"
+INJECT_CA_FROM = "cert-manager.io/inject-ca-from"
 _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
@@ -37,7 +44,7 @@ def crd_of(definition: Definition, conversion: Webhook | None = None) -> dict[st
         webhook = None
     annotations = dict(definition.annotations)
     if webhook and webhook.inject_ca_from:
-        annotations[_INJECT] = webhook.inject_ca_from
+        annotations[INJECT_CA_FROM] = webhook.inject_ca_from
     metadata = {"name": definition.name}
     spec: dict[str, Any] = {"group": definition.group, "names": _names(definition.names)}
     spec["scope"] = definition.scope
@@ -69,15 +76,20 @@ def _names(names: Names) -> dict[str, Any]:
 
 def conversion_data(webhook: Webhook) -> dict[str, Any]:
     """Who converts, as manifests say it."""
+    client, reviews = client_data(webhook), list(webhook.reviews)
+    return {
+        "strategy": "Webhook",
+        "webhook": {"clientConfig": client, "conversionReviewVersions": reviews},
+    }
+
+
+def client_data(webhook: Webhook) -> dict[str, Any]:
+    """Where a webhook is, as manifests say it."""
     client: dict[str, Any] = {"url": webhook.url}
     if not webhook.url:
         service = {"namespace": webhook.namespace, "name": webhook.service}
         client = {"service": _said(service, path=webhook.path, port=webhook.port)}
-    client = _said(client, caBundle=webhook.ca_bundle)
-    return {
-        "strategy": "Webhook",
-        "webhook": {"clientConfig": client, "conversionReviewVersions": list(webhook.reviews)},
-    }
+    return _said(client, caBundle=webhook.ca_bundle)
 
 
 def _version(version: DefinedVersion) -> dict[str, Any]:

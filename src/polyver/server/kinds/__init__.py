@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from polyver.admission.chain import Admission
 from polyver.objects.builtin import builtin_kinds, shape_of
 from polyver.objects.kinds import Kind
 from polyver.objects.shape import Shape
 from polyver.objects.tables import builtin_printer
-from polyver.server.admission import Admission
 from polyver.server.call import Server
 from polyver.server.definitions import DefinitionRules
 from polyver.server.kinds._addresses import ServiceAddresses

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import msgspec
 
+from polyver.admission.chain import Review
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError, internal, invalid, invalid_field
-from polyver.server.admission import Review
 from polyver.server.call import Server
 from polyver.server.kinds._checks import address_of
 from polyver.server.kinds._services import is_headless, needs_node_ports

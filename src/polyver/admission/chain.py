@@ -1,16 +1,30 @@
-"""Who has a say in a write before it is stored: one chain, in process."""
+"""Who has a say in a write before it is stored: one chain, whoever asks it.
+
+The embedded server asks it in process; other API servers ask it through a webhook.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from polyver.objects.kinds import Kind
-from polyver.server._http import User
-from polyver.server.rules import Object
 
-__all__ = ["Admission", "Chain", "Review"]
+__all__ = ["Admission", "Chain", "Review", "User"]
+
+PATIENCE = 10.0
+"""How many seconds one call of user code may take, if nobody says."""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who asks."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -23,12 +37,13 @@ class Review:
     namespace: str
     name: str
     subresource: str
-    object: Object | None
+    object: dict[str, Any] | None
     """As it will be stored; whoever mutates changes it in place."""
-    old: Object | None
+    old: dict[str, Any] | None
     user: User
     dry_run: bool
     warnings: list[str] = field(default_factory=list)
+    patience: float = PATIENCE
 
 
 class Admission(Protocol):
@@ -49,6 +64,10 @@ class Chain:
 
     def add(self, link: Admission) -> None:
         self._links.append(link)
+
+    def handles(self, kind: Kind, operation: str) -> bool:
+        """Whether anyone wants to be asked."""
+        return any(link.handles(kind, operation) for link in self._links)
 
     async def mutate(self, review: Review) -> None:
         for link in self._links:

@@ -1,0 +1,56 @@
+"""Work that may take any time, done beside the event loop, so that everybody else is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+__all__ = ["Aside"]
+
+T = TypeVar("T")
+
+
+class Aside:
+    """A few threads at a time, which the end of the process does not wait for."""
+
+    def __init__(self, places: int = 4) -> None:
+        self._places = asyncio.Semaphore(places)
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """What the work gives; whoever is cancelled meanwhile leaves it to itself."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+
+        def settle(result: T | None, error: BaseException | None) -> None:
+            self._places.release()
+            if done.done():
+                return
+            if error is not None:
+                done.set_exception(error)
+            else:
+                done.set_result(result)  # type: ignore[arg-type]
+
+        def run() -> None:
+            result, failure = None, None
+            try:
+                result = work()
+            except BaseException as error:
+                failure = _told(error)
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits
+                loop.call_soon_threadsafe(settle, result, failure)
+
+        await self._places.acquire()
+        threading.Thread(target=run, name="aside", daemon=True).start()
+        return await done
+
+
+def _told(error: BaseException) -> BaseException:
+    """What may be raised where somebody waits: the end of a thread is not that of the process."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    told = RuntimeError(f"{type(error).__name__} was raised")
+    told.__cause__ = error
+    return told

@@ -1,0 +1,175 @@
+"""AdmissionReviews: a write that an API server asks about, and what the chain says to it.
+
+The chain is the one that the embedded server asks in process, so both say the same, in the same
+words; here a change becomes a JSON patch, and a refusal a status.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import copy
+from typing import Any, Literal
+
+import msgspec
+
+from polyver.admission.chain import Chain, Review, User
+from polyver.objects.codec import encode_json
+from polyver.objects.kinds import Kind
+from polyver.objects.patch import json_patch
+from polyver.objects.status import ApiError, internal
+from polyver.webhook.reviews import Admitted, Asked, Reviewed, ReviewForm, bad, refused
+
+__all__ = ["Act", "admit"]
+
+Act = Literal["mutate", "validate"]
+Object = dict[str, Any]
+
+
+class _Kind(msgspec.Struct):
+    kind: str
+    version: str = ""
+    group: str = ""
+
+
+class _Resource(msgspec.Struct):
+    resource: str
+    version: str = ""
+    group: str = ""
+
+
+class _User(msgspec.Struct):
+    username: str = ""
+    uid: str = ""
+    groups: list[str] | None = None
+    extra: dict[str, list[str]] | None = None
+
+
+class _Request(msgspec.Struct, rename="camel"):
+    uid: str
+    kind: _Kind
+    resource: _Resource
+    operation: str
+    sub_resource: str = ""
+    name: str = ""
+    namespace: str = ""
+    user_info: _User = msgspec.field(default_factory=_User)
+    object: Object | None = None
+    old_object: Object | None = None
+    dry_run: bool | None = None
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class _Object(msgspec.Struct, rename="camel"):
+    """As much of an object as the chain relies on."""
+
+    api_version: str
+    kind: str
+    metadata: _Metadata
+
+
+_decoder = msgspec.json.Decoder(Asked[_Request])
+_form = ReviewForm("AdmissionReview", "admission.k8s.io", _decoder)
+
+
+async def admit(body: bytes, chain: Chain, act: Act, *, patience: float = 10.0) -> Reviewed:
+    """The answer to the body of a request, within so many seconds."""
+    try:
+        version, request = _form.read(body)
+        return await _admitted(version, request, chain, act, patience)
+    except RecursionError:
+        return refused(bad("the body is nested too deeply"))
+    except ApiError as error:
+        return refused(error)
+
+
+async def _admitted(
+    version: str, request: _Request, chain: Chain, act: Act, patience: float
+) -> Reviewed:
+    kind = _kind(request)
+    if not chain.handles(kind, request.operation):
+        return _answer(version, request, Admitted(act, ("", ""), "allowed"))
+    review, key = _review(request, kind, patience), (kind.group, kind.kind)
+    before = copy.deepcopy(review.object) if act == "mutate" else None
+    try:
+        await _asked(chain, act, review)
+    except ApiError as error:
+        told = {"allowed": False, "status": error.status}
+        said = Admitted(act, key, "refused")
+        return _answer(version, request, said, told | _warned(review))
+    made = _patched(before, review.object) if act == "mutate" else {}
+    said = Admitted(act, key, "changed" if made else "allowed")
+    return _answer(version, request, said, made | _warned(review))
+
+
+async def _asked(chain: Chain, act: Act, review: Review) -> None:
+    try:
+        async with asyncio.timeout(review.patience):
+            await (chain.mutate(review) if act == "mutate" else chain.validate(review))
+    except TimeoutError:
+        raise internal(f"a hook gave no answer within {review.patience:g} s") from None
+
+
+def _kind(request: _Request) -> Kind:
+    asked, resource = request.kind, request.resource
+    namespaced = bool(request.namespace)
+    return Kind(
+        asked.group, asked.version, asked.kind, resource.resource, "", namespaced, custom=True
+    )
+
+
+def _review(request: _Request, kind: Kind, patience: float) -> Review:
+    named = ""
+    if request.operation != "DELETE":
+        named = _checked(request.object, "object").metadata.name
+    if request.operation != "CREATE":
+        _checked(request.old_object, "oldObject")
+    user = request.user_info
+    extra = {name: tuple(values) for name, values in (user.extra or {}).items()}
+    return Review(
+        operation=request.operation,
+        kind=kind,
+        namespace=request.namespace,
+        name=request.name or named,
+        subresource=request.sub_resource,
+        object=request.object,
+        old=request.old_object,
+        user=User(user.username, tuple(user.groups or ()), user.uid, extra),
+        dry_run=bool(request.dry_run),
+        patience=patience,
+    )
+
+
+def _checked(given: Object | None, field: str) -> _Object:
+    if given is None:
+        raise bad(f"the AdmissionReview has no request.{field}")
+    try:
+        return msgspec.convert(given, _Object)
+    except msgspec.ValidationError as error:
+        raise bad(f"request.{field} is no object: {error}") from None
+
+
+def _patched(before: Object | None, after: Object | None) -> Object:
+    """What was changed, as the API server wants it; nothing if nothing was."""
+    operations = json_patch(before, after)
+    if not operations:
+        return {}
+    patch = base64.b64encode(encode_json(operations)).decode()
+    return {"patchType": "JSONPatch", "patch": patch}
+
+
+def _warned(review: Review) -> Object:
+    return {"warnings": review.warnings} if review.warnings else {}
+
+
+def _answer(
+    version: str, request: _Request, said: Admitted, told: Object | None = None
+) -> Reviewed:
+    response = {"uid": request.uid, "allowed": True} | (told or {})
+    body = {"apiVersion": version, "kind": _form.kind, "response": response}
+    return Reviewed(200, encode_json(body), admitted=said)

@@ -1,0 +1,141 @@
+"""The authorities that API servers trust: written into whatever names the webhook, and repaired.
+
+A definition or a configuration is read first and the bundle after it, and it is changed only if it
+is still the one that was read. So nobody who is late can put back a bundle that is older than the
+one that is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any
+
+from polyver.capabilities.apis import INJECT_CA_FROM, Webhook
+from polyver.client import Change, Client, Clock, Informer, Object, Resource, find
+from polyver.objects.status import MODIFIED, ApiError
+
+__all__ = ["CONFIGURATIONS", "CRDS", "Bundles", "trusting"]
+
+CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
+CONFIGURATIONS = tuple(
+    Resource("admissionregistration.k8s.io", "v1", f"{each}webhookconfigurations", namespaced=False)
+    for each in ("mutating", "validating")
+)
+_MANAGER = "polyver"
+_MOST_TRIES = 20
+Target = tuple[Resource, str]
+
+
+def trusting(obj: Object, bundle: bytes, at: Webhook) -> Object | None:
+    """The merge patch that has an object trust a bundle wherever it names a webhook.
+
+    None if it does, if it does not name it, or if cert-manager is told to fill in another.
+    """
+    metadata = obj["metadata"]
+    if INJECT_CA_FROM in (metadata.get("annotations") or {}):
+        return None
+    text = base64.b64encode(bundle).decode()
+    guard = {"metadata": {"resourceVersion": metadata["resourceVersion"]}}
+    if "webhooks" in obj:
+        webhooks = [_trusting(each, text, at) for each in obj["webhooks"] or ()]
+        return None if webhooks == (obj["webhooks"] or []) else guard | {"webhooks": webhooks}
+    webhook = (obj.get("spec", {}).get("conversion") or {}).get("webhook") or {}
+    if _trusting(webhook, text, at) == webhook:
+        return None
+    return guard | {"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": text}}}}}
+
+
+def _trusting(webhook: Object, text: str, at: Webhook) -> Object:
+    client = webhook.get("clientConfig") or {}
+    return (
+        webhook | {"clientConfig": client | {"caBundle": text}} if _names(client, at) else webhook
+    )
+
+
+def _names(client: Object, at: Webhook) -> bool:
+    if at.url:
+        url = str(client.get("url") or "")
+        return url == at.url or url.startswith(f"{at.url.rstrip('/')}/")
+    service = client.get("service") or {}
+    return (service.get("namespace"), service.get("name")) == (at.namespace, at.service)
+
+
+class Bundles:
+    """The definitions and configurations that name one webhook."""
+
+    def __init__(
+        self,
+        client: Client,
+        at: Webhook,
+        bundle: Callable[[], Awaitable[bytes]],
+        *,
+        crds: Callable[[], Iterable[str]] = tuple,
+        configurations: Sequence[str] = ("polyver",),
+    ) -> None:
+        """`bundle` tells what is to be trusted at that moment; `crds` are their names."""
+        self._client = client
+        self._at = at
+        self._bundle = bundle
+        self._crds = crds
+        self._configurations = configurations
+
+    def _targets(self) -> list[Target]:
+        configurations = [(each, name) for each in CONFIGURATIONS for name in self._configurations]
+        return [*((CRDS, name) for name in self._crds()), *configurations]
+
+    async def publish(self) -> int:
+        """Have all trust what is to be trusted now; how many did not before."""
+        found = [(*target, await find(self._client, *target)) for target in self._targets()]
+        there = [(resource, name, obj) for resource, name, obj in found if obj is not None]
+        if not there:
+            return 0
+        bundle = await self._bundle()
+        return sum([await self._write(*each, bundle) for each in there])
+
+    async def _write(
+        self, resource: Resource, name: str, known: Object, known_bundle: bytes
+    ) -> bool:
+        obj: Object | None = known
+        bundle = known_bundle
+        for _ in range(_MOST_TRIES):
+            change = obj and trusting(obj, bundle, self._at)
+            if not change:
+                return False
+            try:
+                await self._client.patch(resource, name, change=change, manager=_MANAGER)
+            except ApiError as error:
+                if error.code not in (404, 409):
+                    raise
+            else:
+                return True
+            obj = await find(self._client, resource, name)
+            bundle = await self._bundle()
+        raise ApiError(409, "Conflict", f"{resource.plural} {name}: {MODIFIED}")
+
+    async def observed(self, bundle: bytes) -> bool:
+        """Whether all that name the webhook trust this bundle."""
+        for resource, name in self._targets():
+            obj = await find(self._client, resource, name)
+            if obj is not None and trusting(obj, bundle, self._at) is not None:
+                return False
+        return True
+
+    async def watch(self, changed: Callable[[], None], *, clock: Clock) -> None:
+        """Tell of every change of what might name the webhook, until cancelled."""
+
+        async def tell(change: Change[str]) -> None:
+            if change.after is not None:
+                changed()
+
+        async with asyncio.TaskGroup() as group:
+            for resource in (CRDS, *CONFIGURATIONS):
+                informer: Informer[str] = Informer(
+                    self._client, resource, keep=_revision, handler=tell, metadata=True, clock=clock
+                )
+                group.create_task(informer.run())
+
+
+def _revision(obj: dict[str, Any]) -> str:
+    return str(obj["metadata"].get("resourceVersion", ""))
