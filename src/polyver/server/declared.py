@@ -7,7 +7,7 @@ versions is not even stored: later it would be in the way of whole lists.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -53,7 +53,7 @@ class ConvertedKinds:
             return
         converter = self._converter(review.kind)
         if review.old is not None and converter is not None:
-            converter.keeping.restore(review.object, review.old)
+            _restore(review, converter, review.object, review.old)
         declared, version = self._kinds.get(review.kind.resource), review.kind.version
         if declared is not None and declared.has_hooks(version)[0]:
             obj = review.object
@@ -95,6 +95,22 @@ class ConvertedKinds:
                 text = f"it cannot be converted to {version}, and the log says why"
                 return [Cause("", f"Invalid value: {text}")]
         return []
+
+
+def _restore(review: Review, converter: Converter, obj: Object, old: Mapping[str, Any]) -> None:
+    # An apply from which it is missing has taken away all that was carried; unless somebody
+    # had applied the carry itself, and does so no longer.
+    if not review.applied or _is_applied(old, converter.keeping.path):
+        converter.keeping.restore(obj, old)
+
+
+def _is_applied(old: Mapping[str, Any], path: Sequence[str]) -> bool:
+    """Whether somebody applied what is at a path."""
+    entries = old["metadata"].get("managedFields") or ()
+    found = [each.get("fieldsV1") or {} for each in entries if each.get("operation") == "Apply"]
+    for name in path:
+        found = [each[f"f:{name}"] for each in found if f"f:{name}" in each]
+    return bool(found)
 
 
 def _rest(made: Mapping[str, Any]) -> Object:
