@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -292,23 +293,26 @@ def test_another_version_is_stored_and_objects_are_what_they_were(widgets: Widge
         for each in crd["spec"]["versions"]:
             each["storage"] = each["name"] == stored
         assert widgets.ask("PUT", f"{DEFINITIONS}/{widgets.walk.widgets_crd}", crd).code == 200
-        eventually(lambda wanted=stored: wanted in widgets.crd()["status"]["storedVersions"])
+        eventually(partial(_is_stored, widgets, stored))
         eventually(lambda: all(widgets.ask("GET", widgets.path(v)).code == 200 for v in VERSIONS))
         assert {version: widgets.spec(version) for version in VERSIONS} == before
         # Written again without a change, it is stored anew.
         revision = widgets.get("v2")["metadata"]["resourceVersion"]
-        eventually(lambda then=revision: _stored_anew(widgets, then))
+        eventually(partial(_is_stored_anew, widgets, revision))
         assert visible(widgets) == V1
         before = {version: widgets.spec(version) for version in VERSIONS}
     assert widgets.crd()["status"]["storedVersions"] == ["v2", "v3", "v1"]
 
 
-def _stored_anew(widgets: Widgets, before: str) -> Object | None:
-    """What a write without a change gives, once the server stores in the other version."""
+def _is_stored(widgets: Widgets, version: str) -> bool:
+    return version in widgets.crd()["status"]["storedVersions"]
+
+
+def _is_stored_anew(widgets: Widgets, before: str) -> bool:
+    """Whether a write without a change is one: the server stores in another version by now."""
     answer = widgets.ask("PUT", widgets.path("v2", "a"), widgets.get("v2"))
     assert answer.code == 200
-    found: Object = answer.body
-    return found if found["metadata"]["resourceVersion"] != before else None
+    return bool(answer.body["metadata"]["resourceVersion"] != before)
 
 
 def test_an_object_is_held_and_let_go_in_whatever_version(widgets: Widgets) -> None:
@@ -328,7 +332,9 @@ def test_an_object_is_held_and_let_go_in_whatever_version(widgets: Widgets) -> N
     assert visible(widgets) == V1 | {"cronSpec": "late"}
     assert widgets.merge("v3", {"metadata": {"finalizers": []}}).code == 200
     assert widgets.ask("GET", widgets.path("v1", "a")).code == 404
-    eventually(lambda: widgets.ask("GET", widgets.path("v2", "child")).code == 404)
+    # A real collector hears of new kinds only now and then.
+    gone = widgets.path("v2", "child")
+    eventually(lambda: widgets.ask("GET", gone).code == 404, patience=90)
 
 
 def test_a_version_that_is_gone_stops_applies_until_its_owners_are_forgotten(
@@ -359,7 +365,7 @@ def test_deep_and_large_objects_make_their_way(widgets: Widgets) -> None:
     found = widgets.spec("v1")
     assert found["legacyMode"] == inside
     assert len(found["cronSpec"]) == len(widgets.spec("v2")["schedule"]) == 1_000_000
-    many = [{"name": f"n{number}", "cmd": "c", "debug": "d"} for number in range(2000)]
+    many = [{"name": f"n{number}", "cmd": "c", "debug": "d"} for number in range(300)]
     widgets.create("v1", "many", {"containers": many})
-    assert widgets.spec("v3", "many")["containers"][1999] == {"name": "n1999", "command": "c"}
+    assert widgets.spec("v3", "many")["containers"][299] == {"name": "n299", "command": "c"}
     assert widgets.spec("v1", "many")["containers"] == many
