@@ -6,12 +6,9 @@ import socket
 from pathlib import Path
 
 import pytest
-from tests.capabilities.apis.conversions import EVERY_RULE, SCHEMAS
 from tests.webhook.converters import served
 
-from polyver.apis import DefinedVersion, Definition, Names, crd_of
 from polyver.cli import _conversions, main
-from polyver.objects import dump_yaml
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
@@ -64,26 +61,10 @@ def test_conversions_that_cannot_be_loaded_touch_nothing(
     assert not (tmp_path / "own").exists()
 
 
-def test_a_rule_that_writes_what_is_not_there_is_named(
-    capsys: pytest.CaptureFixture[str], given: list[str], tmp_path: Path
-) -> None:
-    rules = EVERY_RULE.replace("to: spec.schedule", "to: spec.schedul")
-    versions = [DefinedVersion(name, storage=name == "v2", schema=s) for name, s in SCHEMAS.items()]
-    names = Names("CronTab", "crontabs")
-    crd = dump_yaml(crd_of(Definition("stable.example.com", names, tuple(versions))))
-    (tmp_path / "conversions.yaml").write_text(f"{rules}---\n{crd}")
-    code, err = complaint(capsys, *given)
-    assert code == 3
-    told = " ".join(err.split())
-    assert "move writes spec.schedul, and v2 has no such field" in told
-    assert "conversions.yaml:15, spec.edges[0].rules[0].move.to" in told
-    assert not (tmp_path / "own").exists()
-
-
 def test_a_certificate_that_is_none_is_named(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_conversions, "load_converters", lambda *_, **__: served())
+    monkeypatch.setattr(_conversions, "load_converters", lambda *_: served())
     (tmp_path / "a").write_text("no certificate")
     pair = ["--tls-cert", str(tmp_path / "a"), "--tls-key", str(tmp_path / "a")]
     code, err = complaint(capsys, "-f", "x", "--port", "0", *pair)

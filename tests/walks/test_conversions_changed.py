@@ -180,6 +180,19 @@ def test_what_was_carried_is_there_again_when_the_conversion_is(server: Embedded
     assert seen(server) == V1
 
 
+def test_what_was_for_another_kind_converts_nothing(server: EmbeddedServer) -> None:
+    server.request("DELETE", f"{DEFINITIONS}/{NAME}")
+    eventually(lambda: refusal(server, "GET", f"{DEFINITIONS}/{NAME}")[0] == 404)
+    other = definition()
+    other["spec"]["names"] |= {"kind": "Other"}
+    server.request("POST", DEFINITIONS, other)
+    eventually(lambda: condition(server)[1] == "Refused")
+    assert condition(server)[2] == f"{NAME} defines Other, not CronTab (spec.kind)"
+    made = crontab("v2", schedule="x") | {"kind": "Other"}
+    eventually(lambda: refusal(server, "POST", path("v2"), made)[0] in (200, 409))
+    assert server.request("GET", path("v3", "a"))["spec"]["schedule"] == "x"
+
+
 def test_a_namespace_with_objects_that_cannot_be_converted_goes_when_they_are_gone() -> None:
     crd, rules = definition("v1"), conversion()
     crd["spec"]["versions"] = [each | {"storage": each["name"] == "v1"} for each in versions()]

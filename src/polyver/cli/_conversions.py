@@ -17,20 +17,14 @@ Key = tuple[str, str]
 
 
 def load_converters(
-    paths: Sequence[str],
-    kinds: Sequence[str] = (),
-    *,
-    served: bool = False,
-    show_traceback: bool = False,
+    paths: Sequence[str], kinds: Sequence[str] = (), *, show_traceback: bool = False
 ) -> dict[Key, Converter]:
     """What converts each kind, by group and kind: from manifests, and from kinds in Python.
 
-    CustomResourceDefinitions among the manifests say which fields the versions of a kind have. If
-    it is `served`, an API server drops what else is written, so such rules are refused.
+    CustomResourceDefinitions among the manifests say which fields the versions of a kind have.
     """
     found: dict[Key, Converter] = {}
-    described = _described(paths, served=served)
-    for converter, place in (*described, *_declared(kinds, show_traceback)):
+    for converter, place in (*_described(paths), *_declared(kinds, show_traceback)):
         key = converter.group, converter.kind
         if key in found:
             fact = f"{converter.kind} of {converter.group} has two conversions"
@@ -41,19 +35,15 @@ def load_converters(
     return found
 
 
-def _described(paths: Sequence[str], *, served: bool) -> Iterator[tuple[Converter, str]]:
+def _described(paths: Sequence[str]) -> Iterator[tuple[Converter, str]]:
     from polyver.capabilities.apis import definitions_of
-    from polyver.capabilities.apis.checking import check_writing
     from polyver.capabilities.apis.conversion import build_converter, read_conversions
 
     documents = read_manifests(paths)
     known = {(each.group, each.kind): each for each in definitions_of(documents)}
     for declared in read_conversions(documents):
         definition = known.get((declared.group, declared.kind))
-        made = build_converter(declared, definition)
-        if served and definition is not None:
-            check_writing(declared, definition)
-        yield made, declared.document.place()
+        yield build_converter(declared, definition), declared.document.place()
 
 
 def _declared(kinds: Sequence[str], show_traceback: bool) -> Iterator[tuple[Converter, str]]:

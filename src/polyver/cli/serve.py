@@ -101,7 +101,7 @@ def serve(
     def load() -> Converters:
         from polyver.cli._conversions import load_converters
 
-        return load_converters(paths, kinds or [], served=True)
+        return load_converters(paths, kinds or [])
 
     run(settings, load, lambda: fingerprint(paths), linger=linger)
 

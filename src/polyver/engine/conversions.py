@@ -78,6 +78,7 @@ class ConversionController(Controller[str]):
         try:
             problem = self._serve(key, conversion, crd)
         except PolyverError as error:
+            await self._withdraw(key, crd)
             await self._tell(conversion, "False", "Refused", _told(error))
             return
         if crd is None:
@@ -164,7 +165,7 @@ def _made(conversion: Object, crd: Object | None) -> tuple[Converter, str]:
     except PolyverError as error:
         if crd is None:
             raise
-        rest = "versions that both know are converted, without rules for fields that are not there"
+        rest = "versions that both know are converted, and what has no field is carried"
         return converter_left(conversion, crd), f"{_told(error)}; {rest}"
 
 

@@ -1,31 +1,24 @@
-"""Rules that write a field which a version does not have: told apart, and done without."""
+"""Rules that write a field which a version does not have are named, and all others let alone."""
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from tests.capabilities.apis.conversions import (
     ANYTHING,
     EVERY_RULE,
-    PLAUSIBLE,
     SCHEMAS,
     TEXT,
-    Object,
-    crontab,
     listed,
     of,
 )
 
 from polyver.apis import DefinedVersion, Definition, Names
-from polyver.capabilities.apis.checking import check_writing, fitting_converter
+from polyver.capabilities.apis.checking import check_writing
 from polyver.capabilities.apis.conversion import Declared, read_conversion
 from polyver.core import PolyverError
 from polyver.objects import load_manifests
-from polyver.objects.schema import compile_schema
 
 HEAD, EDGE = EVERY_RULE.partition("  edges:")[0], "  edges:\n  - {from: v1, to: v2, rules: [%s]}\n"
 
@@ -104,50 +97,3 @@ def test_the_rule_the_field_and_the_version_are_named(rule: str, fact: str, at: 
         check_writing(only(rule), defined({"v1": V1, "v2": V2}))
     assert refused.value.fact == f"{fact} has no such field"
     assert refused.value.at.endswith(f"spec.edges[0].rules[0].{at}")
-
-
-def lacking(*names: str) -> dict[str, Any]:
-    """The schemas of the reference, where v2 has lost some fields."""
-    schemas = copy.deepcopy(SCHEMAS)
-    for name in names:
-        del schemas["v2"]["properties"]["spec"]["properties"][name]
-    return schemas
-
-
-SPECS = st.fixed_dictionaries(
-    {},
-    optional={
-        name: PLAUSIBLE.get(name, st.sampled_from(["a", "b"]))
-        for name in ("cronSpec", "hostPort", "times", "image", "policy", "envList", "containers")
-    },
-)
-GONE = ["schedule", "host", "images", "policy", "env", "engine", "containers", "at"]
-
-
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-@given(SPECS, st.sets(st.sampled_from(GONE)))
-def test_without_these_rules_nothing_is_lost_when_a_server_prunes(
-    spec: Object, gone: set[str]
-) -> None:
-    schemas = lacking(*gone)
-    converter, stored_as = fitting_converter(declared(EVERY_RULE), defined(schemas)), schemas["v2"]
-    stored = converter.convert(crontab("v1", **spec), "v2")
-    compile_schema(stored_as).prune(stored)
-    shown = converter.convert(stored, "v1")
-    compile_schema(schemas["v1"]).prune(shown)
-    assert {name: shown["spec"].get(name) for name in spec} == spec
-
-
-def test_a_field_that_comes_back_gets_what_was_carried() -> None:
-    old = crontab("v1", cronSpec="@daily")
-    less = fitting_converter(declared(EVERY_RULE), defined(lacking("schedule")))
-    more = fitting_converter(declared(EVERY_RULE), defined(SCHEMAS))
-    assert "schedule" not in less.convert(old, "v2")["spec"]
-    assert more.convert(less.convert(old, "v2"), "v1")["spec"] == old["spec"]
-
-
-def test_versions_that_one_side_does_not_know_do_not_keep_the_others_apart() -> None:
-    schemas = {"v1": SCHEMAS["v1"], "v2": SCHEMAS["v2"], "v4": SCHEMAS["v3"]}
-    converter = fitting_converter(declared(EVERY_RULE), defined(schemas))
-    old = crontab("v1", cronSpec="@daily")
-    assert converter.convert(old, "v2")["spec"]["schedule"] == "@daily"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from polyver.capabilities.apis._definition import Column, Definition
 from polyver.capabilities.apis._manifests import definitions_of
-from polyver.capabilities.apis.checking import check_writing, fitting_converter
+from polyver.capabilities.apis.checking import check_writing
 from polyver.capabilities.apis.conversion import (
     Converter,
     Declared,
@@ -90,11 +90,22 @@ def converter_of(conversion: Mapping[str, Any], crd: Mapping[str, Any] | None) -
 def converter_left(conversion: Mapping[str, Any], crd: Mapping[str, Any]) -> Converter:
     """What can be served of a Conversion that its definition has changed under.
 
-    Between versions that both know, with the rules that write only what is there: nothing is lost.
+    Between versions that both know; what a rule writes where there is no field is carried.
     """
     declared, definition = _read(conversion, crd)
-    assert definition is not None
-    return fitting_converter(declared, definition)
+    known = definition.versions if definition else ()
+    return Converter(
+        declared.group,
+        declared.kind,
+        declared.versions,
+        declared.edges,
+        hub=declared.hub,
+        schemas={
+            each.name: each.schema
+            for each in known
+            if each.schema is not None and each.name in declared.versions
+        },
+    )
 
 
 def _read(

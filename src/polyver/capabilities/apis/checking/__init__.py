@@ -6,7 +6,7 @@ from polyver.capabilities.apis.checking._guessing import guessed
 from polyver.capabilities.apis.checking._ledger import Fate, Ledger, ledger
 from polyver.capabilities.apis.checking._observed import Observed
 from polyver.capabilities.apis.checking._words import words_of
-from polyver.capabilities.apis.checking._writing import check_writing, fitting_converter
+from polyver.capabilities.apis.checking._writing import check_writing
 
 __all__ = [
     "RULES",
@@ -17,7 +17,6 @@ __all__ = [
     "Observed",
     "check_writing",
     "fitting",
-    "fitting_converter",
     "found",
     "guessed",
     "ledger",

@@ -1,17 +1,17 @@
-"""Rules that write a field which a version does not have: an API server drops it, and nobody hears.
+"""Rules that write a field which a version does not have: what they make is carried, and not seen.
 
-Such a Conversion is refused; one whose definition has changed since does without these rules.
+Whoever applies such a Conversion has mistyped something, and hears of it at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from polyver.capabilities.apis._definition import Definition
 from polyver.capabilities.apis.checking._places import ITEM, VALUE, Inside, Place, has, show
-from polyver.capabilities.apis.conversion import Block, Converter, Declared, DeclaredEdge
+from polyver.capabilities.apis.conversion import Block, Declared, DeclaredEdge
 from polyver.capabilities.apis.conversion._implied import child, items
 from polyver.capabilities.apis.conversion._nested import Each, Keyed, Move, Wrap
 from polyver.capabilities.apis.conversion._rules import Drop, Rule
@@ -19,7 +19,7 @@ from polyver.core import PolyverError
 from polyver.objects import Document
 from polyver.objects.schema._structure import META_FIELDS, Structure, read_structure
 
-__all__ = ["check_writing", "fitting_converter"]
+__all__ = ["check_writing"]
 
 Structures = Mapping[str, Structure]
 
@@ -32,26 +32,6 @@ def check_writing(declared: Declared, definition: Definition) -> None:
         holder = declared.document.part("spec", "edges", number)
         for error in _problems(ends, edge.block, holder):
             raise error
-
-
-def fitting_converter(declared: Declared, definition: Definition) -> Converter:
-    """What can be done of a Conversion, for the versions that a definition has now.
-
-    What a rule that is left out would have written is carried, as of any field without one.
-    """
-    known = _structures(definition)
-    edges = [
-        replace(edge, block=_fitting(_Ends.of(edge, known), edge.block)) for edge in declared.edges
-    ]
-    schemas = {each.name: each.schema for each in definition.versions if each.schema is not None}
-    return Converter(
-        declared.group,
-        declared.kind,
-        declared.versions,
-        edges,
-        hub=declared.hub,
-        schemas={name: each for name, each in schemas.items() if name in declared.versions},
-    )
 
 
 def _structures(definition: Definition) -> Structures:
@@ -153,24 +133,3 @@ def _key(written: Mapping[str, Any], missing: _Missing) -> tuple[str | int, ...]
     if missing.is_source:
         return ("from",)
     return ("to",) if "to" in written else ("into", missing.number)
-
-
-def _fitting(ends: _Ends, block: Block) -> Block:
-    """The rules that write only what is there."""
-    kept = (_kept(ends, rule) for rule in block.rules)
-    return Block(tuple(rule for rule in kept if rule is not None), root=block.root)
-
-
-def _kept(ends: _Ends, rule: Rule) -> Rule | None:
-    if any(ends.missing(rule)):
-        return None
-    if not isinstance(rule, Move | Each | Wrap):
-        return rule
-    inside = _fitting(ends.inside(rule), rule.inside)
-    if isinstance(rule, Each):
-        gone = {each.sources for each in rule.inside.rules} - {
-            each.sources for each in inside.rules
-        }
-        if any((key,) in sources for key in rule.source_keys for sources in gone):
-            return None  # Nothing would tell the items apart.
-    return replace(rule, inside=inside)
