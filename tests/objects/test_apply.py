@@ -291,11 +291,28 @@ def test_what_has_no_place_in_its_shape_leaves_owners_as_they_were() -> None:
         )
 
 
+def _in_version(live: Object, version: str) -> Object:
+    entries = live["metadata"]["managedFields"]
+    return _with(live, [{**each, "apiVersion": version} for each in entries])
+
+
 def test_what_was_owned_in_a_version_that_is_gone_is_owned_by_nobody() -> None:
-    live = _updated(None, _thing({"color": "x"}), "ann")
-    entries = [{**each, "apiVersion": f"{GROUP}/v0"} for each in live["metadata"]["managedFields"]]
-    found = _applied(_with(live, entries), _thing({"color": "y"}), "bob")
-    assert [each["manager"] for each in found["metadata"]["managedFields"]] == ["bob"]
+    _, entries = apply(None, _data({"a": "x"}), scope=CONFIGMAPS, manager="ann", now=NOW)
+    live = _in_version(_with(_data({"a": "x"}), entries), "v0")
+    _, entries = apply(live, _data({"a": "y"}), scope=CONFIGMAPS, manager="bob", now=NOW)
+    assert [each["manager"] for each in entries] == ["bob"]
+
+
+def test_while_somebody_owns_a_custom_object_in_a_version_that_is_gone_nobody_can_apply() -> None:
+    live = _in_version(_updated(None, _thing({"color": "x"}), "ann"), f"{GROUP}/v0")
+    with pytest.raises(ApiError) as refused:
+        _applied(live, _thing({"color": "y"}), "bob")
+    text = f"request to convert CR to an invalid group/version: {GROUP}/v0"
+    assert (refused.value.code, refused.value.message) == (500, text)
+    written = _updated(live, {**live, "spec": {"color": "y"}}, "bob")
+    assert written["metadata"]["managedFields"] == live["metadata"]["managedFields"]
+    cleaned = _updated(live, _with({**live, "spec": {"color": "y"}}, [{}]), "bob")
+    assert cleaned["metadata"]["managedFields"] == []
 
 
 def test_what_has_become_atomic_is_owned_as_a_whole() -> None:

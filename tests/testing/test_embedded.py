@@ -100,3 +100,10 @@ def test_it_says_that_it_is_the_release_that_was_asked_for() -> None:
     with EmbeddedServer(release="1.33.2") as server:
         version = server.request("GET", "/version")
     assert (version["minor"], version["gitVersion"].partition("+")[0]) == ("33", "v1.33.2")
+
+
+def test_a_path_that_is_not_there_is_an_error_like_any_other() -> None:
+    with EmbeddedServer() as server:
+        with pytest.raises(ApiError, match="404 page not found") as refused:
+            server.request("GET", "/apis/nobody.example.com/v1/things")
+        assert (refused.value.code, refused.value.reason) == (404, "NotFound")

@@ -42,6 +42,8 @@ class Review:
     old: dict[str, Any] | None
     user: User
     dry_run: bool
+    applied: bool = False
+    """By server-side apply, which takes out on purpose what somebody applies no longer."""
     warnings: list[str] = field(default_factory=list)
     patience: float = PATIENCE
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -53,7 +53,7 @@ class ConvertedKinds:
             return
         converter = self._converter(review.kind)
         if review.old is not None and converter is not None:
-            converter.keeping.restore(review.object, review.old)
+            _restore(review, converter, review.object, review.old)
         declared, version = self._kinds.get(review.kind.resource), review.kind.version
         if declared is not None and declared.has_hooks(version)[0]:
             obj = review.object
@@ -111,6 +111,22 @@ class ConvertedKinds:
     async def _timed(self, review: Review, function: Callable[[], T]) -> T:
         async with asyncio.timeout(review.patience):
             return await self._aside.run(function)
+
+
+def _restore(review: Review, converter: Converter, obj: Object, old: Mapping[str, Any]) -> None:
+    # An apply from which it is missing has taken away all that was carried; unless somebody
+    # had applied the carry itself, and does so no longer.
+    if not review.applied or _is_applied(old, converter.keeping.path):
+        converter.keeping.restore(obj, old)
+
+
+def _is_applied(old: Mapping[str, Any], path: Sequence[str]) -> bool:
+    """Whether somebody applied what is at a path."""
+    entries = old["metadata"].get("managedFields") or ()
+    found = [each.get("fieldsV1") or {} for each in entries if each.get("operation") == "Apply"]
+    for name in path:
+        found = [each[f"f:{name}"] for each in found if f"f:{name}" in each]
+    return bool(found)
 
 
 def _defaulted(declared: DeclaredKind, version: str, obj: Object) -> Object:

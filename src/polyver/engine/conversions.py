@@ -6,11 +6,17 @@ What converts is handed to whoever serves: the embedded server itself, or a webh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from polyver.capabilities.apis.conversion import Converter
-from polyver.capabilities.apis.conversion_kind import CONVERSIONS, converter_of
+from polyver.capabilities.apis.conversion_kind import (
+    CONVERSIONS,
+    converter_left,
+    converter_of,
+    place_of,
+)
 from polyver.client import Change, Client, Object, Resource, find
 from polyver.core import PolyverError
 from polyver.engine._controller import Controller, Watch, exactly
@@ -43,8 +49,7 @@ class ConversionController(Controller[str]):
         self._publish = publish
         self._told = dict(told)
         self._now = now
-        self._published: dict[str, str] = {}
-        """For each name, what its converter was made from."""
+        self._published: dict[str, _Published] = {}
 
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
@@ -71,9 +76,10 @@ class ConversionController(Controller[str]):
             await self._withdraw(key, crd)
             return
         try:
-            self._serve(key, conversion, crd)
+            problem = self._serve(key, conversion, crd)
         except PolyverError as error:
-            await self._tell(conversion, "False", "Refused", str(error))
+            await self._withdraw(key, crd)
+            await self._tell(conversion, "False", "Refused", _told(error))
             return
         if crd is None:
             text = f"there is no CustomResourceDefinition {key}"
@@ -85,13 +91,20 @@ class ConversionController(Controller[str]):
         except ApiError as error:
             await self._tell(conversion, "False", "DefinitionNotChanged", error.message)
             raise
-        await self._tell(conversion, "True", "Served", "objects are converted by this")
+        if problem:
+            await self._tell(conversion, "False", "DoesNotFit", problem)
+        else:
+            await self._tell(conversion, "True", "Served", "objects are converted by this")
 
-    def _serve(self, key: str, conversion: Object, crd: Object | None) -> None:
+    def _serve(self, key: str, conversion: Object, crd: Object | None) -> str:
+        """Convert by a Conversion from now on; why some of it cannot be, if so."""
         made_from = _made_from(conversion, crd)
-        if self._published.get(key) != made_from:
-            self._publish(key, converter_of(conversion, crd))
-            self._published[key] = made_from
+        known = self._published.get(key)
+        if known is None or known.made_from != made_from:
+            converter, problem = _made(conversion, crd)
+            self._publish(key, converter)
+            known = self._published[key] = _Published(made_from, problem)
+        return known.problem
 
     async def _withdraw(self, key: str, crd: Object | None) -> None:
         if self._published.pop(key, None) is None:
@@ -131,6 +144,36 @@ class ConversionController(Controller[str]):
             subresource="status",
             manager=_MANAGER,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """What converts a kind."""
+
+    made_from: str
+    problem: str
+    """Why some of the Conversion is left out; empty if nothing is."""
+
+
+def _made(conversion: Object, crd: Object | None) -> tuple[Converter, str]:
+    """What converts, and why some of it does not, if the definition has changed meanwhile.
+
+    Without it nobody could read objects in any other version, nor even delete them.
+    """
+    try:
+        return converter_of(conversion, crd), ""
+    except PolyverError as error:
+        if crd is None:
+            raise
+        rest = "versions that both know are converted, and what has no field is carried"
+        return converter_left(conversion, crd), f"{_told(error)}; {rest}"
+
+
+def _told(error: PolyverError) -> str:
+    """An error with the field that it is about, and no file: it is about an object."""
+    at = place_of(error)
+    where, hint = f" ({at})" if at else "", f"; {error.hint}" if error.hint else ""
+    return f"{error.fact}{where}{hint}"
 
 
 def _state(kind: Kind, obj: Object) -> tuple[str, Any, bool]:

@@ -13,6 +13,16 @@ from typing import Any
 from polyver.capabilities.apis.declaring import Kind as DeclaredKind
 from polyver.capabilities.apis.declaring import Outcome, to_object
 from polyver.client import Change, Client, Key, Object, Resource, find
+from polyver.engine._applied import (
+    APPLIED,
+    Part,
+    is_made_for,
+    noted,
+    part_of,
+    resource_of,
+    text_of,
+    unwanted,
+)
 from polyver.engine._controller import Controller, Result, Watch, exactly
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError
@@ -48,8 +58,8 @@ class DeclaredController(Controller[Key]):
         if obj is None or "deletionTimestamp" in obj["metadata"]:
             return None
         outcome = await self._called(obj)
-        for child in outcome.objects:
-            await self._apply(child, obj)
+        if outcome.objects is not None:
+            obj = await self._keep(obj, [owned(_plain(each), obj) for each in outcome.objects])
         if outcome.status is not None:
             await self._tell(obj, _plain(outcome.status))
         return Result(outcome.after) if outcome.after is not None else None
@@ -68,14 +78,55 @@ class DeclaredController(Controller[Key]):
             raise TypeError(f"{name} returned {kind}, not an Outcome")
         return found
 
-    async def _apply(self, child: Any, owner: Object) -> None:
-        content = owned(_plain(child), owner)
+    async def _keep(self, owner: Object, wanted: Sequence[Object]) -> Object:
+        """Have what is wanted, and nothing that was wanted before; the owner as it is then."""
+        before, parts = noted(owner), [part_of(each) for each in wanted]
+        # Noted first: what is applied without a note would stay when it is wanted no longer.
+        owner = await self._note(owner, [*before, *parts])
+        for each in wanted:
+            await self._apply(each)
+        removed = [await self._remove(each, owner) for each in unwanted(before, parts)]
+        return await self._note(owner, [*parts, *(each for each in removed if each)])
+
+    async def _note(self, owner: Object, parts: Sequence[Part]) -> Object:
+        text, metadata = text_of(parts), owner["metadata"]
+        if (metadata.get("annotations") or {}).get(APPLIED) == text:
+            return owner
+        # With its resourceVersion: what was decided on an old state is decided again.
+        known = {name: metadata[name] for name in ("uid", "resourceVersion")}
+        return await self._client.patch(
+            self._resource,
+            metadata["name"],
+            metadata.get("namespace", ""),
+            change={"metadata": {**known, "annotations": {APPLIED: text}}},
+            manager=self.name,
+        )
+
+    async def _apply(self, content: Object) -> None:
         kind = (await self._client.discover()).find(content["apiVersion"], content["kind"])
         if kind is None:
             raise ApiError(
                 404, "NotFound", f"there is no {content['apiVersion']} {content['kind']}"
             )
         await self._client.apply(Resource.of(kind), content, manager=self.name, force=True)
+
+    async def _remove(self, part: Part, owner: Object) -> Part | None:
+        """Delete what is wanted no longer; it is given back if nobody can tell what became of it.
+
+        What somebody else has made, or taken over, is let alone.
+        """
+        resource = resource_of(part, await self._client.discover())
+        if resource is None:
+            return part
+        found = await find(self._client, resource, part.name, part.namespace)
+        if found is None or "deletionTimestamp" in found["metadata"]:
+            return None
+        if is_made_for(found, owner, self.name):
+            uid, revision = (found["metadata"][name] for name in ("uid", "resourceVersion"))
+            await self._client.delete(
+                resource, part.name, part.namespace, uid=uid, resource_version=revision
+            )
+        return None
 
     async def _tell(self, obj: Object, status: Object) -> None:
         if obj.get("status") == status:
@@ -104,7 +155,10 @@ def _state(kind: Kind, obj: Object) -> tuple[Any, ...]:
     del kind
     metadata = obj["metadata"]
     seen = (metadata.get(name) for name in ("uid", "generation", "deletionTimestamp"))
-    return (*seen, str(metadata.get("labels")), str(metadata.get("annotations")))
+    annotations = metadata.get("annotations") or {}
+    # Its own notes are no reason to call the function again.
+    others = {name: value for name, value in annotations.items() if name != APPLIED}
+    return (*seen, str(metadata.get("labels")), str(others))
 
 
 def _observe(kind: Kind, change: Change[Any]) -> Sequence[Key]:

@@ -82,7 +82,7 @@ async def _create_once(call: Call, draft: Draft, options: WriteOptions) -> Respo
     _dedupe_owners(call, obj)
     _stamp(call, obj)
     await _own(call, Whole(rules), draft, None, options)
-    review = _review(call, obj, None, options)
+    review = _review(call, draft, None, options)
     await call.server.admission.mutate(review)
     if rules.has_status and not rules.brings_status:
         obj.pop("status", None)
@@ -251,8 +251,9 @@ async def _updated(
     """The object as it will be stored: owned, admitted, prepared, validated."""
     obj = draft.obj | {"metadata": dict(draft.obj["metadata"])}
     _dedupe_owners(call, obj)
-    await _own(call, part, Draft(obj, draft.owners), old, options)
-    review = _review(call, obj, old, options, part.name)
+    draft = Draft(obj, draft.owners)
+    await _own(call, part, draft, old, options)
+    review = _review(call, draft, old, options, part.name)
     await call.server.admission.mutate(review)
     _keep_metadata(obj, old)
     part.prepare(obj, old)
@@ -412,19 +413,20 @@ def _dedupe_owners(call: Call, obj: Object) -> None:
 
 
 def _review(
-    call: Call, obj: Object, old: Object | None, options: WriteOptions, subresource: str = ""
+    call: Call, draft: Draft, old: Object | None, options: WriteOptions, subresource: str = ""
 ) -> Review:
-    metadata = obj["metadata"]
+    metadata = draft.obj["metadata"]
     return Review(
         operation="UPDATE" if old else "CREATE",
         kind=call.resource.kind,
         namespace=call.place.namespace,
         name=metadata.get("name", ""),
         subresource=subresource,
-        object=obj,
+        object=draft.obj,
         old=old,
         user=call.request.user,
         dry_run=options.dry_run,
+        applied=draft.owners is not None,
     )
 
 

@@ -36,9 +36,18 @@ def ask(server: Server, method: str, path: str, body: object = None) -> Any:
         sent = None if body is None else json.dumps(body)
         connection.request(method, path, sent, headers)
         response = connection.getresponse()
-        answer = json.loads(response.read())
+        told = response.read()
     finally:
         connection.close()
-    if response.status >= http.HTTPStatus.BAD_REQUEST:
-        raise ApiError.from_status(answer)
-    return answer
+    if response.status < http.HTTPStatus.BAD_REQUEST:
+        return json.loads(told)
+    raise _refusal(response.status, told)
+
+
+def _refusal(code: int, told: bytes) -> ApiError:
+    """An error as the server told it; of a path that it does not know it tells in plain text."""
+    try:
+        return ApiError.from_status(json.loads(told))
+    except ValueError:
+        reason = "NotFound" if code == http.HTTPStatus.NOT_FOUND else ""
+        return ApiError(code, reason, told.decode(errors="replace").strip())

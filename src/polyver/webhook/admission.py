@@ -45,6 +45,11 @@ class _User(msgspec.Struct):
     extra: dict[str, list[str]] | None = None
 
 
+class _Options(msgspec.Struct, rename="camel"):
+    kind: str = ""
+    field_manager: str = ""
+
+
 class _Request(msgspec.Struct, rename="camel"):
     uid: str
     kind: _Kind
@@ -57,6 +62,7 @@ class _Request(msgspec.Struct, rename="camel"):
     object: Object | None = None
     old_object: Object | None = None
     dry_run: bool | None = None
+    options: _Options | None = None
 
 
 class _Metadata(msgspec.Struct):
@@ -141,8 +147,30 @@ def _review(request: _Request, kind: Kind, patience: float) -> Review:
         old=request.old_object,
         user=User(user.username, tuple(user.groups or ()), user.uid, extra),
         dry_run=bool(request.dry_run),
+        applied=_is_apply(request),
         patience=patience,
     )
+
+
+def _is_apply(request: _Request) -> bool:
+    """Whether it is a server-side apply: reviews do not say so, but who applied owns what is new.
+
+    An API server writes down the owners before it asks.
+    """
+    options = request.options
+    if options is None or options.kind != "PatchOptions":
+        return False
+    now, before = (
+        _applied(each, options.field_manager) for each in (request.object, request.old_object)
+    )
+    return now is not None and now != before
+
+
+def _applied(obj: Object | None, manager: str) -> Object | None:
+    """What one has applied to an object, and when."""
+    entries = ((obj or {}).get("metadata") or {}).get("managedFields") or ()
+    found = [e for e in entries if (e.get("manager"), e.get("operation")) == (manager, "Apply")]
+    return found[0] if found else None
 
 
 def _checked(given: Object | None, field: str) -> _Object:

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
-from polyver.capabilities.apis._definition import Column
+from polyver.capabilities.apis._definition import Column, Definition
 from polyver.capabilities.apis._manifests import definitions_of
-from polyver.capabilities.apis.conversion import Converter, build_converter, read_conversion
+from polyver.capabilities.apis.checking import check_writing
+from polyver.capabilities.apis.conversion import (
+    Converter,
+    Declared,
+    build_converter,
+    read_conversion,
+)
 from polyver.capabilities.apis.declaring import Anything, Field, Kind, ListMap
 from polyver.core import PolyverError
 from polyver.objects import Document, encode_json, load_manifests
 
-__all__ = ["CONVERSIONS", "converter_of", "place_of"]
+__all__ = ["CONVERSIONS", "converter_left", "converter_of", "place_of"]
 
 CONVERSIONS: Final = Kind(
     "Conversion", group="polyver.dev", scope="Cluster", categories=["polyver"]
@@ -68,16 +74,52 @@ class Conversion:
 
 
 def converter_of(conversion: Mapping[str, Any], crd: Mapping[str, Any] | None) -> Converter:
-    """What a Conversion describes, for the kind that a definition defines, if there is one."""
+    """What a Conversion describes, for the kind that a definition defines, if there is one.
+
+    Refused if it does not fit the definition: other versions, or rules that write what is not
+    there.
+    """
+    declared, definition = _read(conversion, crd)
+    if definition is None:
+        return build_converter(declared)
+    made = build_converter(declared, definition)
+    check_writing(declared, definition)
+    return made
+
+
+def converter_left(conversion: Mapping[str, Any], crd: Mapping[str, Any]) -> Converter:
+    """What can be served of a Conversion that its definition has changed under.
+
+    Between versions that both know; what a rule writes where there is no field is carried.
+    """
+    declared, definition = _read(conversion, crd)
+    known = definition.versions if definition else ()
+    return Converter(
+        declared.group,
+        declared.kind,
+        declared.versions,
+        declared.edges,
+        hub=declared.hub,
+        schemas={
+            each.name: each.schema
+            for each in known
+            if each.schema is not None and each.name in declared.versions
+        },
+    )
+
+
+def _read(
+    conversion: Mapping[str, Any], crd: Mapping[str, Any] | None
+) -> tuple[Declared, Definition | None]:
     document = _document(conversion)
     declared = read_conversion(document)
     if crd is None:
-        return build_converter(declared)
+        return declared, None
     [definition] = definitions_of([_document(crd)])
     if (declared.group, declared.kind) != (definition.group, definition.kind):
         fact = f"{definition.name} defines {definition.kind}, not {declared.kind}"
         raise document.error(fact, "spec", "kind")
-    return build_converter(declared, definition)
+    return declared, definition
 
 
 def _document(obj: Mapping[str, Any]) -> Document:

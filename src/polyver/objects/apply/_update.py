@@ -83,7 +83,8 @@ class Scope:
     api_version: str
     kind: str
     shapes: Mapping[str, Shape]
-    """By API version. What was written in a version that is not here has no owner any more."""
+    """By API version. What was written in a version that is not here has no owner any more; of a
+    custom kind nobody can tell, and owners stay as they were until somebody removes the entry."""
     subresource: str = ""
     resets: Mapping[str, Fields] = field(default_factory=dict)
     """By API version: what writes through here cannot change, with all that is below it."""
@@ -286,7 +287,14 @@ class _Changes:
 
 
 def known_owners(owners: Owners, scope: Scope) -> Owners:
-    """The owners in versions that there still are, with what has become atomic owned as such."""
+    """The owners in versions that there still are, with what has become atomic owned as such.
+
+    The real server takes a version that a definition has no longer for a failed conversion.
+    """
+    gone = [each for each in owners.values() if each.api_version not in scope.shapes]
+    if gone and scope.custom:
+        version = gone[0].api_version
+        raise Mistyped(f"request to convert CR to an invalid group/version: {version}")
     return {
         identity: owned._replace(fields=_reconciled(owned.fields, type_of(shape)))
         for identity, owned in owners.items()

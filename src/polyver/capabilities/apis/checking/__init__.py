@@ -6,6 +6,7 @@ from polyver.capabilities.apis.checking._guessing import guessed
 from polyver.capabilities.apis.checking._ledger import Fate, Ledger, ledger
 from polyver.capabilities.apis.checking._observed import Observed
 from polyver.capabilities.apis.checking._words import words_of
+from polyver.capabilities.apis.checking._writing import check_writing
 
 __all__ = [
     "RULES",
@@ -14,6 +15,7 @@ __all__ = [
     "Finding",
     "Ledger",
     "Observed",
+    "check_writing",
     "fitting",
     "found",
     "guessed",

@@ -46,13 +46,14 @@ class Outcome:
     """What a controller wants for an object.
 
     >>> Outcome(status={"ready": True}, after=30)
-    Outcome(status={'ready': True}, objects=(), after=30)
+    Outcome(status={'ready': True}, objects=None, after=30)
     """
 
     status: Any = None
     """The whole status, as data or an object of the declared class; None leaves it as it is."""
-    objects: Sequence[Any] = ()
-    """What must be there: applied, owned by the object, and gone with it."""
+    objects: Sequence[Any] | None = None
+    """All that must be there: applied, owned by the object, and gone with it, or as soon as it is
+    not among them any more; None leaves what is there as it is."""
     after: float | None = None
     """In how many seconds to look again, though nothing may have changed."""
 

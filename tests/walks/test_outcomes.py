@@ -1,0 +1,216 @@
+"""What controllers in Python want to be there: made, kept, and taken away when wanted no more.
+
+On polyver's own server, which is what runs them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.walks.conftest import DEFINITIONS
+from tests.walks.support import eventually
+
+from polyver import apis
+from polyver.objects.status import ApiError
+from polyver.testing import EmbeddedServer
+
+Object = dict[str, Any]
+GROUP = "racks.example.com"
+RACKS = f"/apis/{GROUP}/v1/namespaces/default/racks"
+MAPS = "/api/v1/namespaces/default/configmaps"
+BOXES = "/apis/boxes.example.com/v1/namespaces/default/boxes"
+NOTE = "polyver.dev/applied"
+
+rack = apis.Kind("Rack", group=GROUP)
+
+
+@rack.version("v1")
+class Rack(apis.Fields):
+    """Has a ConfigMap for each shelf, and a Box for each box."""
+
+    class Spec(apis.Fields):
+        shelves: list[str] | None = None
+        boxes: list[str] | None = None
+
+    class Status(apis.Fields):
+        shelves: list[str]
+
+    metadata: dict[str, Any]
+    spec: Spec
+    status: Status | None = None
+
+
+@rack.reconcile
+def furnish(obj: Rack) -> apis.Outcome:
+    name = obj.metadata["name"]
+    shelves, boxes = obj.spec.shelves, obj.spec.boxes or []
+    made = [part("v1", "ConfigMap", f"{name}-{each}") for each in shelves or ()]
+    made += [part("boxes.example.com/v1", "Box", f"{name}-{each}") for each in boxes]
+    status = {"shelves": shelves or []}
+    return apis.Outcome(status=status, objects=None if shelves is None else made)
+
+
+def part(api_version: str, kind: str, name: str) -> Object:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}
+
+
+def create(server: EmbeddedServer, **spec: Any) -> Object:
+    body = part(f"{GROUP}/v1", "Rack", "r") | {"spec": spec}
+    return settled(server, server.request("POST", RACKS, body))
+
+
+def change(server: EmbeddedServer, **spec: Any) -> Object:
+    return settled(server, put(server, **spec))
+
+
+def put(server: EmbeddedServer, **spec: Any) -> Object:
+    """Whoever replaces an object tries again if its controller was faster."""
+
+    def tried() -> Any:
+        try:
+            found = server.request("GET", f"{RACKS}/r")
+            return server.request("PUT", f"{RACKS}/r", found | {"spec": spec})
+        except ApiError as error:
+            if error.code != 409:
+                raise
+            return None
+
+    found: Object = eventually(tried)
+    return found
+
+
+def settled(server: EmbeddedServer, obj: Object) -> Object:
+    """The object once its controller is done with what it says: the status is written last."""
+    wanted = obj["spec"].get("shelves") or []
+
+    def done() -> Any:
+        found = server.request("GET", f"{RACKS}/r")
+        return found if found.get("status", {}).get("shelves") == wanted else None
+
+    found: Object = eventually(done)
+    return found
+
+
+def shelves(server: EmbeddedServer) -> list[str]:
+    items = server.request("GET", MAPS)["items"]
+    names = [each["metadata"]["name"] for each in items]
+    return [each for each in names if each != "kube-root-ca.crt"]
+
+
+def note(obj: Object) -> Any:
+    text = obj["metadata"].get("annotations", {}).get(NOTE)
+    return text and [each[1:] for each in json.loads(text)]
+
+
+@pytest.fixture(scope="module")
+def furnished() -> Any:
+    with EmbeddedServer(kinds=[rack]) as server:
+        yield server
+
+
+@pytest.fixture
+def server(furnished: EmbeddedServer) -> Any:
+    yield furnished
+    furnished.request("DELETE", f"{RACKS}/r")
+    eventually(lambda: not shelves(furnished))
+
+
+def is_gone(server: EmbeddedServer, at: str) -> bool:
+    try:
+        server.request("GET", at)
+    except ApiError as error:
+        return error.code == 404
+    return False
+
+
+def test_what_is_wanted_no_longer_goes(server: EmbeddedServer) -> None:
+    made = create(server, shelves=["a", "b"])
+    assert shelves(server) == ["r-a", "r-b"]
+    assert note(made) == [["ConfigMap", "default", "r-a"], ["ConfigMap", "default", "r-b"]]
+    uid = server.request("GET", f"{MAPS}/r-b")["metadata"]["uid"]
+    made = change(server, shelves=["b", "c"])
+    assert shelves(server) == ["r-b", "r-c"]
+    assert server.request("GET", f"{MAPS}/r-b")["metadata"]["uid"] == uid
+    assert note(made) == [["ConfigMap", "default", "r-b"], ["ConfigMap", "default", "r-c"]]
+    change(server, shelves=[])
+    assert shelves(server) == []
+    assert note(server.request("GET", f"{RACKS}/r")) is None
+
+
+def test_who_says_nothing_of_objects_leaves_them(server: EmbeddedServer) -> None:
+    create(server, shelves=["a"])
+    change(server)
+    assert shelves(server) == ["r-a"]
+    change(server, shelves=["b"])
+    assert shelves(server) == ["r-b"]
+
+
+def test_what_somebody_else_has_made_is_let_alone(server: EmbeddedServer) -> None:
+    create(server, shelves=["a", "b", "c"])
+    server.request("DELETE", f"{MAPS}/r-a")
+    server.request("POST", MAPS, part("v1", "ConfigMap", "r-a"))
+    found = server.request("GET", f"{MAPS}/r-b")
+    other = found["metadata"]["ownerReferences"][0] | {"uid": "another", "controller": False}
+    found["metadata"]["ownerReferences"].append(other)
+    server.request("PUT", f"{MAPS}/r-b", found)
+    change(server, shelves=[])
+    assert "r-a" in shelves(server)
+    assert "r-c" not in shelves(server)
+    assert note(server.request("GET", f"{RACKS}/r")) is None
+    server.request("DELETE", f"{MAPS}/r-a")
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", '[["a"]]', '[["", "ConfigMap", "x", "never"]]'])
+def test_a_note_that_says_nothing_true_is_put_right(server: EmbeddedServer, text: str) -> None:
+    create(server, shelves=["a"])
+    found = server.request("GET", f"{RACKS}/r")
+    found["metadata"]["annotations"][NOTE] = text
+    server.request("PUT", f"{RACKS}/r", found)
+    made = change(server, shelves=["a", "b"])
+    assert note(made) == [["ConfigMap", "default", "r-a"], ["ConfigMap", "default", "r-b"]]
+    assert shelves(server) == ["r-a", "r-b"]
+
+
+def test_what_is_wanted_no_longer_goes_after_a_restart(tmp_path: Path) -> None:
+    with EmbeddedServer(data=tmp_path, kinds=[rack]) as server:
+        create(server, shelves=["a", "b"])
+    with EmbeddedServer(data=tmp_path) as server:
+        put(server, shelves=["b"])
+        assert shelves(server) == ["r-a", "r-b"]
+    with EmbeddedServer(data=tmp_path, kinds=[rack]) as server:
+        eventually(lambda: shelves(server) == ["r-b"])
+
+
+def test_a_kind_that_is_not_served_is_no_obstacle_and_not_forgotten(
+    server: EmbeddedServer,
+) -> None:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "boxes", "kind": "Box"}
+    spec = {"group": "boxes.example.com", "scope": "Namespaced", "names": names}
+    crd = {"metadata": {"name": "boxes.boxes.example.com"}, "spec": spec | {"versions": [version]}}
+    server.request("POST", DEFINITIONS, crd)
+    at = f"{DEFINITIONS}/boxes.boxes.example.com"
+    eventually(lambda: not is_gone(server, BOXES))
+    create(server, shelves=["a"], boxes=["1"])
+    assert not is_gone(server, f"{BOXES}/r-1")
+    serve(server, at, served=False)
+    eventually(lambda: is_gone(server, BOXES))
+    made = change(server, shelves=["b"])
+    assert shelves(server) == ["r-b"]
+    assert note(made) == [["ConfigMap", "default", "r-b"], ["Box", "default", "r-1"]]
+    serve(server, at, served=True)
+    eventually(lambda: not is_gone(server, BOXES))
+    made = change(server, shelves=["c"])
+    assert is_gone(server, f"{BOXES}/r-1")
+    assert note(made) == [["ConfigMap", "default", "r-c"]]
+    server.request("DELETE", at)
+
+
+def serve(server: EmbeddedServer, at: str, *, served: bool) -> None:
+    found = server.request("GET", at)
+    found["spec"]["versions"][0]["served"] = served
+    server.request("PUT", at, found)
