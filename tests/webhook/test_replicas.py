@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import datetime
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -116,6 +117,44 @@ def test_a_replica_that_is_behind_is_waited_for_up_to_a_day() -> None:
         replicas.clock._time += DAY.total_seconds()
         await leader.look(Log())
         assert len((await replicas.kept()).serials) == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_bundle_that_was_changed_after_it_was_seen_is_published_again_first() -> None:
+    async def scenario() -> None:
+        replicas = await about_to_rotate()
+        old = (await replicas.kept()).bundle
+        await replicas.shared[0].look(Log())
+        document = SecretDocument(replicas.plain, "shop", KEPT)
+        held = await document.read()
+        assert held is not None
+        held.kept.observed = True  # as if the leader had ended right after it
+        await document.replace(held, held.kept)
+        text = base64.b64encode(old).decode()
+        wrong = {"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": text}}}}}
+        await replicas.plain.patch(CRDS, CRD, change=wrong)
+        await replicas.shared[0].look(Log())
+        kept = await replicas.kept()
+        assert kept.is_to_switch
+        assert set(await replicas.bundles()) == {kept.bundle}
+        await replicas.look(after=datetime.timedelta(minutes=6))
+        assert not (await replicas.kept()).is_to_switch
+
+    asyncio.run(scenario())
+
+
+def test_who_slept_for_decades_begins_again() -> None:
+    async def scenario() -> None:
+        replicas, _ = await rotated()
+        for client in replicas.clients:
+            client.look = None
+        [before] = (await replicas.kept()).serials
+        await replicas.look(after=10_000 * DAY)
+        kept = await replicas.kept()
+        assert before not in kept.serials
+        assert set(await replicas.bundles()) == {kept.bundle}
+        await replicas.check()
 
     asyncio.run(scenario())
 

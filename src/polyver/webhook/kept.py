@@ -99,6 +99,11 @@ class Kept(msgspec.Struct):
             shown,
         )
 
+    @property
+    def is_to_switch(self) -> bool:
+        """Whether the certificate is not yet signed by the newest authority."""
+        return self.leaf is not None and self.leaf.signer not in self.serials[-1:]
+
     def lasting(self, now: datetime.datetime) -> datetime.timedelta:
         """How long ago the bundle was published."""
         return now - (self.published_at or now)

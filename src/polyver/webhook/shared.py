@@ -286,12 +286,18 @@ class SharedPairs:
             await self._document.create(self._held.kept)
             return await self._step(now)
         kept = held.kept if held else Kept()
+        await self._doubt(kept)
         step = plan(kept.state(shown=held is not None and held.shown(now)), self._names, now)
         if step is None or not await self._act(kept, step, now):
             return None
         kept.take(step, self._names, now)
         await (self._document.replace(held, kept) if held else self._document.create(kept))
         return step
+
+    async def _doubt(self, kept: Kept) -> None:
+        """What was seen everywhere may have been changed since: then it is published again."""
+        if kept.observed and kept.is_to_switch and not await self._bundles.observed(kept.bundle):
+            kept.published, kept.observed = [], False
 
     async def _act(self, kept: Kept, step: Step, now: datetime.datetime) -> bool:
         """Do what a step does outside of the document; False if it has to be waited for."""
