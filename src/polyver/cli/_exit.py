@@ -32,6 +32,10 @@ class Found(PolyverError):
     """Something that a check found."""
 
 
+class Refused(PolyverError):
+    """Something that was asked for and would break a rule."""
+
+
 class OutOfDate(PolyverError):
     """Files that are not what they would be if they were written now."""
 
@@ -39,7 +43,7 @@ class OutOfDate(PolyverError):
 def code(error: PolyverError) -> int:
     """The exit code for an error; errors of other kinds come from what was read."""
     match error:
-        case Found() | NoMatch() | OutOfDate() | UnknownName():
+        case Found() | NoMatch() | OutOfDate() | Refused() | UnknownName():
             return NO
         case InvalidVersion() | Misused():
             return USAGE
