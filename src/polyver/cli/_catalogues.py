@@ -42,7 +42,7 @@ def catalogue_files(given: Sequence[str] | None) -> list[str]:
 
 def load_listed(names: Sequence[str]) -> Iterator[Catalogue]:
     """The catalogues in files; a file that is none is an error."""
-    for name in names:
+    for name in dict.fromkeys(names):
         documents = read_manifests([name])
         if not documents:
             raise Unreadable(f"{name} is empty, expected a catalogue")

@@ -67,11 +67,17 @@ def load_functions(
         if not len(registry):
             raise Unreadable(f"{name} registers no function")
         loaded.functions += map(_placed, registry)
-    loaded.catalogues += load_listed(catalogues)
+    known_files = {_resolved(each.source) for each in loaded.catalogues}
+    more = [name for name in catalogues if _resolved(name) not in known_files]
+    loaded.catalogues += load_listed(more)
     known = known_functions(loaded.functions, loaded.catalogues)
     for warning in known.warnings:
         warn(warning)
     return known
+
+
+def _resolved(name: str) -> Path:
+    return Path(name).resolve()
 
 
 def _placed(function: Function) -> Function:
@@ -120,11 +126,11 @@ def _installed(entry: EntryPoint) -> tuple[list[Function], list[Catalogue]]:
     except SystemExit as error:
         raise InvalidFunction(f"it ended with {error}") from None
     if isinstance(found, Registry):
-        return [*found], []
+        return [*map(_placed, found)], []
     if not isinstance(found, ModuleType):
         raise InvalidFunction("its entry point names neither a module nor a Registry")
-    functions = [*Registry.of(found)]
+    functions = [*map(_placed, Registry.of(found))]
     if not functions:
         raise InvalidFunction("it registers no function")
-    beside = Path(found.__file__ or "").with_name(CATALOGUE)
-    return functions, [*load_listed([str(beside)] if beside.is_file() else [])]
+    inside = [Path(folder) / CATALOGUE for folder in getattr(found, "__path__", ())]
+    return functions, [*load_listed([shown(file) for file in inside if file.is_file()])]

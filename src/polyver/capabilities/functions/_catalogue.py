@@ -109,6 +109,11 @@ def catalogues(documents: Sequence[Document]) -> Iterator[Catalogue]:
 
 def read_catalogue(document: Document) -> Catalogue:
     """A document that has to be a catalogue, checked."""
+    value = document.value
+    if not isinstance(value, dict) or "kind" in value:
+        found = value.get("kind") if isinstance(value, dict) else type(value).__name__
+        hint = "expected a mapping of releases and functions"
+        raise document.error(f"this is no catalogue, but a {found}", hint=hint)
     return _Reader(document).catalogue()
 
 

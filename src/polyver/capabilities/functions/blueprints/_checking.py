@@ -93,29 +93,21 @@ def losses_at(
 ) -> Iterator[Finding]:
     """What works now and will stop working when that release of the catalogues is out."""
     later = functions.at(release)
-    uses = {
-        (use.blueprint.document.place(*use.phase.path), use.phase.at): use
-        for use in uses_in(blueprints, functions)
-    }
+    uses = {str(number): use for number, use in enumerate(uses_in(blueprints, functions))}
     for known in functions:
         index = Index.of(
-            (_dependent(use, place), known.name, use.selector, FUNCTIONS)
-            for (place, _), use in uses.items()
+            (Dependent(name, pin=use.found.release.pin), known.name, use.selector, FUNCTIONS)
+            for name, use in uses.items()
             if use.phase.function == known.name and isinstance(use.found, Resolution)
         )
         for loss in affected(index, known.lineage, later.known[known.name].lineage).losses:
-            use = uses[loss.dependent.name, loss.dependent.at]
+            use = uses[loss.dependent.name]
             field = "funcVersion" if use.phase.version else "func"
             about = about_phase(use.blueprint, use.action, use.phase)
             fact = f"{about} stops working in {release}"
             yield use.blueprint.finding(
                 f"{fact}: {loss.error.fact}", *use.phase.path, field, hint=loss.error.hint
             )
-
-
-def _dependent(use: Use, place: str) -> Dependent:
-    assert isinstance(use.found, Resolution)
-    return Dependent(place, use.phase.at, pin=use.found.release.pin)
 
 
 def uses_in(

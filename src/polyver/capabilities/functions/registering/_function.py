@@ -34,9 +34,7 @@ class InvalidArguments(PolyverError):
     """Arguments that a function does not take; `wrong` is all that is wrong with them."""
 
     def __init__(self, function: str, wrong: tuple[Wrong, ...]) -> None:
-        facts = "; ".join(
-            f"{each.fact} ({each.hint})" if each.hint else each.fact for each in wrong
-        )
+        facts = "; ".join(map(str, wrong))
         super().__init__(f"{function} does not take these arguments: {facts}")
         self.wrong = wrong
 

@@ -232,9 +232,9 @@ def fields_of_model(model: Any, at: str, names: Mapping[str, Any]) -> tuple[Fiel
 def _written(model: Any) -> dict[str, tuple[str, Any]]:
     """What each field is called, and its default."""
     if typing.is_typeddict(model):
-        hints: Mapping[str, Any] = typing.get_type_hints(model, include_extras=True)
-        needed = {name for name in model.__required_keys__ if not _may_be_missing(hints[name])}
-        return {name: (name, REQUIRED if name in needed else None) for name in hints}
+        needed = _needed(model)
+        names = (*model.__required_keys__, *model.__optional_keys__)
+        return {name: (name, REQUIRED if name in needed else None) for name in names}
     if issubclass(model, msgspec.Struct):
         return {
             each.name: (each.encode_name, _made(each.default, each.default_factory))
@@ -247,9 +247,11 @@ def _written(model: Any) -> dict[str, tuple[str, Any]]:
     }
 
 
-def _may_be_missing(hint: Any) -> bool:
-    """Texts of hints hide NotRequired from Python."""
-    return get_origin(hint) is typing.NotRequired
+def _needed(model: Any) -> set[str]:
+    """The keys that have to be there; hints that are texts hide NotRequired from Python."""
+    hints = model.__annotations__
+    hidden = {name for name, hint in hints.items() if "NotRequired[" in str(hint)}
+    return {*model.__required_keys__} - hidden
 
 
 def _made(default: Any, factory: Any) -> Any:
@@ -262,7 +264,7 @@ def _made(default: Any, factory: Any) -> Any:
 def maker_of(model: Any) -> Callable[[dict[str, object]], object]:
     """What makes an object of a model from its fields; keys that may be missing then are."""
     if typing.is_typeddict(model):
-        needed = model.__required_keys__
+        needed = _needed(model)
         return lambda found: {
             name: value for name, value in found.items() if value is not None or name in needed
         }

@@ -89,12 +89,15 @@ def _moved(function: KnownFunction, catalogue: Catalogue) -> KnownFunction:
 
 
 def check_registered(functions: Iterable[Function]) -> dict[str, dict[SemVer, Function]]:
-    """Functions by name and version; a version that is registered twice is refused."""
+    """Functions by name and version; a version that is registered twice is refused.
+
+    One that was found twice, on two ways to its module, is one.
+    """
     found: dict[str, dict[SemVer, Function]] = {}
     for function in functions:
         versions = found.setdefault(function.name, {})
         taken = versions.setdefault(function.version, function)
-        if taken is not function:
+        if (taken.code, taken.place) != (function.code, function.place):
             at = f"{taken.place} and {function.place}"
             hint = "give one of them another version"
             raise InvalidFunction(f"{function.label} is registered twice", at=at, hint=hint)

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 from polyver.capabilities.functions.registering._duration import Duration, InvalidDuration
 from polyver.core import PolyverError, listed
 from polyver.objects import InvalidManifest, load_manifests
+from polyver.objects.manifests import dotted
 
 __all__ = [
     "ANYTHING",
@@ -56,6 +57,10 @@ class Wrong:
     path: Path
     fact: str
     hint: str = ""
+
+    def __str__(self) -> str:
+        place = f"{dotted(self.path)}: " if self.path else ""
+        return f"{place}{self.fact}{f' ({self.hint})' if self.hint else ''}"
 
 
 @dataclass(slots=True)
