@@ -1,8 +1,8 @@
 """Writing functions: what a project imports to register what blueprints may call."""
 
-from polyver.capabilities.apis.declaring import Description
 from polyver.capabilities.functions.registering import (
     Alias,
+    Description,
     Duration,
     Function,
     InvalidArguments,

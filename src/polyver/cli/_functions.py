@@ -92,7 +92,9 @@ def _named(name: str, folder: Path, *, show_traceback: bool) -> Registry:
     is_path = path.suffix == ".py" or "/" in name
     try:
         if is_path and not path.is_file():
-            raise Unreadable(f"{shown(path)} cannot be read: there is no such file")
+            why = "it is a folder" if path.is_dir() else "there is no such file"
+            hint = "name a .py file or a module"
+            raise Unreadable(f"{shown(path)} cannot be read: {why}", hint=hint)
         return Registry.of(module_of(path) if is_path else module_named(name, folder))
     except Failed as failed:
         if show_traceback:

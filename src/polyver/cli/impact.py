@@ -83,7 +83,7 @@ def _print(uses: list[Use], output: Format) -> None:
         (
             use.blueprint.label,
             use.action,
-            use.phase.name,
+            use.phase.label,
             use.asker,
             use.asked,
             use.version or "nothing",
@@ -102,7 +102,7 @@ def _data(use: Use) -> dict[str, Any]:
     found: dict[str, Any] = {
         "blueprint": use.blueprint.label,
         "action": use.action,
-        "phase": use.phase.name,
+        "phase": use.phase.label,
         "function": use.phase.function,
         "place": use.blueprint.document.place(*use.phase.path),
     }

@@ -60,8 +60,8 @@ def test_the_blueprint_of_the_seed_is_right() -> None:
             '"colour" is not known here (bp.yaml:4, actions.run.phases[0].colour)',
         ),
         (
-            "actions:\n  run:\n    phases:\n    - func: Report\n",
-            '"name" is missing (bp.yaml:7, actions.run.phases[0].name)',
+            "actions:\n  run:\n    phases:\n    - name: only\n",
+            '"func" is missing (bp.yaml:7, actions.run.phases[0].func)',
         ),
         (
             "actions:\n  run: []\n",
@@ -90,6 +90,14 @@ def test_what_is_deprecated_is_a_warning() -> None:
     assert finding.fact == (
         f"{ABOUT}Report v0.0.0 is deprecated since 0.2.0 and will be removed in 0.4.0; use v0.1.0"
     )
+
+
+def test_phases_need_no_name() -> None:
+    nameless = (
+        "actions: {run: {phases: [{func: Plain}, {func: Plain}], deferPhase: {func: Nope}}}\n"
+    )
+    [finding] = findings(nameless)
+    assert finding.startswith("blueprint kanister/times, action run, phase deferPhase: there is no")
 
 
 def test_another_api_version_is_refused() -> None:
@@ -142,7 +150,7 @@ spec:
 ---
 apiVersion: cr.kanister.io/v1alpha1
 kind: ActionSet
-metadata: {name: elsewhere, namespace: other}
+metadata: {generateName: elsewhere-, namespace: other}
 spec:
   actions:
   - {name: run, blueprint: times, preferredVersion: v0.0.0}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.capabilities.functions.samples import CATALOGUE, catalogue
 
@@ -277,6 +277,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
 MORE = "      v0.3.0: {stage: candidate}\n"
 
 
+@settings(max_examples=60)
 @given(st.sampled_from([FLOW + MORE, BLOCK + MORE]), st.lists(steps, max_size=12))
 def test_any_sequence_of_accepted_edits_leaves_a_valid_catalogue(
     text: str, sequence: list[Step]

@@ -58,7 +58,7 @@ class BlueprintPhase:
     funcVersion: str | None
     """The version to call, exactly: `v0.1` is v0.1.0. Without it, the action's preferred version,
     else the stable one."""
-    name: str
+    name: str | None
     """What later templates call its output by."""
     objects: dict[str, ObjectReference] | None
     """Objects that its templates may read."""

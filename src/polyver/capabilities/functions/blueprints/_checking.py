@@ -77,7 +77,7 @@ def _doubled(blueprint: Blueprint, phases: Iterable[Phase]) -> Iterator[Finding]
     seen: dict[str, Phase] = {}
     for phase in phases:
         first = seen.setdefault(phase.name, phase)
-        if first is not phase:
+        if first is not phase and phase.name:
             fact = f"two phases are called {phase.name}"
             hint = f"the first is {dotted(first.path)}; templates could not tell them apart"
             yield blueprint.finding(fact, *phase.path, "name", hint=hint)

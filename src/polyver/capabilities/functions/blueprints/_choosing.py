@@ -201,4 +201,4 @@ def _of_argument(wrong: Wrong, phase: Phase, function: Function) -> Refusal:
 
 def about_phase(blueprint: Blueprint, action: str, phase: Phase) -> str:
     """A phase as sentences name it."""
-    return f"blueprint {blueprint.label}, action {action}, phase {phase.name}"
+    return f"blueprint {blueprint.label}, action {action}, phase {phase.label}"

@@ -14,7 +14,7 @@ from msgspec import Struct
 from polyver.capabilities.apis.declaring import Kind
 from polyver.capabilities.functions.kinds import ACTION_SETS, BLUEPRINTS, GROUP
 from polyver.core import PolyverError, listed
-from polyver.objects import Document, Metadata, encode_json, load_manifests, objects_of
+from polyver.objects import Document, encode_json, load_manifests, objects_of
 from polyver.objects.manifests import dotted
 from polyver.objects.schema import Schema, compile_schema
 
@@ -57,6 +57,7 @@ class Phase:
     """One call of a function, as it is written."""
 
     name: str
+    """Empty if it has none, as some deferred phases do."""
     function: str
     version: str
     """The `funcVersion`; empty if there is none."""
@@ -66,6 +67,11 @@ class Phase:
     @property
     def at(self) -> str:
         return dotted(self.path)
+
+    @property
+    def label(self) -> str:
+        """Its name, or else which one it is: `phases[0]`, `deferPhase`."""
+        return self.name or dotted(self.path[2:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +127,19 @@ class Request:
     path: _Path
 
 
+class _Names(Struct, rename="camel", frozen=True):
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+
+
 class _Head(Struct):
-    metadata: Metadata
+    metadata: _Names = _Names()
+
+    @property
+    def name(self) -> str:
+        """Its name; of one that a server will name, what that begins with."""
+        return self.metadata.name or self.metadata.generate_name
 
 
 def blueprints_in(
@@ -145,12 +162,12 @@ def read_blueprint(document: Document) -> tuple[Blueprint | None, list[Finding]]
     findings, broken = list(_unknown(document, BLUEPRINTS)), list(_violations(document, BLUEPRINTS))
     if broken:
         return None, [*findings, *broken]
-    metadata = document.read(_Head).metadata
+    head = document.read(_Head)
     value: Any = document.value
     actions = {
         name: _action(name, action or {}) for name, action in (value.get("actions") or {}).items()
     }
-    return Blueprint(metadata.name, metadata.namespace, actions, document), findings
+    return Blueprint(head.name, head.metadata.namespace, actions, document), findings
 
 
 def _action(name: str, value: Mapping[str, Any]) -> Action:
@@ -165,7 +182,7 @@ def _action(name: str, value: Mapping[str, Any]) -> Action:
 
 def _phase(value: Mapping[str, Any], path: _Path) -> Phase:
     version = value.get("funcVersion") or ""
-    return Phase(value["name"], value["func"], version, value.get("args") or {}, path)
+    return Phase(value.get("name") or "", value["func"], version, value.get("args") or {}, path)
 
 
 def requests_in(documents: Iterable[Document]) -> Iterator[tuple[Document, Request]]:
@@ -173,14 +190,14 @@ def requests_in(documents: Iterable[Document]) -> Iterator[tuple[Document, Reque
     for document in objects_of(documents, GROUP, ACTION_SETS.kind):
         for finding in _violations(document, ACTION_SETS):
             raise document.error(finding.fact, *finding.path, hint=finding.hint)
-        metadata = document.read(_Head).metadata
+        head = document.read(_Head)
         value: Any = document.value
         for number, each in enumerate((value.get("spec") or {}).get("actions") or ()):
             yield (
                 document,
                 Request(
-                    metadata.name,
-                    metadata.namespace,
+                    head.name,
+                    head.metadata.namespace,
                     each.get("blueprint") or "",
                     each["name"],
                     each.get("preferredVersion") or "",

@@ -7,7 +7,11 @@ from polyver.capabilities.functions.registering._function import (
     Function,
     InvalidArguments,
 )
-from polyver.capabilities.functions.registering._hints import Alias, InvalidFunction
+from polyver.capabilities.functions.registering._hints import (
+    Alias,
+    Description,
+    InvalidFunction,
+)
 from polyver.capabilities.functions.registering._known import (
     Functions,
     KnownFunction,
@@ -21,6 +25,7 @@ from polyver.capabilities.functions.registering._types import Wrong
 __all__ = [
     "Alias",
     "Arguments",
+    "Description",
     "Duration",
     "Function",
     "Functions",

@@ -6,7 +6,7 @@ A function passes one on to whatever waits, and nobody converts it twice.
 from __future__ import annotations
 
 from polyver.core import PolyverError
-from polyver.objects.cel import parse_duration
+from polyver.objects.durations import nanoseconds
 
 __all__ = ["Duration", "InvalidDuration"]
 
@@ -33,10 +33,10 @@ class Duration(float):
     def __new__(cls, value: float | str) -> Duration:
         if not isinstance(value, str):
             return super().__new__(cls, value)
-        found = parse_duration(value)
+        found = nanoseconds(value)
         if found is None:
             raise InvalidDuration(value)
-        return super().__new__(cls, found.nanos / _NANOS)
+        return super().__new__(cls, found / _NANOS)
 
     def __str__(self) -> str:
         seconds = round(abs(float(self)), 9)

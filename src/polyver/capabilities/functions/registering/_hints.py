@@ -14,7 +14,6 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from polyver.capabilities.apis.declaring import Description
 from polyver.capabilities.functions.registering._duration import Duration
 from polyver.capabilities.functions.registering._types import (
     ANYTHING,
@@ -61,6 +60,13 @@ class Alias:
     """
 
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What is told of an argument; whatever has a `description` beside a type is as good."""
+
+    description: str
 
 
 _SCALARS: Mapping[Any, Type] = {
@@ -158,7 +164,7 @@ def field_of(python: str, hint: Any, default: Any, at: str, names: Mapping[str, 
     place = f"{at}, argument {python}"
     marks = _marks(hint)
     alias = next((each.name for each in marks if isinstance(each, Alias)), "")
-    said = next((each.description for each in marks if isinstance(each, Description)), "")
+    said = next((each.description for each in marks if getattr(each, "description", "")), "")
     kind, nullable = type_of(hint, place, names), _takes_none(hint)
     if default is REQUIRED:
         required, default = not nullable, None
