@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 from tests.capabilities.functions.samples import CATALOGUE, HEAD, SEED
 from tests.cli.test_cli import Ran
-
-from polyver.cli import _functions
 
 FUNCTIONS = '''
 from polyver import functions
@@ -143,6 +140,23 @@ def test_the_life_of_a_version_from_release_to_release(run: Run) -> None:
     assert "fns.py:16 and catalogue.yaml:5" in refused.err
 
 
+def test_a_release_that_takes_something_away_from_a_blueprint_can_be_refused(run: Run) -> None:
+    ran = run("catalogue", "release", "0.4.0", "-f", "bp.yaml")
+    assert ran.code == 1
+    assert "would be taken away: kanister/times (bp.yaml:18, actions.tail.phases[1])" in ran.err
+    assert Path("catalogue.yaml").read_text() == CATALOGUE
+    forced = run("catalogue", "release", "0.4.0", "-f", "bp.yaml", "--force")
+    assert (forced.code, "warning: what these use is taken away" in forced.err) == (0, True)
+    # It is gone by then, so that writing it down takes nothing away.
+    assert run("functions", "remove", "Report@v0.0.0", "-f", "bp.yaml").code == 0
+
+
+def test_a_file_of_that_name_that_is_something_else_is_not_taken(run: Run) -> None:
+    Path("catalogue.yaml").write_text("books: []\n")
+    assert run("functions", "list", *WITH).code == 0
+    assert "there is no catalogue" in run("catalogue", "release", "0.4.0").err
+
+
 def test_a_byte_order_mark_and_the_mode_of_the_file_stay(run: Run) -> None:
     file = Path("catalogue.yaml")
     file.write_bytes(b"\xef\xbb\xbf" + CATALOGUE.encode())
@@ -256,57 +270,54 @@ def test_code_that_a_user_names_has_to_be_right(run: Run, text: str, complaint: 
     assert complaint in ran.err
 
 
+def install(name: str, *modules: tuple[str, str]) -> None:
+    """Put packages beside the test as an installer does: code, and a note of its entry points."""
+    for module, text in modules:
+        Path(f"{module}.py").write_text(text)
+    folder = Path(f"{name}-1.0.dist-info")
+    folder.mkdir()
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    entries = "".join(f"{module} = {module}\n" for module, _ in modules)
+    (folder / "entry_points.txt").write_text(f"[polyver.functions]\n{entries}")
+
+
+GOOD = "from polyver import functions\n@functions.register('Good')\ndef good(ctx): ...\n"
+
+
 @pytest.mark.parametrize(
     ("module", "complaint"),
     [
         ("raise RuntimeError('no')", "RuntimeError('no')"),
         ("import sys; sys.exit(4)", "it ended with 4"),
+        ("import nowhere", "ModuleNotFoundError(\"No module named 'nowhere'\")"),
         ("x = 1", "it registers no function"),
-        (
-            "from polyver import functions\n@functions.register('Good')\ndef a(ctx): ...",
-            "Good v0.0.0 is registered twice",
-        ),
+        (GOOD, "Good v0.0.0 is registered twice (agood.py:2 and bad.py:2)"),
     ],
 )
 def test_an_installed_package_that_is_broken_costs_only_itself(
     run: Run, monkeypatch: pytest.MonkeyPatch, module: str, complaint: str
 ) -> None:
-    good = "from polyver import functions\n@functions.register('Good')\ndef good(ctx): ...\n"
-    Path("goodpkg.py").write_text(good)
-    Path("badpkg.py").write_text(module)
+    install("good-functions", ("agood", GOOD))
+    install("bad-functions", ("bad", module))
     monkeypatch.syspath_prepend(str(Path.cwd()))
-    entries = [
-        EntryPoint(f"{order}", name, "polyver.functions")
-        for order, name in (("1", "goodpkg"), ("2", "badpkg"), ("3", "nowhere"))
-    ]
-    monkeypatch.setattr(_functions, "entry_points", lambda group: entries)
     ran = run("functions", "list", *WITH)
     assert ran.code == 0, ran.err
     assert "Good       v0.0.0" in ran.out
     assert "KubeExec   v0.1.0" in ran.out
-    assert f"the functions of badpkg (badpkg) are left out: {complaint}" in ran.err
-    assert "the functions of nowhere (nowhere) are left out" in ran.err
+    assert f"the functions of bad-functions (bad) are left out: {complaint}" in ran.err
 
 
-def test_a_package_brings_its_catalogue_along(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_brings_its_catalogue_along_and_is_one_with_what_is_named(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Named as well where a project is installed in place, and says where its functions are."""
     Path("shipped").mkdir()
-    Path("shipped/__init__.py").write_text(FUNCTIONS)
+    install("shipped-functions", ("shipped", ""))
+    Path("shipped.py").rename("shipped/__init__.py").write_text(FUNCTIONS)
     Path("catalogue.yaml").rename("shipped/catalogue.yaml")
     monkeypatch.syspath_prepend(str(Path.cwd()))
-    entry = EntryPoint("shipped", "shipped", "polyver.functions")
-    monkeypatch.setattr(_functions, "entry_points", lambda group: [entry])
     ran = run("functions", "list")
-    assert ran.code == 0
+    assert ran.code == 0, ran.err
     assert "Report     v0.0.0    deprecated   0.2.0" in ran.out
-
-
-def test_what_is_found_on_two_ways_is_one(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where a project is installed in place, and says where its functions are."""
-    Path("shipped").mkdir()
-    Path("shipped/__init__.py").write_text(FUNCTIONS)
-    Path("catalogue.yaml").rename("shipped/catalogue.yaml")
-    monkeypatch.syspath_prepend(str(Path.cwd()))
-    entry = EntryPoint("shipped", "shipped", "polyver.functions")
-    monkeypatch.setattr(_functions, "entry_points", lambda group: [entry])
     again = ("--functions", "shipped/__init__.py", "--catalogue", "shipped/catalogue.yaml")
-    assert run("functions", "list", *again).code == 0
+    assert run("functions", "list", *again).out == ran.out

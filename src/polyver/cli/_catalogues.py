@@ -11,7 +11,7 @@ from polyver.cli._code import shown
 from polyver.cli._exit import Misused, Refused, Unreadable
 from polyver.cli._files import read_manifests
 from polyver.cli._kinds import project_names
-from polyver.cli._output import print_lines
+from polyver.cli._output import print_lines, warn
 from polyver.cli._scaffold.writing import File, write_all
 from polyver.core import InvalidVersion, SemVer, listed
 
@@ -37,7 +37,15 @@ def catalogue_files(given: Sequence[str] | None) -> list[str]:
     folder, said = project_names("catalogues")
     if said:
         return [shown(folder / name) for name in said]
-    return [CATALOGUE] if Path(CATALOGUE).is_file() else []
+    return [CATALOGUE] if _is_ours(Path(CATALOGUE)) else []
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file that nobody named may be a catalogue of functions: others have the name."""
+    try:
+        return b"functions" in path.read_bytes()
+    except OSError:
+        return False
 
 
 def load_listed(names: Sequence[str]) -> Iterator[Catalogue]:
@@ -85,14 +93,27 @@ def only_catalogue(given: Sequence[str] | None) -> str:
     return files[0]
 
 
-def edit_catalogue(file: str, edit: Callable[[str, str], Edited], *, dry_run: bool) -> None:
-    """Make an edit in a file, or only show it; a refusal leaves the file as it is."""
+def edit_catalogue(
+    file: str,
+    edit: Callable[[str, str], Edited],
+    *,
+    dry_run: bool,
+    users: Sequence[str] = (),
+    force: bool = False,
+) -> None:
+    """Make an edit in a file, or only show it; a refusal leaves the file as it is.
+
+    With `users`, which are files with blueprints, none of them may lose a version by it, unless
+    it is forced.
+    """
     text = _text(file)
     mark = _BOM if text.startswith(_BOM) else ""
     try:
         made = edit(text.removeprefix(mark), file)
     except EditRefused as error:
         raise Refused(error.fact, at=error.at, hint=error.hint) from None
+    if users:
+        _check_users(users, text.removeprefix(mark), made.text, file, force=force)
     if dry_run:
         names = (file, file)
         lines = unified_diff(
@@ -104,6 +125,30 @@ def edit_catalogue(file: str, edit: Callable[[str, str], Edited], *, dry_run: bo
         raise Refused(f"{file} was changed by somebody else meanwhile", hint="try again")
     write_all([File(Path(file), mark + made.text, text)])
     print_lines(*made.said)
+
+
+def _check_users(
+    users: Sequence[str], before: str, after: str, source: str, *, force: bool
+) -> None:
+    """Refuse what takes a version away from a blueprint, and name those that it is taken from."""
+    from polyver.capabilities.functions.blueprints import blueprints_in, losses_between
+    from polyver.capabilities.functions.registering import known_functions
+    from polyver.objects import load_manifests
+
+    blueprints = [read for _, read, _ in blueprints_in(read_manifests(users)) if read is not None]
+    functions = [
+        known_functions((), map(read_catalogue, load_manifests(text, source)))
+        for text in (before, after)
+    ]
+    losing = [
+        f"{use.blueprint.label} ({use.blueprint.document.place(*use.phase.path)})"
+        for use, _ in losses_between(*functions, blueprints)
+    ]
+    if losing and force:
+        warn(f"what these use is taken away: {listed(losing)}")
+    elif losing:
+        hint = "--force does it all the same"
+        raise Refused(f"what these use would be taken away: {listed(losing)}", hint=hint)
 
 
 def _text(file: str) -> str:

@@ -8,7 +8,7 @@ from cyclopts import App
 
 from polyver.capabilities.functions import add_release
 from polyver.cli._catalogues import edit_catalogue, only_catalogue, version_of
-from polyver.cli.functions import CatalogueFiles, DryRun
+from polyver.cli.functions import CatalogueFiles, DryRun, Force, Users
 
 app = App(
     name="catalogue",
@@ -19,12 +19,20 @@ Example: polyver catalogue release 0.4.0""",
 
 
 @app.command
-def release(version: str, /, *, catalogue: CatalogueFiles = None, dry_run: DryRun = False) -> None:
+def release(
+    version: str,
+    /,
+    *,
+    catalogue: CatalogueFiles = None,
+    file: Users = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+) -> None:
     """Append a release, which is now from then on; what was announced for it is removed by it.
 
     A release that would remove a version with less than two releases' notice is refused.
 
-    Example: polyver catalogue release 0.4.0 --dry-run
+    Example: polyver catalogue release 0.4.0 -f blueprints/ --dry-run
 
     Parameters
     ----------
@@ -32,4 +40,5 @@ def release(version: str, /, *, catalogue: CatalogueFiles = None, dry_run: DryRu
         The release.
     """
     edit = partial(add_release, version=version_of(version, "VERSION"))
-    edit_catalogue(only_catalogue(catalogue), edit, dry_run=dry_run)
+    holder = only_catalogue(catalogue)
+    edit_catalogue(holder, edit, dry_run=dry_run, users=file or (), force=force)

@@ -51,6 +51,20 @@ Traceback = Annotated[
 DryRun = Annotated[
     bool, Parameter(negative=(), help="Write nothing, and show what would be changed.")
 ]
+Users = Annotated[
+    list[str] | None,
+    Parameter(
+        name=["--file", "-f"],
+        negative=(),
+        help=(
+            "A file or a folder with blueprints; repeatable. What would take a version away from"
+            " one of them is refused."
+        ),
+    ),
+]
+Force = Annotated[
+    bool, Parameter(negative=(), help="Take it away from them all the same, with a warning.")
+]
 RemovedIn = Annotated[
     str | None,
     Parameter(
@@ -243,7 +257,13 @@ def deprecate_version(
 
 @app.command(name="remove")
 def remove_version(
-    name: str, /, *, catalogue: CatalogueFiles = None, dry_run: DryRun = False
+    name: str,
+    /,
+    *,
+    catalogue: CatalogueFiles = None,
+    file: Users = None,
+    force: Force = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Write down that a version is gone, once its notice is over; its number stays listed.
 
@@ -256,7 +276,8 @@ def remove_version(
     """
     name, version = _named(name)
     edit = partial(remove, name=name, version=version)
-    edit_catalogue(holder_of(name, catalogue), edit, dry_run=dry_run)
+    holder = holder_of(name, catalogue)
+    edit_catalogue(holder, edit, dry_run=dry_run, users=file or (), force=force)
 
 
 def _named(text: str) -> tuple[str, SemVer]:

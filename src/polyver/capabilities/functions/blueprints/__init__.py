@@ -4,6 +4,7 @@ from polyver.capabilities.functions.blueprints._checking import (
     Use,
     check_blueprint,
     losses_at,
+    losses_between,
     uses_in,
 )
 from polyver.capabilities.functions.blueprints._choosing import (
@@ -40,6 +41,7 @@ __all__ = [
     "blueprints_in",
     "check_blueprint",
     "losses_at",
+    "losses_between",
     "requests_in",
     "resolve_action",
     "resolve_phase",

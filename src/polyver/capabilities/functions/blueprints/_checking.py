@@ -27,7 +27,7 @@ from polyver.core import (
 )
 from polyver.objects.manifests import dotted
 
-__all__ = ["Use", "check_blueprint", "losses_at", "uses_in"]
+__all__ = ["Use", "check_blueprint", "losses_at", "losses_between", "uses_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,22 +92,26 @@ def losses_at(
     release: SemVer, blueprints: Iterable[Blueprint], functions: Functions
 ) -> Iterator[Finding]:
     """What works now and will stop working when that release of the catalogues is out."""
-    later = functions.at(release)
-    uses = {str(number): use for number, use in enumerate(uses_in(blueprints, functions))}
-    for known in functions:
+    for use, error in losses_between(functions, functions.at(release), blueprints):
+        about = about_phase(use.blueprint, use.action, use.phase)
+        field = "funcVersion" if use.phase.version else "func"
+        fact = f"{about} stops working in {release}: {error.fact}"
+        yield use.blueprint.finding(fact, *use.phase.path, field, hint=error.hint)
+
+
+def losses_between(
+    before: Functions, after: Functions, blueprints: Iterable[Blueprint]
+) -> Iterator[tuple[Use, NoMatch]]:
+    """Every use that has a version before and none after, and what it would be told."""
+    uses = {str(number): use for number, use in enumerate(uses_in(blueprints, before))}
+    for known in before:
         index = Index.of(
             (Dependent(name, pin=use.found.release.pin), known.name, use.selector, FUNCTIONS)
             for name, use in uses.items()
             if use.phase.function == known.name and isinstance(use.found, Resolution)
         )
-        for loss in affected(index, known.lineage, later.known[known.name].lineage).losses:
-            use = uses[loss.dependent.name]
-            field = "funcVersion" if use.phase.version else "func"
-            about = about_phase(use.blueprint, use.action, use.phase)
-            fact = f"{about} stops working in {release}"
-            yield use.blueprint.finding(
-                f"{fact}: {loss.error.fact}", *use.phase.path, field, hint=loss.error.hint
-            )
+        for loss in affected(index, known.lineage, after.known[known.name].lineage).losses:
+            yield uses[loss.dependent.name], loss.error
 
 
 def uses_in(
