@@ -143,7 +143,7 @@ def test_the_life_of_a_version_from_release_to_release(run: Run) -> None:
 def test_a_release_that_takes_something_away_from_a_blueprint_can_be_refused(run: Run) -> None:
     ran = run("catalogue", "release", "0.4.0", "-f", "bp.yaml")
     assert ran.code == 1
-    assert "would be taken away: kanister/times (bp.yaml:18, actions.tail.phases[1])" in ran.err
+    assert "would be taken away: kanister/times (bp.yaml:19, actions.tail.phases[1])" in ran.err
     assert Path("catalogue.yaml").read_text() == CATALOGUE
     forced = run("catalogue", "release", "0.4.0", "-f", "bp.yaml", "--force")
     assert (forced.code, "warning: what these use is taken away" in forced.err) == (0, True)

@@ -5,9 +5,10 @@ Who only touches an old blueprint's labels is not told of functions that have go
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
-from polyver.capabilities.functions.blueprints import blueprint_of, check_blueprint
+from polyver.capabilities.functions.blueprints import Finding, blueprint_of, check_blueprint
 from polyver.capabilities.functions.kinds import ACTION_SETS, BLUEPRINTS
 from polyver.core import InvalidVersion, SemVer
 from polyver.objects.kinds import Kind
@@ -38,10 +39,8 @@ class BlueprintChecks:
     async def validate(self, review: Review) -> None:
         if review.object is None or review.subresource or _is_same(review, "actions"):
             return
-        blueprint, _ = blueprint_of(review.object)
-        if blueprint is None:
-            return  # the schema refuses it, and says why
-        findings = list(check_blueprint(blueprint, self._functions))
+        # In a thread: a large one takes its time, and others need not wait for it.
+        findings = await asyncio.to_thread(self._findings, review.object)
         causes = [
             Cause(each.field, f"Invalid value: {each.fact}{f'; {each.hint}' if each.hint else ''}")
             for each in findings
@@ -50,6 +49,12 @@ class BlueprintChecks:
         if causes:
             raise invalid(review.kind, review.name, causes)
         review.warnings += [each.fact for each in findings]
+
+    def _findings(self, obj: dict[str, Any]) -> list[Finding]:
+        blueprint, _ = blueprint_of(obj)
+        if blueprint is None:
+            return []  # the schema refuses it, and says why
+        return list(check_blueprint(blueprint, self._functions))
 
 
 class ActionSetChecks:

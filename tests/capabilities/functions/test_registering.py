@@ -295,6 +295,18 @@ def test_plain_async_and_other_callables_are_called() -> None:
     assert registered(functools.partial(add, b=1)).call(None, {"a": "2"}) == 3
 
 
+def test_a_partial_is_described_by_its_function() -> None:
+    def add(ctx: object, a: int, b: int) -> int:
+        """Adds."""
+        return a + b
+
+    async def later(ctx: object, a: int) -> int:
+        return a
+
+    assert registered(functools.partial(add, b=1)).description == "Adds."
+    assert registered(functools.partial(later)).is_async
+
+
 def test_a_function_without_hints_works_as_it_is() -> None:
     def old(ctx, namespace, pod=None):  # type: ignore[no-untyped-def]
         return namespace, pod
@@ -359,7 +371,7 @@ def twice(ctx: object, a: int, b: Annotated[int, Alias("a")]) -> None: ...
         (positional, "a cannot be given by its name"),
         (keys, r"the keys of dict\[int, str\] are not texts"),
         (strange, r"set\[str\] is not a type for an argument"),
-        (nowhere, "Nowhere is not known where the function is declared"),
+        (nowhere, "Nowhere is not known where nowhere is declared"),
         (default, 'its default is wrong: expected a whole number, found "x"'),
         (twice, "two arguments are called a"),
         ("text", "Sample is no function"),
@@ -577,3 +589,19 @@ def test_a_package_offers_what_the_modules_below_it_register(
         packed___two=FILE.format(name="Two"),
     )
     assert [each.name for each in Registry.of(package)] == ["One", "Two"]
+
+
+def test_hints_mean_what_they_mean_where_they_are_written(
+    module: Callable[..., ModuleType],
+) -> None:
+    """Kind is one thing in the module of the model, and another where the function is."""
+    there = (
+        "from dataclasses import dataclass\nKind = int\n@dataclass\nclass Model:\n    a: 'Kind'\n"
+    )
+    here = (
+        "from other_names import Model\nfrom polyver import functions\nKind = str\n"
+        "@functions.register('A')\ndef run(ctx, model: 'Model', b: 'Kind'): return model, b\n"
+    )
+    [function] = Registry.of(module("own_names", own_names=here, other_names=there))
+    model, text = function.call(None, {"model": {"a": "5"}, "b": 5})
+    assert (model.a, text) == (5, "5")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from polyver.capabilities.functions.registering._hints import (
     InvalidFunction,
     field_of,
     fields_of_model,
+    hints_of,
     maker_of,
     type_of,
 )
@@ -87,13 +87,12 @@ class Function:
 
     @property
     def description(self) -> str:
-        return inspect.getdoc(self.code) or ""
+        return inspect.getdoc(_written(self.code)) or ""
 
     @property
     def is_async(self) -> bool:
         """Whether calling it gives something to await."""
-        call = getattr(self.code, "__call__", None)  # noqa: B004 - of an object that is called
-        return inspect.iscoroutinefunction(self.code) or inspect.iscoroutinefunction(call)
+        return inspect.iscoroutinefunction(_written(self.code))
 
     def check(self, given: Mapping[str, object]) -> tuple[Wrong, ...]:
         """What is wrong with arguments as a blueprint writes them, with their templates."""
@@ -133,7 +132,7 @@ def arguments_of(
             raise InvalidFunction("with a model it takes its context and that", at=at)
         fields = fields_of_model(model, at, names)
         return Arguments(_distinct(fields, at), make=maker_of(model))
-    return _signature(parameters[1:], _hints_of(code, at, names), at, names)
+    return _signature(parameters[1:], hints_of(_written(code), at, names), at, names)
 
 
 def _signature(
@@ -166,16 +165,9 @@ def _distinct(fields: tuple[Field, ...], at: str) -> tuple[Field, ...]:
     return fields
 
 
-def _hints_of(code: Callable[..., Any], at: str, names: Mapping[str, Any]) -> Mapping[str, Any]:
-    told = inspect.unwrap(getattr(code, "func", code))  # a partial has the hints of its function
-    if not hasattr(told, "__annotations__") or isinstance(told, type):
-        told = getattr(told, "__call__", told)  # noqa: B004
-    try:
-        return typing.get_type_hints(told, localns=dict(names), include_extras=True)
-    except NameError as error:
-        fact = f"{error.name} is not known where the function is declared"
-        raise InvalidFunction(
-            fact, at=at, hint=f"import or declare {error.name} above it"
-        ) from None
-    except (TypeError, SyntaxError) as error:
-        raise InvalidFunction(f"a type is wrong: {error}", at=at) from None
+def _written(code: Callable[..., Any]) -> Any:
+    """What was written for something that is called: a partial's function, a class's method."""
+    told = inspect.unwrap(getattr(code, "func", code))
+    if inspect.isroutine(told) or isinstance(told, type):
+        return told
+    return getattr(told, "__call__", told)  # noqa: B004 - of an object that is called

@@ -36,9 +36,11 @@ from polyver.core import PolyverError
 __all__ = [
     "REQUIRED",
     "Alias",
+    "Description",
     "InvalidFunction",
     "field_of",
     "fields_of_model",
+    "hints_of",
     "maker_of",
     "type_of",
 ]
@@ -220,12 +222,7 @@ def fields_of_model(model: Any, at: str, names: Mapping[str, Any]) -> tuple[Fiel
         raise InvalidFunction(
             fact, at=at, hint="write a dataclass, a msgspec.Struct or a TypedDict"
         )
-    try:
-        hints = typing.get_type_hints(model, localns=dict(names), include_extras=True)
-    except NameError as error:
-        fact = f"{error.name} is not known where {model.__name__} is declared"
-        raise InvalidFunction(fact, at=at) from None
-    known = _written(model)
+    hints, known = hints_of(model, at, names), _written(model)
     fields = []
     for name, hint in hints.items():
         if name in known:
@@ -233,6 +230,21 @@ def fields_of_model(model: Any, at: str, names: Mapping[str, Any]) -> tuple[Fiel
             field = field_of(name, hint, default, f"{at}, {model.__name__}", names)
             fields.append(dataclasses.replace(field, name=key) if key != name else field)
     return tuple(fields)
+
+
+def hints_of(declared: Any, at: str, names: Mapping[str, Any]) -> dict[str, Any]:
+    """The hints of a function or a class; one from elsewhere means what its names mean there."""
+    is_here = getattr(declared, "__module__", None) == names.get("__name__")
+    try:
+        return typing.get_type_hints(
+            declared, localns=dict(names) if is_here else None, include_extras=True
+        )
+    except NameError as error:
+        fact = f"{error.name} is not known where {_shown(declared)} is declared"
+        hint = f"import or declare {error.name} above it"
+        raise InvalidFunction(fact, at=at, hint=hint) from None
+    except (TypeError, SyntaxError) as error:
+        raise InvalidFunction(f"a type is wrong: {error}", at=at) from None
 
 
 def _written(model: Any) -> dict[str, tuple[str, Any]]:
@@ -278,4 +290,6 @@ def maker_of(model: Any) -> Callable[[dict[str, object]], object]:
 
 
 def _shown(hint: Any) -> str:
-    return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
+    if isinstance(hint, type) or inspect.isroutine(hint):
+        return hint.__name__
+    return str(hint).replace("typing.", "")
