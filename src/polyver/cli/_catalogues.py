@@ -136,13 +136,13 @@ def _check_users(
     from polyver.objects import load_manifests
 
     blueprints = [read for _, read, _ in blueprints_in(read_manifests(users)) if read is not None]
-    functions = [
+    was, is_then = (
         known_functions((), map(read_catalogue, load_manifests(text, source)))
         for text in (before, after)
-    ]
+    )
     losing = [
         f"{use.blueprint.label} ({use.blueprint.document.place(*use.phase.path)})"
-        for use, _ in losses_between(*functions, blueprints)
+        for use, _ in losses_between(was, is_then, blueprints)
     ]
     if losing and force:
         warn(f"what these use is taken away: {listed(losing)}")

@@ -13,7 +13,7 @@ from polyver.capabilities.functions._policy import FUNCTIONS
 from polyver.capabilities.functions.blueprints._reading import Action, Blueprint, Phase
 from polyver.capabilities.functions.registering._function import Function
 from polyver.capabilities.functions.registering._known import Functions, UnknownFunction
-from polyver.capabilities.functions.registering._types import Wrong
+from polyver.capabilities.functions.registering._reading import Wrong
 from polyver.core import (
     UNSPECIFIED,
     Dependent,

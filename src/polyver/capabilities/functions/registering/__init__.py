@@ -19,8 +19,8 @@ from polyver.capabilities.functions.registering._known import (
     check_registered,
     known_functions,
 )
+from polyver.capabilities.functions.registering._reading import Wrong
 from polyver.capabilities.functions.registering._registry import Registry, register
-from polyver.capabilities.functions.registering._types import Wrong
 
 __all__ = [
     "Alias",

@@ -16,13 +16,8 @@ from polyver.capabilities.functions.registering._hints import (
     maker_of,
     type_of,
 )
-from polyver.capabilities.functions.registering._types import (
-    Field,
-    Reading,
-    Type,
-    Wrong,
-    read_fields,
-)
+from polyver.capabilities.functions.registering._reading import Reading, Type, Wrong
+from polyver.capabilities.functions.registering._types import Field, read_fields
 from polyver.core import PolyverError, SemVer
 
 __all__ = ["Arguments", "Function", "InvalidArguments", "arguments_of"]

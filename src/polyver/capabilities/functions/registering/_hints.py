@@ -15,21 +15,22 @@ from typing import Any, Literal, Union, get_args, get_origin
 import msgspec
 
 from polyver.capabilities.functions.registering._duration import Duration
-from polyver.capabilities.functions.registering._types import (
+from polyver.capabilities.functions.registering._reading import Reading, Type
+from polyver.capabilities.functions.registering._scalars import (
     ANYTHING,
     DURATION,
     FLAG,
     NUMBER,
     TEXT,
     WHOLE,
+)
+from polyver.capabilities.functions.registering._types import (
     Choice,
     Field,
     ListOf,
     MapOf,
     OneOf,
-    Reading,
     Record,
-    Type,
 )
 from polyver.core import PolyverError
 

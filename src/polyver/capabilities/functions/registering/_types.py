@@ -1,212 +1,24 @@
-"""What arguments may be: values of a blueprint are checked, and made into what a function takes.
-
-Before templates are rendered, a text that holds one may become anything; afterwards it is a text
-like any other, and a text is read as the number, list or mapping that is wanted.
-"""
+"""What arguments may be beyond single values: choices, lists, mappings and models."""
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Final, Protocol
+from typing import Any
 
-from polyver.capabilities.functions.registering._duration import Duration, InvalidDuration
+from polyver.capabilities.functions.registering._reading import (
+    UNKNOWN,
+    Path,
+    Reading,
+    Type,
+    found_words,
+)
+from polyver.capabilities.functions.registering._scalars import ANYTHING
 from polyver.core import PolyverError, listed
 from polyver.objects import InvalidManifest, load_manifests
-from polyver.objects.manifests import dotted
 
-__all__ = [
-    "ANYTHING",
-    "DURATION",
-    "FLAG",
-    "NUMBER",
-    "TEXT",
-    "UNKNOWN",
-    "WHOLE",
-    "Choice",
-    "Field",
-    "ListOf",
-    "MapOf",
-    "OneOf",
-    "Path",
-    "Reading",
-    "Record",
-    "Type",
-    "Wrong",
-    "is_template",
-    "read_fields",
-]
-
-Path = tuple[str | int, ...]
-UNKNOWN: Final = object()
-"""What a value is that cannot be told: it holds a template, or it is wrong."""
-
-
-def is_template(value: object) -> bool:
-    """Whether a value is a text that is still to be rendered."""
-    return isinstance(value, str) and "{{" in value
-
-
-@dataclass(frozen=True, slots=True)
-class Wrong:
-    """Something that is wrong with an argument: the place below the arguments, and why."""
-
-    path: Path
-    fact: str
-    hint: str = ""
-
-    def __str__(self) -> str:
-        place = f"{dotted(self.path)}: " if self.path else ""
-        return f"{place}{self.fact}{f' ({self.hint})' if self.hint else ''}"
-
-
-@dataclass(slots=True)
-class Reading:
-    """The reading of one set of arguments, and what was found wrong on the way."""
-
-    before_rendering: bool
-    wrong: list[Wrong] = field(default_factory=list)
-
-    def refuse(self, path: Path, fact: str, hint: str = "") -> object:
-        self.wrong.append(Wrong(path, fact, hint))
-        return UNKNOWN
-
-    def may_be_anything(self, value: object) -> bool:
-        return self.before_rendering and is_template(value)
-
-
-class Type(Protocol):
-    """A type that an argument may have."""
-
-    @property
-    def words(self) -> str:
-        """What it is called in sentences."""
-
-    @property
-    def schema(self) -> dict[str, Any]:
-        """The same as a JSON schema."""
-
-    def fits(self, value: object) -> bool:
-        """Whether a value is of the type as it stands."""
-
-    def read(self, value: object, path: Path, reading: Reading) -> object:
-        """The value as a function gets it."""
-
-
-def _found(value: object) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return f"{value}"
-        case str():
-            return f'"{value}"' if len(value) <= 40 else "a long text"
-        case list() | tuple():
-            return "a list"
-        case _:
-            return "a mapping"
-
-
-@dataclass(frozen=True, slots=True)
-class _Scalar:
-    """A type of single values."""
-
-    words: str
-    schema: dict[str, Any]
-    fits: Callable[[object], bool]
-    convert: Callable[[object], object]
-    """Makes it from a value that does not fit; raises ValueError, with a hint in it."""
-
-    def read(self, value: object, path: Path, reading: Reading) -> object:
-        if reading.may_be_anything(value):
-            return UNKNOWN
-        if self.fits(value):
-            return value
-        try:
-            return self.convert(value)
-        except ValueError as error:
-            fact = f"expected {self.words}, found {_found(value)}"
-            return reading.refuse(path, fact, str(error))
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _text(value: object) -> str:
-    """A number as it is written; what YAML takes for true or false was seldom meant."""
-    if _is_number(value):
-        return f"{value}"
-    raise ValueError("put it in quotes" if isinstance(value, bool) else "")
-
-
-def _whole(value: object) -> int:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]{1,19}\s*", value):
-        return int(value)
-    raise ValueError
-
-
-def _number(value: object) -> float:
-    if isinstance(value, str) and len(value) <= 40 and math.isfinite(found := float(value)):
-        return found
-    raise ValueError("")
-
-
-def _decimal(value: object) -> float:
-    try:
-        return _number(value)
-    except ValueError:
-        raise ValueError from None  # what float() says is for programmers
-
-
-_FLAGS = {
-    **dict.fromkeys(("1", "t", "T", "true", "True", "TRUE"), True),
-    **dict.fromkeys(("0", "f", "F", "false", "False", "FALSE"), False),
-}
-
-
-def _flag(value: object) -> bool:
-    """A text as Go reads a boolean."""
-    if isinstance(value, str) and value in _FLAGS:
-        return _FLAGS[value]
-    raise ValueError("write true or false")
-
-
-def _duration(value: object) -> Duration:
-    if value == 0 and _is_number(value):
-        return Duration(0)
-    if _is_number(value):
-        raise ValueError(f'it has no unit: write "{value}s" if it is seconds')
-    try:
-        return Duration(value if isinstance(value, str) else "")
-    except InvalidDuration as error:
-        raise ValueError(error.hint) from None
-
-
-TEXT: Final = _Scalar("text", {"type": "string"}, lambda value: isinstance(value, str), _text)
-WHOLE: Final = _Scalar("a whole number", {"type": "integer"}, _is_whole, _whole)
-NUMBER: Final = _Scalar("a number", {"type": "number"}, _is_number, _decimal)
-FLAG: Final = _Scalar(
-    "true or false", {"type": "boolean"}, lambda value: isinstance(value, bool), _flag
-)
-DURATION: Final = _Scalar(
-    "a duration",
-    {"type": "string", "format": "duration"},
-    lambda value: isinstance(value, Duration),
-    _duration,
-)
-ANYTHING: Final = _Scalar("anything", {}, lambda _: True, lambda value: value)
+__all__ = ["Choice", "Field", "ListOf", "MapOf", "OneOf", "Record", "read_fields"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +48,7 @@ class Choice:
         if isinstance(value, str):
             close = get_close_matches(value, [each for each in self.made if type(each) is str], n=1)
             hint = f"did you mean {close[0]}?" if close else ""
-        return reading.refuse(path, f"expected {self.words}, found {_found(value)}", hint)
+        return reading.refuse(path, f"expected {self.words}, found {found_words(value)}", hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +73,7 @@ class ListOf:
             return UNKNOWN
         items = _written_as(value, list)
         if not isinstance(items, list | tuple):
-            fact = f"expected {self.words}, found {_found(value)}"
+            fact = f"expected {self.words}, found {found_words(value)}"
             return reading.refuse(path, fact, "write it in [ ], or as lines that begin with -")
         return [self.item.read(each, (*path, i), reading) for i, each in enumerate(items)]
 
@@ -288,7 +100,7 @@ class MapOf:
             return UNKNOWN
         fields = _written_as(value, dict)
         if not isinstance(fields, dict):
-            return reading.refuse(path, f"expected {self.words}, found {_found(value)}")
+            return reading.refuse(path, f"expected {self.words}, found {found_words(value)}")
         return {
             name: self.value.read(each, (*path, name), reading) for name, each in fields.items()
         }
@@ -340,7 +152,7 @@ class OneOf:
                 return found
         if len(fitting) == 1:  # it is known what was meant, so say what is wrong with it
             return fitting[0].read(value, path, reading)
-        return reading.refuse(path, f"expected {self.words}, found {_found(value)}")
+        return reading.refuse(path, f"expected {self.words}, found {found_words(value)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +197,7 @@ class Record:
             return UNKNOWN
         fields = _written_as(value, dict)
         if not isinstance(fields, dict):
-            return reading.refuse(path, f"expected {self.words}, found {_found(value)}")
+            return reading.refuse(path, f"expected {self.words}, found {found_words(value)}")
         before = len(reading.wrong)
         found = read_fields(self.fields, fields, path, reading, what="field")
         if reading.before_rendering or len(reading.wrong) > before:
