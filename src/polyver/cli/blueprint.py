@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
+from polyver.capabilities.functions import Catalogue
 from polyver.capabilities.functions.blueprints import (
     Blueprint,
     Finding,
@@ -20,7 +22,7 @@ from polyver.cli._files import read_manifests
 from polyver.cli._functions import load_known
 from polyver.cli._output import Format, complain, emit, print_lines, warn
 from polyver.cli.functions import CatalogueFiles, FunctionFiles, Output, Traceback
-from polyver.core import SemVer, listed
+from polyver.core import Contradiction, SemVer, check_releases, listed
 
 app = App(
     name="blueprint",
@@ -77,10 +79,18 @@ def _release(text: str | None, known: Functions) -> SemVer | None:
     if not known.catalogues:
         hint = "name one with --catalogue"
         raise Misused("without a catalogue nothing is ever removed", at="--release", hint=hint)
-    if all(wanted <= each.now for each in known.catalogues):
+    if all(map(partial(_is_out, wanted), known.catalogues)):
         now = listed([f"{each.source} is at {each.now}" for each in known.catalogues])
         raise Misused(f"{wanted} is out already", at="--release", hint=now)
     return wanted
+
+
+def _is_out(release: SemVer, catalogue: Catalogue) -> bool:
+    try:
+        check_releases((*catalogue.releases, release))
+    except Contradiction:
+        return True
+    return False
 
 
 def _tell(findings: list[Finding], checked: int, output: Format) -> None:

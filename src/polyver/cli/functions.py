@@ -140,12 +140,12 @@ def show(
     known = load_known(functions, catalogue, traceback=traceback)
     found = _function(known, name)
     if at:
-        wanted = f"v{version_of(text, 'NAME@VERSION')}"
-        versions = [each for each in found["versions"] if each["version"] == wanted]
-        if not versions:
+        wanted = version_of(text, "NAME@VERSION")
+        release = known.known[name].lineage.get(wanted)
+        if release is None:
             names = listed([each["version"] for each in found["versions"]])
-            raise UnknownName(f"{name} has no {wanted}", hint=f"known: {names}")
-        found["versions"] = versions
+            raise UnknownName(f"{name} has no v{wanted}", hint=f"known: {names}")
+        found["versions"] = [each for each in found["versions"] if each["version"] == release.name]
     if output is not Format.TABLE:
         emit(found, output)
         return

@@ -82,14 +82,12 @@ class Catalogue:
 
     def at(self, release: SemVer) -> Catalogue:
         """The same when that release is out; one that is out already changes nothing."""
-        if release <= self.now:
-            return self
         releases = (*self.releases, release)
         moved = [
             Lineage(each.name, [replace(r, stage=next_stage(r, releases)) for r in each])
             for each in self.functions
         ]
-        return replace(self, releases=releases, functions=tuple(moved))
+        return replace(self, functions=tuple(moved))
 
 
 def lineages(documents: Sequence[Document]) -> Iterator[Found]:

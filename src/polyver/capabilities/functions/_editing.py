@@ -6,7 +6,7 @@ refused, and so is what cannot be edited without changing anything else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -19,13 +19,16 @@ from polyver.core import (
     FUNCTION_STAGES,
     InvalidVersion,
     Lineage,
+    Notes,
     PolyverError,
     Release,
     SemVer,
     Stage,
     advance,
+    check_releases,
     check_removal,
     listed,
+    next_stage,
     usual_removal,
 )
 from polyver.objects import InvalidManifest, encode_json, load_manifests
@@ -111,13 +114,20 @@ def remove(text: str, source: str, name: str, version: SemVer) -> Edited:
 def add_release(text: str, source: str, version: SemVer) -> Edited:
     """Append a release, which is now from then on."""
     edit = _Edit.of(text, source)
-    if version <= edit.now:
-        fact = f"{version} does not come after {edit.now}, the last release"
-        raise EditRefused(fact, at=edit.catalogue.document.place("releases"))
+    try:
+        check_releases((*edit.catalogue.releases, version))
+    except PolyverError as error:
+        raise EditRefused(error.fact, at=edit.catalogue.document.place("releases")) from None
     edit.release(version)
     edit.say(f"{version} is released")
     before = edit.catalogue
-    made = edit.made()
+    try:
+        made = edit.made()
+    except EditRefused as error:
+        if not error.at.endswith("removedIn"):
+            raise
+        hint = f"{error.hint}; put it off with polyver functions deprecate --removed-in"
+        raise EditRefused(error.fact, at=error.at, hint=hint) from None
     after = _read(made.text, source)
     gone = [
         f"{lineage.name} {release.name} is removed"
@@ -230,8 +240,10 @@ class _Edit:
             self.say(f"{lineage.name} {release.name} is replaced by {use.name}")
 
     def _check_due(self, name: str, release: Release, due: SemVer) -> None:
+        """Refuse a removal that would be at once."""
         assert isinstance(release.version, SemVer)
-        if due <= self.now:
+        then = replace(release, stage=Stage.DEPRECATED, notes=Notes(removed_in=due))
+        if next_stage(then, self.catalogue.releases).is_gone:
             fact = f"{name} {release.name} cannot be removed in {due}, which is out"
             hint = f"now is {self.now}, and two releases' notice are needed"
             raise self.refused(fact, name, release.version, hint=hint)
@@ -242,7 +254,7 @@ class _Edit:
             assert isinstance(each.version, SemVer)
             if each in (old, new) or not each.notes.use:
                 continue
-            if SemVer.complete(each.notes.use) == old.version:
+            if lineage.get(SemVer.complete(each.notes.use)) is old:
                 self.put(lineage.name, each.version, use=new.name)
                 self.say(f"{lineage.name} {each.name} is replaced by {new.name}")
 

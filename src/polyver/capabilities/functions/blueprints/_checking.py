@@ -55,8 +55,8 @@ class Use:
     def concerns(self, version: SemVer) -> bool:
         """Whether it gets that version, or asks for it in vain."""
         if isinstance(self.found, Resolution):
-            return self.found.release.version == version
-        return isinstance(self.selector, Exact) and self.selector.wanted == version
+            return self.found.question.lineage.get(version) is self.found.release
+        return self.selector in (Exact(version), Exact(version, wish=True))
 
 
 def check_blueprint(blueprint: Blueprint, functions: Functions) -> Iterator[Finding]:

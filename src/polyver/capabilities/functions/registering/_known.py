@@ -180,7 +180,7 @@ def _listed(
 ) -> KnownFunction:
     lineage = catalogue.get(name)
     assert lineage is not None
-    for version in sorted(catalogue.tombstones[name] & code.keys()):
+    for version in catalogue.tombstones[name] & code.keys():
         at = f"{code[version].place} and {catalogue.place(name, version)}"
         fact = f"{name} v{version} is registered, and the catalogue lists it as removed"
         raise InvalidFunction(fact, at=at, hint="a number is never used again: take the next one")
@@ -214,4 +214,4 @@ def _places(code: Mapping[SemVer, Function]) -> str:
 
 
 def _names(code: Mapping[SemVer, Function]) -> str:
-    return listed([f"v{version}" for version in sorted(code)])
+    return listed([f"v{version}" for version in code])
