@@ -18,12 +18,12 @@ _PATH = "/functions"
 
 async def serve_functions(api: Api, functions: Functions) -> None:
     """Have Blueprints and ActionSets defined and checked, and functions discovered."""
+    from polyver.admission.blueprints import ActionSetChecks, BlueprintChecks
     from polyver.apis import crd_of
     from polyver.capabilities.functions.kinds import ACTION_SETS, BLUEPRINTS
     from polyver.capabilities.functions.registering import functions_data
     from polyver.cli._loading import apply_definition
     from polyver.objects import encode_json
-    from polyver.server.blueprints import ActionSetChecks, BlueprintChecks
     from polyver.server.direct import DirectClient
     from polyver.server.identity import ADMIN
 

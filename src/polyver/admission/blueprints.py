@@ -15,8 +15,8 @@ from polyver.objects.kinds import Kind
 from polyver.objects.status import Cause, invalid
 
 if TYPE_CHECKING:
+    from polyver.admission.chain import Review
     from polyver.capabilities.functions.registering import Functions
-    from polyver.server.admission import Review
 
 __all__ = ["ActionSetChecks", "BlueprintChecks"]
 
