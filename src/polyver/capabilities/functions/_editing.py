@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
-import msgspec
 import yaml
 
 from polyver.capabilities.functions._catalogue import Catalogue, read_catalogue
@@ -31,7 +30,8 @@ from polyver.core import (
     next_stage,
     usual_removal,
 )
-from polyver.objects import InvalidManifest, encode_json, load_manifests
+from polyver.objects import InvalidManifest, load_manifests
+from polyver.objects.converted import fresh
 
 __all__ = ["EditRefused", "Edited", "add_release", "deprecate", "promote", "remove"]
 
@@ -306,8 +306,8 @@ class _Edit:
         return bool(document.value == self._meant())
 
     def _meant(self) -> Any:
-        # Not a deep copy: what an alias stands for would still be one thing in two places.
-        value: Any = msgspec.json.decode(encode_json(self.catalogue.document.value))
+        # What an alias stands for is one thing in two places; in this copy it no longer is.
+        value: Any = fresh(self.catalogue.document.value)
         for (name, key), fields in self.entries.items():
             value["functions"][name]["versions"][key] |= fields
         if self.released is not None:

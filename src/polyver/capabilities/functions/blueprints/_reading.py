@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from polyver.capabilities.apis.declaring import Kind
 from polyver.capabilities.functions.kinds import ACTION_SETS, BLUEPRINTS, GROUP
 from polyver.core import PolyverError, listed
 from polyver.objects import Document, encode_json, load_manifests, objects_of
+from polyver.objects.converted import fresh
 from polyver.objects.manifests import dotted
 from polyver.objects.schema import Schema, compile_schema
 
@@ -234,8 +234,9 @@ def _violations(document: Document, kind: Kind) -> Iterator[Finding]:
 
 
 def _copied(document: Document) -> dict[str, Any]:
-    assert isinstance(document.value, dict)
-    return copy.deepcopy(document.value)
+    value = fresh(document.value)
+    assert isinstance(value, dict)
+    return value
 
 
 def _finding(document: Document, fact: str, path: _Path, hint: str = "") -> Finding:
