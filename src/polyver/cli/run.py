@@ -9,7 +9,7 @@ import socket
 import sys
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 from cyclopts import App, Parameter
@@ -129,7 +129,8 @@ async def _run(settings: Settings, linger: float) -> None:
         # What is here now stays; the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
-        await asyncio.wait({ended, running.failed}, return_when=asyncio.FIRST_COMPLETED)
+        over: set[asyncio.Future[Any]] = {ended, running.failed}
+        await asyncio.wait(over, return_when=asyncio.FIRST_COMPLETED)
         if not ended.done():
             running.failed.result()
         await running.retire()
