@@ -94,7 +94,7 @@ def up(
     import uvloop
 
     usual = f"{_USUAL},functions" if functions or catalogue else _USUAL
-    chosen = _capabilities(usual if capabilities is None else capabilities)
+    chosen = read_capabilities(usual if capabilities is None else capabilities)
     if kinds and "apis" not in chosen:
         raise Misused("--kinds needs the capability apis", at="--capabilities")
     if (functions or catalogue) and "functions" not in chosen:
@@ -125,7 +125,8 @@ def _data(given: str | None) -> Path | None:
     return None if given == _IN_MEMORY else Path(given)
 
 
-def _capabilities(text: str) -> frozenset[str]:
+def read_capabilities(text: str) -> frozenset[str]:
+    """What the option names, each of which there is."""
     names = frozenset(filter(None, text.split(",")))
     if unknown := names - {*CAPABILITIES}:
         known = listed(CAPABILITIES)
