@@ -4,6 +4,7 @@ Schemas have them as `pattern`, and rules in CEL as arguments of functions.
 """
 
 from polyver.objects.patterns._matching import (
+    Match,
     Pattern,
     compile_pattern,
     python_pattern,
@@ -11,4 +12,11 @@ from polyver.objects.patterns._matching import (
 )
 from polyver.objects.patterns._syntax import InvalidPattern
 
-__all__ = ["InvalidPattern", "Pattern", "compile_pattern", "python_pattern", "read_pattern"]
+__all__ = [
+    "InvalidPattern",
+    "Match",
+    "Pattern",
+    "compile_pattern",
+    "python_pattern",
+    "read_pattern",
+]

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from polyver.objects.patterns._charsets import Charset
-from polyver.objects.patterns._tree import Assertion, Branch, Node, Repeat, Sequence, Single
+from polyver.objects.patterns._tree import (
+    Assertion,
+    Branch,
+    Capture,
+    Node,
+    Repeat,
+    Sequence,
+    Single,
+)
 
 __all__ = ["ACCEPTED", "Automaton", "holds"]
 
@@ -51,7 +59,17 @@ class Automaton:
                 return state
             case Repeat():
                 return self._build_repeat(node, then)
+            case Capture(part, number):
+                return self._marked(
+                    f"({number}", self._build(part, self._marked(f"){number}", then))
+                )
         raise AssertionError(node)
+
+    def _marked(self, mark: str, then: int) -> int:
+        """A state at which a group begins or ends."""
+        state = self._state()
+        self._free[state].append((mark, then))
+        return state
 
     def _build_repeat(self, node: Repeat, then: int) -> int:
         end = then
@@ -121,5 +139,7 @@ def holds(what: str, before: str, after: str) -> bool:
             return before in ("", "\n")
         case "line-end":
             return after in ("", "\n")
+    if what[0] in "()":
+        return True
     border = (before in _WORD) is not (after in _WORD)
     return border if what == "word" else not border

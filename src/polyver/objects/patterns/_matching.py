@@ -15,10 +15,18 @@ from functools import lru_cache
 
 from polyver.objects.patterns._automaton import Automaton
 from polyver.objects.patterns._finding import Finder
-from polyver.objects.patterns._syntax import InvalidPattern, parse
+from polyver.objects.patterns._groups import GroupFinder, Match
+from polyver.objects.patterns._syntax import InvalidPattern, parse, parse_groups
 from polyver.objects.patterns._tree import Node
 
-__all__ = ["InvalidPattern", "Pattern", "compile_pattern", "python_pattern", "read_pattern"]
+__all__ = [
+    "InvalidPattern",
+    "Match",
+    "Pattern",
+    "compile_pattern",
+    "python_pattern",
+    "read_pattern",
+]
 
 _MOST_STEPS = 200_000
 """What Python's engine may at worst need for a text: some milliseconds."""
@@ -27,12 +35,15 @@ _MOST_STEPS = 200_000
 class Pattern:
     """One pattern, and what it costs."""
 
-    def __init__(self, tree: Node) -> None:
-        self._tree = tree
+    def __init__(self, text: str) -> None:
+        self._text = text
+        tree = parse(text)
+        self._tree: Node = tree
         source = tree.source()
         self._quick = re.compile(source) if source is not None else None
         self._automaton: Automaton | None = None
         self._finder: Finder | None = None
+        self._groups: _Groups | None = None
         self._longest = self._find_longest()
         """The length of texts up to which Python's engine needs few steps."""
 
@@ -52,6 +63,12 @@ class Pattern:
         if self._finder is None:
             self._finder = Finder(self._tree)
         return self._finder.find(text, start)
+
+    def find_groups(self, text: str, start: int = 0) -> Match | None:
+        """Where the pattern is in a text first, from a place on, and where its groups are."""
+        if self._groups is None:
+            self._groups = _Groups(self._text)
+        return self._groups.find(text, start, quick=len(text) <= self._longest)
 
     def find_all(self, text: str, most: int = -1) -> list[str]:
         """All places at which the pattern is, one after the other; as many as are wanted."""
@@ -77,6 +94,29 @@ class Pattern:
         return self._tree.ways(length) * places <= _MOST_STEPS
 
 
+class _Groups:
+    """A pattern that tells the places of its groups."""
+
+    def __init__(self, text: str) -> None:
+        self._tree, self._names = parse_groups(text)
+        source = self._tree.source()
+        self._quick = re.compile(source) if source is not None else None
+        self._finder: GroupFinder | None = None
+
+    def find(self, text: str, start: int, *, quick: bool) -> Match | None:
+        if self._quick is not None and quick:
+            found = self._quick.search(text, start)
+            if found is None:
+                return None
+            spans = {place: found.span(place) for place in range(1, self._quick.groups + 1)}
+            places = {place: span for place, span in spans.items() if span[0] >= 0}
+            return Match(found.span(), places, self._names)
+        if self._finder is None:
+            self._finder = GroupFinder(self._tree)
+        walked = self._finder.find_groups(text, start)
+        return None if walked is None else Match(*walked, self._names)
+
+
 @lru_cache(maxsize=4096)
 def compile_pattern(pattern: str) -> Callable[[str], bool]:
     """What tells whether a text has the pattern somewhere in it.
@@ -96,7 +136,7 @@ def read_pattern(pattern: str) -> Pattern:
     >>> read_pattern("a+?b*").find_all("aabb")
     ['a', 'abb']
     """
-    return Pattern(parse(pattern))
+    return Pattern(pattern)
 
 
 def python_pattern(pattern: str) -> str | None:

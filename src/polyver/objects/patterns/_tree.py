@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from polyver.objects.patterns._charsets import Charset
 
-__all__ = ["Assertion", "Branch", "Node", "Repeat", "Sequence", "Single"]
+__all__ = ["Assertion", "Branch", "Capture", "Node", "Repeat", "Sequence", "Single"]
 
 
 class Node:
@@ -105,6 +105,24 @@ class Repeat(Node):
             return 1 + inside
         # A repeat of what can be tried in several ways may try all combinations of these.
         return length + 1 if inside == 1 else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Capture(Node):
+    """A part whose place is wanted, too."""
+
+    part: Node
+    number: int
+
+    def source(self) -> str | None:
+        inside = self.part.source()
+        return None if inside is None else f"({inside})"
+
+    def ways(self, length: int) -> float:
+        return self.part.ways(length)
+
+    def is_anchored(self) -> bool:
+        return self.part.is_anchored()
 
 
 def _joined(between: str, parts: tuple[Node, ...]) -> str | None:

@@ -1,0 +1,252 @@
+"""Upper and lower case, and names in the ways in which programs write them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterator
+
+from polyver.objects.gotemplate._functions import Table
+
+__all__ = ["CASES", "SPACES", "lower", "title", "upper"]
+
+CASES = Table("names")
+SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+
+
+def _each(changed: Callable[[str], str]) -> Callable[[str], str]:
+    """A change of single characters, which stay where they would become several."""
+
+    def change(text: str) -> str:
+        if text.isascii():
+            return "".join(map(changed, text)) if len(text) == 1 else changed(text)
+        return "".join(new if len(new := changed(char)) == 1 else char for char in text)
+
+    return change
+
+
+upper = _each(str.upper)
+lower = _each(str.lower)
+
+
+def _titled(char: str) -> str:
+    new = char.title()
+    return new if len(new) == 1 else char
+
+
+def title(text: str) -> str:
+    """The first character of each word as in a title."""
+    before = " "
+    parts: list[str] = []
+    for char in text:
+        parts.append(_titled(char) if _separates(before) else char)
+        before = char
+    return "".join(parts)
+
+
+def _separates(char: str) -> bool:
+    if char.isascii():
+        return not (char.isalnum() or char == "_")
+    if unicodedata.category(char)[0] == "L" or char.isdecimal():
+        return False
+    return char in SPACES
+
+
+@CASES.add("untitle", "string")
+def _untitle(text: str) -> str:
+    before = " "
+    parts: list[str] = []
+    for char in text:
+        parts.append(lower(char) if before in SPACES else char)
+        before = char
+    return "".join(parts)
+
+
+@CASES.add("swapcase", "string")
+def _swapcase(text: str) -> str:
+    parts: list[str] = []
+    start = True
+    for char in text:
+        category = unicodedata.category(char)
+        if category in ("Lu", "Lt"):
+            parts.append(lower(char))
+            start = False
+        elif category == "Ll":
+            parts.append(_titled(char) if start else upper(char))
+            start = False
+        else:
+            parts.append(char)
+            start = char in SPACES
+    return "".join(parts)
+
+
+# Words inside of names
+
+
+def _connects(char: str) -> bool:
+    return char in "-_" or char in SPACES
+
+
+@CASES.add("camelcase", "string")
+def _camelcase(text: str) -> str:
+    start = next((place for place, char in enumerate(text) if not _connects(char)), len(text))
+    if start >= len(text):
+        return text
+    parts = [text[:start]]
+    capital = text[start].isupper()
+    now = upper(text[start])
+    for char in text[start + 1 :]:
+        before, now = now, char
+        if _connects(now) and _connects(before):
+            parts.append(before)
+            continue
+        if _connects(before):
+            capital = now.isupper()
+            now = upper(now)
+            continue
+        if capital:
+            capital = now.isupper()
+            now = lower(now)
+        parts.append(before)
+    return "".join([*parts, now])
+
+
+def _is_letter(char: str) -> bool:
+    """A letter of a script whose letters have two cases."""
+    if unicodedata.category(char)[0] != "L":
+        return False
+    # Letters of Han, Hiragana, Katakana and Hangul are no parts of words here.
+    return not unicodedata.name(char, "").startswith(("CJK", "HIRAGANA", "KATAKANA", "HANGUL"))
+
+
+def _is_punctuation(char: str) -> bool:
+    return unicodedata.category(char)[0] == "P"
+
+
+def _is_number(char: str) -> bool:
+    return unicodedata.category(char)[0] == "N"
+
+
+def _kind(char: str) -> str:
+    if _connects(char):
+        return "connector"
+    if _is_punctuation(char):
+        return "punctuation"
+    if char.isupper() and unicodedata.category(char) == "Lu":
+        return "upper"
+    if _is_letter(char):
+        return "letters"
+    return "number" if _is_number(char) else "other"
+
+
+def _run(text: str, at: int, holds: Callable[[str], bool]) -> int:
+    while at < len(text) and holds(text[at]):
+        at += 1
+    return at
+
+
+def _small(char: str) -> bool:
+    return _is_letter(char) and unicodedata.category(char) != "Lu"
+
+
+def _word_end(text: str, at: int, kind: str) -> int:
+    match kind:
+        case "connector":
+            return _run(text, at, _connects)
+        case "punctuation":
+            return _run(text, at, _is_punctuation)
+        case "letters":
+            return _run(text, at, _small)
+        case "number":
+            return _run(text, at, _is_number)
+        case "upper":
+            capitals = _run(text, at, lambda char: unicodedata.category(char) == "Lu")
+            if capitals - at == 1:
+                return _run(text, capitals, _small)
+            last = capitals < len(text) and _is_letter(text[capitals])
+            return capitals - 1 if last else capitals
+    return _run(text, at, lambda char: _kind(char) == "other")
+
+
+def _words(text: str) -> Iterator[tuple[str, str]]:
+    at = 0
+    while at < len(text):
+        kind = _kind(text[at])
+        end = max(_word_end(text, at, kind), at + 1)
+        yield kind, text[at:end]
+        at = end
+    while True:
+        yield "", ""
+
+
+class _Joiner:
+    """Words of a name, in lower case and with one sign between them."""
+
+    def __init__(self, text: str, sign: str) -> None:
+        self._sign = sign
+        self._words = _words(text)
+        self._left = len(text)
+        self._parts: list[str] = []
+        self._kind, self._word = "", ""
+
+    def run(self) -> str:
+        self._next()
+        while self._left > 0:
+            if self._kind != "connector":
+                self._write(self._kind, self._word)
+            before, last = self._kind, self._word
+            self._next()
+            match before:
+                case "number":
+                    self._letters()
+                    if self._kind not in ("", "punctuation", "connector"):
+                        self._parts.append(self._sign)
+                case "connector":
+                    self._write(before, last)
+                case "punctuation":
+                    pass
+                case _:
+                    self._after_word()
+        self._write(self._kind, self._word)
+        return "".join(self._parts)
+
+    def _next(self) -> None:
+        self._kind, self._word = next(self._words)
+        self._left -= len(self._word)
+
+    def _write(self, kind: str, word: str) -> None:
+        if kind == "connector":
+            word = self._sign * len(word)
+        self._parts.append(lower(word) if kind == "upper" else word)
+
+    def _letters(self) -> None:
+        while self._kind in ("letters", "number"):
+            self._write(self._kind, self._word)
+            self._next()
+
+    def _divide(self) -> None:
+        if self._kind not in ("connector", "punctuation"):
+            self._parts.append(self._sign)
+
+    def _after_word(self) -> None:
+        if self._kind != "number":
+            self._divide()
+            return
+        if self._left == 0:
+            return
+        last = self._word
+        self._next()
+        if self._kind != "letters":
+            self._write("number", last)
+            self._divide()
+            return
+        self._parts.append(self._sign)
+        self._write("number", last)
+        self._letters()
+        if self._kind not in ("", "connector", "punctuation"):
+            self._parts.append(self._sign)
+
+
+CASES.put("snakecase", "string", lambda text: _Joiner(text, "_").run())
+CASES.put("kebabcase", "string", lambda text: _Joiner(text, "-").run())

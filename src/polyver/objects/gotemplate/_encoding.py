@@ -1,0 +1,272 @@
+"""Functions for base64, base32, JSON and YAML."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import re
+from typing import Any
+
+from polyver.objects._texts import float_text
+from polyver.objects.gotemplate._budget import DEEPEST, Budget
+from polyver.objects.gotemplate._functions import Table
+from polyver.objects.gotemplate._times import formatted
+from polyver.objects.gotemplate._values import (
+    Failure,
+    NilList,
+    Version,
+    decoded,
+    encoded,
+)
+from polyver.objects.gotemplate._yaml import yaml_text
+from polyver.objects.manifests import InvalidManifest, load_manifests
+
+__all__ = ["ENCODING"]
+
+ENCODING = Table("encodings")
+ENCODING.put("b64enc", "string", lambda text: base64.b64encode(encoded(text)).decode())
+ENCODING.put("b32enc", "string", lambda text: base64.b32encode(encoded(text)).decode())
+
+
+@ENCODING.add("b64dec", "string")
+def _b64dec(text: str) -> str:
+    content = encoded(text.replace("\n", "").replace("\r", ""))
+    try:
+        return decoded(base64.b64decode(content, validate=True))
+    except binascii.Error:
+        # The result is what is wrong, in the place of a text.
+        return f"illegal base64 data at input byte {_wrong_at(text, 'A-Za-z0-9+/', 4)}"
+
+
+@ENCODING.add("b32dec", "string")
+def _b32dec(text: str) -> str:
+    content = encoded(text.replace("\n", "").replace("\r", ""))
+    try:
+        return decoded(base64.b32decode(content))
+    except binascii.Error:
+        return f"illegal base32 data at input byte {_wrong_at(text, 'A-Z2-7', 8)}"
+
+
+def _wrong_at(text: str, alphabet: str, size: int) -> int:
+    """Where a text stops making sense."""
+    content = encoded(text).decode("latin-1")
+    places = [place for place, char in enumerate(content) if char not in "\r\n"]
+    plain = "".join(content[place] for place in places)
+    found = re.match(f"[{alphabet}]*", plain)
+    end = found.end() if found else 0
+    if end == len(plain):
+        return len(content) if size == 4 else end - end % size
+    if plain[end] == "=" and end % size == 0:
+        return places[end]
+    if plain[end] == "=":
+        padding = re.match("=*", plain[end:])
+        after = end + (padding.end() if padding else 0)
+        return places[after] if after < len(plain) and after % size == 0 else places[end]
+    return places[end]
+
+
+# JSON
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r"}
+_ESCAPES |= {"\t": "\\t", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
+
+
+class _JsonWriter:
+    """Writes values as JSON, with sorted keys."""
+
+    def __init__(self, budget: Budget, *, indent: str = "", markup: bool = False) -> None:
+        self._budget = budget
+        self._indent = indent
+        self._escapes = _ESCAPES if markup else _ESCAPES | _MARKUP
+
+    def write(self, value: object, depth: int = 0) -> str:
+        match value:
+            case str():
+                return self._text(value)
+            case dict():
+                pairs = [
+                    f"{self._text(key)}:{' ' if self._indent else ''}{self._inside(each, depth)}"
+                    for key, each in sorted(value.items(), key=lambda pair: encoded(pair[0]))
+                ]
+                return self._joined("{", pairs, "}", depth)
+            case list():
+                if isinstance(value, NilList):
+                    return "null"
+                return self._joined("[", [self._inside(each, depth) for each in value], "]", depth)
+        return self._scalar(value)
+
+    def _inside(self, value: object, depth: int) -> str:
+        self._budget.dive(depth)
+        return self.write(value, depth + 1)
+
+    def _joined(self, start: str, parts: list[str], end: str, depth: int) -> str:
+        if not parts:
+            return start + end
+        if self._indent:
+            line = "\n" + self._indent * depth
+            text = f"{start}{line}{self._indent}"
+            text += f",{line}{self._indent}".join(parts) + f"{line}{end}"
+        else:
+            text = f"{start}{','.join(parts)}{end}"
+        self._budget.hold(len(text))
+        return text
+
+    def _text(self, text: str) -> str:
+        return f'"{"".join(map(self._char, text))}"'
+
+    def _char(self, char: str) -> str:
+        if char in self._escapes:
+            return self._escapes[char]
+        if 0xD800 <= ord(char) < 0xE000:
+            return "\\ufffd"
+        return char if char >= " " else f"\\u{ord(char):04x}"
+
+    def _scalar(self, value: Any) -> str:
+        if value is None:
+            return "null"
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, int):
+            return str(int(value))
+        if isinstance(value, float):
+            return _json_float(value)
+        if isinstance(value, Version):
+            return f'"{value}"'
+        return f'"{formatted(value, "2006-01-02T15:04:05.999999999Z07:00")}"'
+
+
+def _json_float(value: float) -> str:
+    if not math.isfinite(value):
+        raise Failure(f"json: unsupported value: {value}")
+    if value == 0 and math.copysign(1, value) < 0:
+        return "-0"
+    return float_text(value).replace("e-0", "e-")
+
+
+@ENCODING.add("mustToJson", "any", budgeted=True)
+def _must_to_json(budget: Budget, value: object) -> str:
+    return _JsonWriter(budget).write(value)
+
+
+@ENCODING.add("mustToPrettyJson", "any", budgeted=True)
+def _must_to_pretty_json(budget: Budget, value: object) -> str:
+    return _JsonWriter(budget, indent="  ").write(value)
+
+
+@ENCODING.add("toRawJson mustToRawJson", "any", budgeted=True)
+def _to_raw_json(budget: Budget, value: object) -> str:
+    return _JsonWriter(budget, markup=True).write(value)
+
+
+@ENCODING.add("toJson", "any", budgeted=True)
+def _to_json(budget: Budget, value: object) -> str:
+    return "" if _has_odd_number(budget, value) else _must_to_json(budget, value)
+
+
+@ENCODING.add("toPrettyJson", "any", budgeted=True)
+def _to_pretty_json(budget: Budget, value: object) -> str:
+    return "" if _has_odd_number(budget, value) else _must_to_pretty_json(budget, value)
+
+
+def _has_odd_number(budget: Budget, value: object, depth: int = 0) -> bool:
+    """Whether a number is among the values that JSON has no word for."""
+    budget.dive(depth)
+    if isinstance(value, dict):
+        return any(_has_odd_number(budget, each, depth + 1) for each in value.values())
+    if isinstance(value, list):
+        return any(_has_odd_number(budget, each, depth + 1) for each in value)
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+class _NoJson(ValueError):
+    pass
+
+
+def _refuse(word: str) -> float:
+    raise _NoJson(f"{word} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_int=float, parse_constant=_refuse)
+
+
+@ENCODING.add("mustFromJson", "string")
+def _must_from_json(text: str) -> object:
+    """Every number is a float, as in Go."""
+    if max(text.count("["), text.count("{")) > DEEPEST and _depth(text) > DEEPEST:
+        raise Failure(f"JSON nests more than {DEEPEST} levels deep")
+    try:
+        value = _DECODER.decode(text)
+    except (ValueError, RecursionError) as problem:
+        raise Failure(f"it is no JSON: {problem}") from None
+    return value
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for char in text:
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(char, 0)
+        deepest = max(deepest, depth)
+    return deepest
+
+
+@ENCODING.add("fromJson", "string")
+def _from_json(text: str) -> object:
+    try:
+        return _must_from_json(text)
+    except Failure:
+        return None
+
+
+# YAML, as Helm has it
+
+
+@ENCODING.add("toYaml mustToYaml", "any", budgeted=True)
+def _to_yaml(budget: Budget, value: object) -> str:
+    text = yaml_text(_plain(budget, value))
+    budget.hold(len(text))
+    return text
+
+
+def _plain(budget: Budget, value: object, depth: int = 0) -> object:
+    """Plain data with sorted keys."""
+    budget.dive(depth)
+    match value:
+        case dict():
+            names = sorted(value, key=encoded)
+            return {_good(key): _plain(budget, value[key], depth + 1) for key in names}
+        case NilList():
+            return None
+        case list():
+            return [_plain(budget, each, depth + 1) for each in value]
+        case str():
+            return _good(value)
+        case None | bool() | float():
+            return value
+        case int():
+            return int(value)
+    return json.loads(_JsonWriter(budget).write(value))
+
+
+def _good(text: str) -> str:
+    return encoded(text).decode("utf-8", "replace")
+
+
+@ENCODING.add("fromYaml mustFromYaml", "string")
+def _from_yaml(text: str) -> object:
+    """The value of the first document."""
+    try:
+        found = load_manifests(text, "fromYaml")
+    except InvalidManifest as problem:
+        raise Failure(str(problem)) from None
+    return found[0].value if found else {}
+
+
+@ENCODING.add("fromJsonArray fromYamlArray", "string")
+def _from_array(text: str) -> object:
+    found = _from_yaml(text)
+    if not isinstance(found, list):
+        raise Failure("it is no list")
+    return found

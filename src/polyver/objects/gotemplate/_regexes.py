@@ -1,0 +1,143 @@
+"""Functions for regular expressions, in the language of Go's and in bounded time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from polyver.objects.gotemplate._budget import Budget
+from polyver.objects.gotemplate._functions import Table
+from polyver.objects.gotemplate._values import Failure, Strings
+from polyver.objects.patterns import InvalidPattern, Match, Pattern, read_pattern
+
+__all__ = ["REGEXES"]
+
+REGEXES = Table("regular expressions")
+_LONGEST = 1000
+_TEXT = "string string"
+
+
+class _Expression:
+    """A pattern whose use is paid for."""
+
+    def __init__(self, budget: Budget, pattern: str) -> None:
+        if len(pattern) > _LONGEST:
+            raise Failure(f"a regular expression has more than {_LONGEST} characters")
+        try:
+            self._pattern: Pattern = read_pattern(pattern)
+        except InvalidPattern as problem:
+            raise Failure(str(problem)) from None
+        self._budget = budget
+        repeats = sum(map(int, re.findall(r"\d+(?=[,}])", pattern)))
+        self._weight = 1 + (len(pattern) + repeats) // 32
+
+    def _pay(self, length: int) -> None:
+        self._budget.spend(1 + length * self._weight // 8)
+
+    def matches(self, text: str) -> bool:
+        self._pay(len(text))
+        return self._pattern.matches(text)
+
+    def spans(self, text: str, most: int = -1) -> Iterator[Match]:
+        """All places, one after the other; what is empty not right behind another."""
+        at, last, found = 0, -1, 0
+        while at <= len(text) and found != most:
+            self._pay(len(text) - at)
+            match = self._pattern.find_groups(text, at)
+            if match is None:
+                return
+            start, end = match.span
+            if end > start or start != last:
+                yield match
+                found += 1
+            last = end
+            at = end if end > start else end + 1
+
+
+@REGEXES.add("regexMatch", _TEXT, budgeted=True)
+def _match(budget: Budget, pattern: str, text: str) -> bool:
+    try:
+        expression = _Expression(budget, pattern)
+    except Failure:
+        return False
+    return expression.matches(text)
+
+
+@REGEXES.add("mustRegexMatch", _TEXT, budgeted=True)
+def _must_match(budget: Budget, pattern: str, text: str) -> bool:
+    return _Expression(budget, pattern).matches(text)
+
+
+@REGEXES.add("regexFind mustRegexFind", _TEXT, budgeted=True)
+def _find(budget: Budget, pattern: str, text: str) -> str:
+    found = next(_Expression(budget, pattern).spans(text, 1), None)
+    return text[slice(*found.span)] if found else ""
+
+
+@REGEXES.add("regexFindAll mustRegexFindAll", f"{_TEXT} int", budgeted=True)
+def _find_all(budget: Budget, pattern: str, text: str, most: int) -> Strings:
+    found = _Expression(budget, pattern).spans(text, most)
+    return Strings(text[slice(*match.span)] for match in found)
+
+
+@REGEXES.add("regexReplaceAllLiteral mustRegexReplaceAllLiteral", f"{_TEXT} string", budgeted=True)
+def _replace_literally(budget: Budget, pattern: str, text: str, new: str) -> str:
+    return _replaced(budget, pattern, text, lambda _: new)
+
+
+@REGEXES.add("regexReplaceAll mustRegexReplaceAll", f"{_TEXT} string", budgeted=True)
+def _replace(budget: Budget, pattern: str, text: str, new: str) -> str:
+    return _replaced(budget, pattern, text, lambda match: _expanded(new, match, text))
+
+
+def _replaced(budget, pattern, text, made):  # type: ignore[no-untyped-def]
+    parts: list[str] = []
+    at = size = 0
+    for match in _Expression(budget, pattern).spans(text):
+        parts += [text[at : match.span[0]], made(match)]
+        size += len(parts[-1])
+        budget.hold(size)
+        at = match.span[1]
+    return "".join([*parts, text[at:]])
+
+
+_REFERENCE = re.compile(r"\$(?:\$|\{(\w+)\}|(\w+))", re.ASCII)
+
+
+def _expanded(new: str, match: Match, text: str) -> str:
+    """The replacement, with `$1` and `${name}` for what groups have found."""
+    return _REFERENCE.sub(lambda found: _referred(found, match, text), new)
+
+
+def _referred(found: re.Match[str], match: Match, text: str) -> str:
+    name = found[1] or found[2]
+    if name is None:
+        return "$"
+    place = int(name) if name.isdecimal() and len(name) < 5 else match.names.get(name, -1)
+    span = match.groups.get(place) if place else match.span
+    return text[slice(*span)] if span else ""
+
+
+@REGEXES.add("regexSplit mustRegexSplit", f"{_TEXT} int", budgeted=True)
+def _split(budget: Budget, pattern: str, text: str, most: int) -> Strings:
+    if most == 0:
+        return Strings()
+    if pattern and not text:
+        return Strings([""])
+    parts: list[str] = []
+    start = end = 0
+    for match in _Expression(budget, pattern).spans(text, most):
+        if most > 0 and len(parts) == most - 1:
+            break
+        end = match.span[0]
+        if match.span[1] != 0:
+            parts.append(text[start:end])
+        start = match.span[1]
+    if end != len(text):
+        parts.append(text[start:])
+    return Strings(parts)
+
+
+REGEXES.put(
+    "regexQuoteMeta", "string", lambda text: re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", text)
+)
