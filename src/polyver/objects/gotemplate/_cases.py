@@ -92,7 +92,7 @@ def _connects(char: str) -> bool:
 def _camelcase(text: str) -> str:
     start = next((place for place, char in enumerate(text) if not _connects(char)), len(text))
     if start >= len(text):
-        return text
+        return text + text[-1:]  # as sprig has it
     parts = [text[:start]]
     capital = text[start].isupper()
     now = upper(text[start])

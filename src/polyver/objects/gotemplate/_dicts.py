@@ -8,7 +8,7 @@ from polyver.objects.gotemplate._budget import Budget
 from polyver.objects.gotemplate._data import is_empty
 from polyver.objects.gotemplate._functions import Table
 from polyver.objects.gotemplate._texts import to_text
-from polyver.objects.gotemplate._values import Failure, Strings, encoded, type_of
+from polyver.objects.gotemplate._values import Failure, NilDict, Strings, encoded, type_of
 
 __all__ = ["DICTS"]
 
@@ -29,6 +29,8 @@ DICTS.put("hasKey", "dict string", lambda values, key: key in values)
 
 @DICTS.add("set", "dict string any")
 def _set(values: Dict, key: str, value: object) -> Dict:
+    if isinstance(values, NilDict):
+        raise Failure("assignment to entry in nil map")
     values[key] = value
     return values
 
@@ -73,7 +75,7 @@ def _dig(*given: object) -> object:
     for key in keys:
         if not isinstance(key, str):
             raise Failure(f"a key is of type {type_of(key)}, not string")
-        if not isinstance(found, dict):
+        if type(found) is not dict:
             raise Failure(f"a value of type {type_of(found)} has no keys")
         if key not in found:
             return otherwise
@@ -86,6 +88,7 @@ def _dig(*given: object) -> object:
 
 @DICTS.add("merge mustMerge", "dict dict...", budgeted=True)
 def _merge(budget: Budget, target: Dict, *others: Dict) -> Dict:
+    target = {} if isinstance(target, NilDict) else target
     for other in others:
         _merge_into(budget, target, other, 0, overwrites=False)
     return target
@@ -93,6 +96,7 @@ def _merge(budget: Budget, target: Dict, *others: Dict) -> Dict:
 
 @DICTS.add("mergeOverwrite mustMergeOverwrite", "dict dict...", budgeted=True)
 def _merge_overwrite(budget: Budget, target: Dict, *others: Dict) -> Dict:
+    target = {} if isinstance(target, NilDict) else target
     for other in others:
         _merge_into(budget, target, other, 0, overwrites=True)
     return target

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import math
-import re
 from typing import Any
 
 from polyver.objects._texts import float_text
+from polyver.objects._values import base64_problem
 from polyver.objects.gotemplate._budget import DEEPEST, Budget
 from polyver.objects.gotemplate._functions import Table
 from polyver.objects.gotemplate._times import formatted
@@ -32,39 +31,48 @@ ENCODING.put("b32enc", "string", lambda text: base64.b32encode(encoded(text)).de
 
 @ENCODING.add("b64dec", "string")
 def _b64dec(text: str) -> str:
-    content = encoded(text.replace("\n", "").replace("\r", ""))
-    try:
-        return decoded(base64.b64decode(content, validate=True))
-    except binascii.Error:
-        # The result is what is wrong, in the place of a text.
-        return f"illegal base64 data at input byte {_wrong_at(text, 'A-Za-z0-9+/', 4)}"
+    """The bytes; what is wrong stands in their place, as sprig has it."""
+    content = encoded(text)
+    problem = base64_problem(content.decode("latin-1"))
+    return problem or decoded(base64.b64decode(content))
 
 
 @ENCODING.add("b32dec", "string")
 def _b32dec(text: str) -> str:
-    content = encoded(text.replace("\n", "").replace("\r", ""))
-    try:
-        return decoded(base64.b32decode(content))
-    except binascii.Error:
-        return f"illegal base32 data at input byte {_wrong_at(text, 'A-Z2-7', 8)}"
+    content = encoded(text).replace(b"\n", b"").replace(b"\r", b"")
+    at = _base32_end(content.decode("latin-1"))
+    if at is not None:
+        return f"illegal base32 data at input byte {at}"
+    return decoded(base64.b32decode(_ended(content)))
 
 
-def _wrong_at(text: str, alphabet: str, size: int) -> int:
-    """Where a text stops making sense."""
-    content = encoded(text).decode("latin-1")
-    places = [place for place, char in enumerate(content) if char not in "\r\n"]
-    plain = "".join(content[place] for place in places)
-    found = re.match(f"[{alphabet}]*", plain)
-    end = found.end() if found else 0
-    if end == len(plain):
-        return len(content) if size == 4 else end - end % size
-    if plain[end] == "=" and end % size == 0:
-        return places[end]
-    if plain[end] == "=":
-        padding = re.match("=*", plain[end:])
-        after = end + (padding.end() if padding else 0)
-        return places[after] if after < len(plain) and after % size == 0 else places[end]
-    return places[end]
+_ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
+
+
+def _ended(content: bytes) -> bytes:
+    """Without what stands behind the padding."""
+    return content[: len(content) // 8 * 8]
+
+
+def _base32_end(text: str) -> int | None:
+    """Where a text stops to be base32, as Go sees it."""
+    for at, char in enumerate(text):
+        held = at % 8
+        if char == "=" and held >= 2 and len(text) - at - 1 < 8:
+            return _padding_end(text, at, held)
+        if char not in _ALPHABET:
+            return at
+    return len(text) - len(text) % 8 if len(text) % 8 else None
+
+
+def _padding_end(text: str, at: int, held: int) -> int | None:
+    after = text[at + 1 :]
+    if len(after) + held < 7:
+        return len(text)
+    wrong = next((place for place, char in enumerate(after[: 7 - held]) if char != "="), None)
+    if wrong is not None:
+        return at + wrong
+    return at if held in (3, 6) else None
 
 
 # JSON

@@ -27,7 +27,14 @@ from polyver.objects.gotemplate._nodes import (
     Pipeline,
     Variable,
 )
-from polyver.objects.gotemplate._values import Failure, Int, Texts, is_true, type_of
+from polyver.objects.gotemplate._values import (
+    Failure,
+    Int,
+    NilDict,
+    Texts,
+    is_true,
+    type_of,
+)
 
 __all__ = ["Evaluation", "Source"]
 
@@ -118,7 +125,8 @@ class Evaluation:
             case Constant(value=Number() as number):
                 if number.is_real:
                     return number.real
-                assert number.whole is not None
+                if number.whole is None:
+                    raise self._failed(f"{number.text} overflows int", node)
                 return Int(number.whole)
             case Constant():
                 return node.value
@@ -167,11 +175,12 @@ class Evaluation:
         for place, part in enumerate(parts):
             last = place == len(parts) - 1
             given = self._given(words, dot, piped) if last else []
-            if value is None and place == 0 and self._missing != "error":
+            if value is _NONE or (value is None and place == 0 and self._missing != "error"):
+                value = _NONE
                 continue
             value = self._field(value, part, shown or ".", given)
             shown = f"{shown}.{part.name}"
-        return value
+        return None if value is _NONE else value
 
     def _given(self, words: Sequence[Node], dot: object, piped: object) -> list[object]:
         values = [self._value(word, dot) for word in words]
@@ -193,7 +202,7 @@ class Evaluation:
 
     def _absent(self, value: dict[str, object], part: Part, shown: str) -> object:
         if self._missing == "default":
-            return None
+            return _NONE
         if self._missing == "zero":
             return "" if isinstance(value, Texts) else None
         near = get_close_matches(part.name, value, 1)
@@ -255,7 +264,7 @@ class Evaluation:
         if isinstance(node, Nil):
             if wanted not in _NILABLE:
                 raise self._failed(f"cannot assign nil to {wanted}", node)
-            return {} if wanted.startswith("map") else None
+            return NilDict() if wanted.startswith("map") else None
         if isinstance(node, Constant) and wanted != "any":
             return self._constant(wanted, node)
         return self._fitting(wanted, self._value(node, dot), node)
@@ -276,8 +285,8 @@ class Evaluation:
         if fits(wanted, value):
             return value
         if value is None:
-            if wanted.startswith("map"):
-                return {}
+            if wanted.startswith("map") and not isinstance(node, Field | Chain | Part):
+                return NilDict()
             raise self._failed(f"invalid value; expected {wanted}, got nothing", node)
         hint = _ADVICE.get(wanted, "")
         fact = f"wrong type for value; expected {wanted}; got {type_of(value)}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from polyver.objects.gotemplate._values import Int, Version
+from polyver.objects.gotemplate._values import Int, NilDict, Version
 
 __all__ = ["Function", "Table", "fits"]
 
@@ -19,7 +19,7 @@ _FITTING: Mapping[str, Callable[[object], bool]] = {
     "int": lambda value: type(value) is Int,
     "float64": lambda value: type(value) is float,
     "string": lambda value: type(value) is str,
-    "map[string]interface {}": lambda value: type(value) is dict,
+    "map[string]interface {}": lambda value: type(value) in (dict, NilDict),
     "time.Time": lambda value: isinstance(value, datetime),
     "*semver.Version": lambda value: isinstance(value, Version),
 }

@@ -45,6 +45,11 @@ def parse_int(text: str) -> int | None:
     >>> parse_int("0x_ff"), parse_int("0644"), parse_int("08"), parse_int("1_000")
     (255, 420, None, 1000)
     """
+    number = _whole(text)
+    return number if number is not None and -(2**63) <= number < 2**63 else None
+
+
+def _whole(text: str) -> int | None:
     found = _INT.fullmatch(text) if len(text) < 100 else None
     if found is None:
         return None
@@ -52,8 +57,7 @@ def parse_int(text: str) -> int | None:
     for group, base in ((2, 16), (3, 2), (4, 8), (5, 10)):
         if found[group] is not None:
             digits = found[group].replace("_", "")
-            number = sign * int(digits[2:] if base in (16, 2) else digits, base)
-            return number if -(2**63) <= number < 2**63 else None
+            return sign * int(digits[2:] if base in (16, 2) else digits, base)
     return None
 
 
@@ -90,7 +94,11 @@ def read_number(text: str, kind: str) -> Number:
     if real is None or "_" in plain:
         raise Unreadable(f"illegal number syntax: {text}")
     if not re.search("[.eEpP]", text):
-        raise Unreadable(f"integer overflow: {text}")
+        # One that is too large with a sign is told of only where it is used.
+        large = _whole(text)
+        if large is None or not 0 <= large < 2**64 or text.startswith("+"):
+            raise Unreadable(f"integer overflow: {text}")
+        return Number(text, None, real)
     exact = real.is_integer() and -(2.0**63) <= real < 2.0**63
     return Number(text, int(real) if exact else None, real)
 

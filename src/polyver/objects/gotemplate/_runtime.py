@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from polyver.objects.gotemplate._budget import DEEPEST, Budget
-from polyver.objects.gotemplate._errors import RenderFailed, located
 from polyver.objects.gotemplate._evaluation import Evaluation, Source
 from polyver.objects.gotemplate._functions import Function
 from polyver.objects.gotemplate._nodes import Action, Block, Jump, Node, Range, Text, Use
 from polyver.objects.gotemplate._printing import printed
-from polyver.objects.gotemplate._values import Failure, Int, is_true, kind_of, type_of
+from polyver.objects.gotemplate._values import Int, decoded, encoded, is_true, type_of
 
 __all__ = ["Rendering"]
+
+
+_LONE: Final = re.compile("[\ud800-\udfff]")
 
 
 class _Jumped(Exception):
@@ -45,8 +47,8 @@ class Rendering(Evaluation):
         self._variables = [("$", data)]
         self._walk(self._templates[name], data)
         text = "".join(self._written)
-        # What is not UTF-8 could not be written anywhere.
-        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        # What is not UTF-8 could not be written anywhere; bytes side by side may be, though.
+        return text if text.isascii() else _LONE.sub("\ufffd", decoded(encoded(text)))
 
     def _write(self, text: str, node: Node) -> None:
         self._size += len(text)
@@ -54,7 +56,11 @@ class Rendering(Evaluation):
             self._budget.hold(self._size)
         self._written.append(text)
 
-    def _walk(self, nodes: Iterable[Node], dot: object) -> None:
+    def _walk(self, nodes: Sequence[Node], dot: object) -> None:
+        self._depth += 1
+        if self._depth > DEEPEST and nodes:
+            fact = f"blocks and templates nest more than {DEEPEST} levels deep"
+            raise self._failed(fact, nodes[0])
         for node in nodes:
             self._charge(node)
             match node:
@@ -70,6 +76,7 @@ class Rendering(Evaluation):
                     self._use(node, dot)
                 case Jump():
                     raise _Jumped(node.word)
+        self._depth -= 1
 
     def _do(self, node: Action, dot: object) -> None:
         value = self._pipeline(node.pipeline, dot)
@@ -118,7 +125,7 @@ class Rendering(Evaluation):
 
     def _turn(self, node: Range, key: object, value: object) -> None:
         self._charge(node)
-        known = len(self._variables)
+        known, depth = len(self._variables), self._depth
         names = node.pipeline.variables
         if node.pipeline.assigns:
             for name, given in zip(
@@ -136,19 +143,16 @@ class Rendering(Evaluation):
                 raise
         finally:
             del self._variables[known:]
+            self._depth = depth
 
     def _use(self, node: Use, dot: object) -> None:
         inside = self._templates.get(node.name)
         if inside is None:
             known = ", ".join(sorted(self._templates))
             raise self._failed(f'template "{node.name}" not defined', node, f"defined: {known}")
-        if self._depth >= DEEPEST:
-            raise self._failed(f"templates call each other more than {DEEPEST} levels deep", node)
         value = self._pipeline(node.pipeline, dot) if node.pipeline else None
         variables, self._variables = self._variables, [("$", value)]
-        self._depth += 1
         self._walk(inside, value)
-        self._depth -= 1
         self._variables = variables
 
 

@@ -81,7 +81,7 @@ def _zone_name(moment: datetime) -> str:
     name = moment.tzname() or "UTC"
     if not name.startswith("UTC") or name == "UTC":
         return name
-    return _offset_text(moment, "-0700" if name.count(":") and not name.endswith(":00") else "-07")
+    return _offset_text(moment, "-0700")
 
 
 def _offset_text(moment: datetime, word: str) -> str:

@@ -16,6 +16,7 @@ __all__ = [
     "Int",
     "Ints",
     "Lists",
+    "NilDict",
     "NilList",
     "Strings",
     "Texts",
@@ -73,6 +74,10 @@ class NilList(list[Any]):
     """A list that is not there, which prints as an empty one and is null in JSON."""
 
 
+class NilDict(dict[str, Any]):
+    """A mapping that is not there, into which nothing can be put."""
+
+
 class Texts(dict[str, Any]):
     """A mapping from texts to texts."""
 
@@ -104,6 +109,7 @@ _TYPES: Final[dict[type, tuple[str, str]]] = {
     float: ("float64", "float64"),
     str: ("string", "string"),
     dict: ("map[string]interface {}", "map"),
+    NilDict: ("map[string]interface {}", "map"),
     Texts: ("map[string]string", "map"),
     list: ("[]interface {}", "slice"),
     NilList: ("[]interface {}", "slice"),

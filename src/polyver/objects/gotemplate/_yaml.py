@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import yaml
@@ -34,12 +35,19 @@ class _Dumper(yaml.CSafeDumper):
         return True
 
 
+_MOMENT = re.compile(
+    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+    r"(?:(?:[Tt]| )[0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(?:\.[0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})?)?"
+)
+_SIXTIES = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
 _BOOLEANS = frozenset("y Y yes Yes YES n N no No NO on On ON off Off OFF".split())
 
 
 def _read(text: str) -> object:
     """What a text without marks would be to an older reader of YAML."""
-    return True if text in _BOOLEANS else scalar(text)
+    if text in _BOOLEANS or _MOMENT.fullmatch(text) or _SIXTIES.fullmatch(text):
+        return True
+    return scalar(text)
 
 
 def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
