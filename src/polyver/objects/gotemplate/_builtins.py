@@ -15,7 +15,9 @@ from polyver.objects.gotemplate._values import (
     Byte,
     Failure,
     Int,
+    NilDict,
     NilList,
+    NilStrings,
     Texts,
     decoded,
     encoded,
@@ -139,7 +141,7 @@ def _same(one: object, other: object) -> bool:
 
 
 def _is_nil(value: object) -> bool:
-    return value is None or isinstance(value, NilList)
+    return value is None or isinstance(value, NilList | NilStrings | NilDict)
 
 
 def _uncomparable(one: object, other: object) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from polyver.objects.gotemplate._functions import Table
 
@@ -150,23 +150,24 @@ def _small(char: str) -> bool:
     return _is_letter(char) and unicodedata.category(char) != "Lu"
 
 
+_RUNS: Mapping[str, Callable[[str], bool]] = {
+    "connector": _connects,
+    "punctuation": _is_punctuation,
+    "letters": _small,
+    "number": _is_number,
+    "other": lambda char: _kind(char) == "other",
+}
+
+
 def _word_end(text: str, at: int, kind: str) -> int:
-    match kind:
-        case "connector":
-            return _run(text, at, _connects)
-        case "punctuation":
-            return _run(text, at, _is_punctuation)
-        case "letters":
-            return _run(text, at, _small)
-        case "number":
-            return _run(text, at, _is_number)
-        case "upper":
-            capitals = _run(text, at, lambda char: unicodedata.category(char) == "Lu")
-            if capitals - at == 1:
-                return _run(text, capitals, _small)
-            last = capitals < len(text) and _is_letter(text[capitals])
-            return capitals - 1 if last else capitals
-    return _run(text, at, lambda char: _kind(char) == "other")
+    if kind != "upper":
+        return _run(text, at, _RUNS[kind])
+    capitals = _run(text, at, lambda char: unicodedata.category(char) == "Lu")
+    if capitals - at == 1:
+        return _run(text, capitals, _small)
+    # The last capital begins a word that goes on in small letters.
+    last = capitals < len(text) and _is_letter(text[capitals])
+    return capitals - 1 if last else capitals
 
 
 def _words(text: str) -> Iterator[tuple[str, str]]:

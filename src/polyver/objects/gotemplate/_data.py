@@ -89,4 +89,8 @@ def copied(budget: Budget, value: object, depth: int = 0) -> object:
     return value
 
 
-DATA.add("deepCopy mustDeepCopy", "any", budgeted=True)(copied)
+@DATA.add("deepCopy mustDeepCopy", "any", budgeted=True)
+def _deep_copy(budget: Budget, value: object) -> object:
+    if value is None:
+        raise Failure("there is nothing to copy")
+    return copied(budget, value)

@@ -18,15 +18,19 @@ from polyver.objects.gotemplate._values import Failure, type_of
 __all__ = ["DATES"]
 
 DATES = Table("dates")
+_RFC3339 = "2006-01-02T15:04:05.999999999Z07:00"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _moment(value: object) -> datetime:
-    """A moment, or one from the seconds since 1970."""
-    if isinstance(value, datetime):
-        return value
-    if isinstance(value, int) and not isinstance(value, bool):
-        return _shifted(_EPOCH, timedelta(seconds=1), int(value))
+    """A moment, one in RFC 3339, or one from the seconds since 1970."""
+    match value:
+        case datetime():
+            return value
+        case int() if not isinstance(value, bool):
+            return _shifted(_EPOCH, timedelta(seconds=1), int(value))
+        case str():
+            return parse_time(_RFC3339, value)
     fact = f"a value of type {type_of(value)} is no date"
     raise Failure(fact, "make one of it: (toDate …)")
 

@@ -15,6 +15,7 @@ from polyver.objects.gotemplate._times import formatted
 from polyver.objects.gotemplate._values import (
     Failure,
     NilList,
+    NilStrings,
     Version,
     decoded,
     encoded,
@@ -101,7 +102,7 @@ class _JsonWriter:
                 ]
                 return self._joined("{", pairs, "}", depth)
             case list():
-                if isinstance(value, NilList):
+                if isinstance(value, NilList | NilStrings):
                     return "null"
                 return self._joined("[", [self._inside(each, depth) for each in value], "]", depth)
         return self._scalar(value)
@@ -242,20 +243,18 @@ def _plain(budget: Budget, value: object, depth: int = 0) -> object:
     """Plain data with sorted keys."""
     budget.dive(depth)
     match value:
+        case None | NilList() | NilStrings():
+            return None
         case dict():
             names = sorted(value, key=encoded)
             return {_good(key): _plain(budget, value[key], depth + 1) for key in names}
-        case NilList():
-            return None
         case list():
             return [_plain(budget, each, depth + 1) for each in value]
-        case str():
-            return _good(value)
-        case None | bool() | float():
+        case bool() | float():
             return value
         case int():
             return int(value)
-    return json.loads(_JsonWriter(budget).write(value))
+    return _good(value if isinstance(value, str) else json.loads(_JsonWriter(budget).write(value)))
 
 
 def _good(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The values of pipelines: fields, variables, constants, and calls with Go's types for arguments."""
+"""The values of pipelines: fields, variables, constants, and calls with arguments of Go's types."""
 
 from __future__ import annotations
 
@@ -122,18 +122,10 @@ class Evaluation:
     def _value(self, node: Node, dot: object) -> object:
         """The value of a word that stands for itself."""
         match node:
-            case Constant(value=Number() as number):
-                if number.is_real:
-                    return number.real
-                if number.whole is None:
-                    raise self._failed(f"{number.text} overflows int", node)
-                return Int(number.whole)
             case Constant():
-                return node.value
-            case Dot():
-                return dot
-            case Nil():
-                return None
+                return self._plain_constant(node)
+            case Dot() | Nil():
+                return dot if isinstance(node, Dot) else None
             case Name():
                 return self._call(node, [], dot, _NONE)
             case Pipeline():
@@ -141,6 +133,15 @@ class Evaluation:
             case Variable(parts=[]):
                 return self._look_up(node)
         return self._fields(node, [], dot, _NONE)
+
+    def _plain_constant(self, node: Constant) -> object:
+        if not isinstance(node.value, Number):
+            return node.value
+        if node.value.is_real:
+            return node.value.real
+        if node.value.whole is None:
+            raise self._failed(f"{node.value.text} overflows int", node)
+        return Int(node.value.whole)
 
     # Variables
 

@@ -9,12 +9,11 @@ from datetime import datetime
 
 from polyver.objects.gotemplate._budget import Budget
 from polyver.objects.gotemplate._printing import printed
-from polyver.objects.gotemplate._quoting import quoted_text
-from polyver.objects.gotemplate._times import time_text
+from polyver.objects.gotemplate._times import source_text, time_text
 from polyver.objects.gotemplate._values import (
     Failure,
     NilList,
-    Version,
+    NilStrings,
     encoded,
     type_of,
 )
@@ -196,29 +195,34 @@ class _Writer:
         match value:
             case None:
                 return "interface {}(nil)" if self.shape.source else "<nil>"
-            case bool():
-                text = "true" if value else "false"
-                return self.shape.padded(text) if self.verb in "tv" else self._bad(value)
-            case int():
-                return self._or_bad(written_int(value, self.verb, self.shape), value)
-            case float():
-                return self._or_bad(written_float(value, self.verb, self.shape), value)
-            case str():
-                return self._or_bad(written_text(value, self.verb, self.shape), value)
             case list():
                 return self._list(value, depth)
             case dict():
                 return self._dict(value, depth)
+            case bool() | int() | float() | str():
+                text = self._scalar(value)
+                return self._bad(value) if text is None else text
         return self._special(value)
 
-    def _special(self, value: object) -> str:
-        text = time_text(value) if isinstance(value, datetime) else str(value)
-        if self.shape.source and isinstance(value, Version):
-            raise Failure("%#v of a version shows what is inside of Go; use %v")
-        return self._or_bad(written_text(text, self.verb, self.shape), value)
+    def _scalar(self, value: bool | float | str) -> str | None:
+        match value:
+            case bool():
+                text = "true" if value else "false"
+                return self.shape.padded(text) if self.verb in "tv" else None
+            case int():
+                return written_int(value, self.verb, self.shape)
+            case float():
+                return written_float(value, self.verb, self.shape)
+        return written_text(value, self.verb, self.shape)
 
-    def _or_bad(self, text: str | None, value: object) -> str:
-        return self._bad(value) if text is None else text
+    def _special(self, value: object) -> str:
+        if self.shape.source:
+            if isinstance(value, datetime) and not value.utcoffset():
+                return source_text(value)
+            raise Failure(f"%#v of {type_of(value)} shows what is inside of Go; use %v")
+        text = time_text(value) if isinstance(value, datetime) else str(value)
+        written = written_text(text, self.verb, self.shape)
+        return self._bad(value) if written is None else written
 
     def _bad(self, value: object) -> str:
         shape = replace(self.shape, source=False)
@@ -228,7 +232,7 @@ class _Writer:
     def _list(self, value: list[object], depth: int) -> str:
         self.budget.dive(depth)
         name = type_of(value) if self.shape.source else ""
-        if self.shape.source and isinstance(value, NilList):
+        if self.shape.source and isinstance(value, NilList | NilStrings):
             return f"{name}(nil)"
         between = ", " if self.shape.source else " "
         inside = between.join([self._value(each, depth + 1) for each in value])

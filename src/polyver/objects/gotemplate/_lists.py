@@ -94,10 +94,7 @@ def _has(budget: Budget, wanted: object, values: object) -> bool:
 
 @LISTS.add("slice mustSlice", "any any...")
 def _slice(values: object, *places: object) -> object:
-    if not isinstance(values, list):
-        found = _items(values, "slice")
-    else:
-        found = values
+    found = _items(values, "slice")
     if not found:
         return None
     start = to_whole(places[0]) if places else 0

@@ -150,7 +150,7 @@ def _decimals(operation: Callable[[Decimal, Decimal], Decimal]) -> Callable[...,
             result = _decimal(first)
             for other in others:
                 result = operation(result, _decimal(other))
-            return float(result)
+            return float(result) + 0.0  # zero has no sign here
 
     return compute
 

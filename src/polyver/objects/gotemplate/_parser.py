@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 
 from polyver.objects.gotemplate._budget import DEEPEST
@@ -208,21 +208,19 @@ class _Parser:
 
     def _action(self) -> Node:
         word = self._skip()
-        match word.kind:
-            case "if" | "with":
-                self._take()
-                return self._block(word)
-            case "range":
-                self._take()
-                return self._range(word)
-            case "end":
-                return self._end()
-            case "else":
-                return self._else()
-            case "break" | "continue":
-                return self._jump()
-            case "template" | "block":
-                return self._use()
+        known: Mapping[str, Callable[[], Node]] = {
+            "if": self._block,
+            "with": self._block,
+            "range": self._range,
+            "end": self._end,
+            "else": self._else,
+            "break": self._jump,
+            "continue": self._jump,
+            "template": self._use,
+            "block": self._use,
+        }
+        if word.kind in known:
+            return known[word.kind]()
         pipeline = self._pipeline("command", "}}")
         return Action(pipeline.at, pipeline.end, pipeline)
 
@@ -258,14 +256,15 @@ class _Parser:
             self._body(name, context, at)
         return Use(word.at, pipeline.end, name, pipeline)
 
-    def _block(self, word: Token) -> Node:
+    def _block(self) -> Node:
+        word = self._take()
         known = len(self._variables)
         pipeline = self._pipeline(word.kind, "}}")
         inside, ended = self._items(word.at)
         otherwise: list[Node] | None = None
         if ended.word == "else" and ended.chained == word.kind:
             self._deeper(ended.at)
-            otherwise = [self._block(self._take())]
+            otherwise = [self._block()]
             self._depth -= 1
         elif ended.word == "else":
             otherwise = self._otherwise(ended, word)
@@ -273,7 +272,8 @@ class _Parser:
         narrows = word.kind == "with"
         return Block(pipeline.at, pipeline.end, narrows, pipeline, inside, otherwise)
 
-    def _range(self, word: Token) -> Node:
+    def _range(self) -> Node:
+        word = self._take()
         known = len(self._variables)
         pipeline = self._pipeline("range", "}}")
         self._loops += 1
@@ -377,9 +377,11 @@ class _Parser:
 
     def _term(self) -> Node | None:
         token = self._skip()
-        if token.kind not in _OPERANDS:
-            return None
-        self._take()
+        if token.kind in _OPERANDS:
+            return self._read(self._take())
+        return None
+
+    def _read(self, token: Token) -> Node:
         at, end = token.at, token.at + len(token.text)
         match token.kind:
             case "(":
@@ -392,13 +394,11 @@ class _Parser:
                 return Variable(at, end, token.text, [])
             case "field":
                 return Field(at, end, [Part(token.text[1:], at)])
-            case "dot":
-                return Dot(at, end)
-            case "nil":
-                return Nil(at, end)
         return self._constant(token, end)
 
     def _constant(self, token: Token, end: int) -> Node:
+        if token.kind in ("dot", "nil"):
+            return Dot(token.at, end) if token.kind == "dot" else Nil(token.at, end)
         if token.kind == "bool":
             return Constant(token.at, end, token.text == "true")
         if token.kind in ("string", "raw"):

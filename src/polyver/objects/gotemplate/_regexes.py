@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from polyver.objects.gotemplate._budget import Budget
 from polyver.objects.gotemplate._functions import Table
-from polyver.objects.gotemplate._values import Failure, Strings
+from polyver.objects.gotemplate._values import Failure, NilStrings, Strings
 from polyver.objects.patterns import InvalidPattern, Match, Pattern, read_pattern
 
 __all__ = ["REGEXES"]
@@ -77,7 +77,7 @@ def _find(budget: Budget, pattern: str, text: str) -> str:
 @REGEXES.add("regexFindAll mustRegexFindAll", f"{_TEXT} int", budgeted=True)
 def _find_all(budget: Budget, pattern: str, text: str, most: int) -> Strings:
     found = _Expression(budget, pattern).spans(text, most)
-    return Strings(text[slice(*match.span)] for match in found)
+    return Strings(text[slice(*match.span)] for match in found) or NilStrings()
 
 
 @REGEXES.add("regexReplaceAllLiteral mustRegexReplaceAllLiteral", f"{_TEXT} string", budgeted=True)
@@ -90,7 +90,7 @@ def _replace(budget: Budget, pattern: str, text: str, new: str) -> str:
     return _replaced(budget, pattern, text, lambda match: _expanded(new, match, text))
 
 
-def _replaced(budget, pattern, text, made):  # type: ignore[no-untyped-def]
+def _replaced(budget: Budget, pattern: str, text: str, made: Callable[[Match], str]) -> str:
     parts: list[str] = []
     at = size = 0
     for match in _Expression(budget, pattern).spans(text):
@@ -121,7 +121,7 @@ def _referred(found: re.Match[str], match: Match, text: str) -> str:
 @REGEXES.add("regexSplit mustRegexSplit", f"{_TEXT} int", budgeted=True)
 def _split(budget: Budget, pattern: str, text: str, most: int) -> Strings:
     if most == 0:
-        return Strings()
+        return NilStrings()
     if pattern and not text:
         return Strings([""])
     parts: list[str] = []

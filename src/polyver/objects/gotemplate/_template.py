@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -118,32 +119,37 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 def plain(data: object, path: tuple[str | int, ...] = ()) -> object:
     """A copy of plain data, which is all that templates get to see."""
-    kind = type(data)
-    if data is None or kind in (bool, float):
-        return data
-    if kind is str:
-        assert isinstance(data, str)
-        return data if data.isascii() else _SURROGATE.sub("\ufffd", data)
-    if isinstance(data, int):
-        return _whole(data)
+    match data:
+        case None | bool():
+            return data
+        case str():
+            return str(data) if data.isascii() else _SURROGATE.sub("\ufffd", data)
+        case int() | float():
+            return _number(data)
+        case datetime():
+            return data if data.tzinfo else data.replace(tzinfo=UTC)
+    return _copied(data, path)
+
+
+def _copied(data: object, path: tuple[str | int, ...]) -> object:
     if len(path) > DEEPEST:
         raise InvalidData(f"data nests more than {DEEPEST} levels deep", at=dotted(path[:8]))
     if isinstance(data, Mapping):
         return {_key(key, path): plain(each, (*path, key)) for key, each in data.items()}
     if isinstance(data, list | tuple):
         return [plain(each, (*path, place)) for place, each in enumerate(data)]
-    if isinstance(data, datetime):
-        return data if data.tzinfo else data.replace(tzinfo=UTC)
-    if isinstance(data, str | float):
-        return plain(str(data) if isinstance(data, str) else float(data), path)
-    fact = f"data has a value of type {kind.__name__}, which templates do not know"
+    fact = f"data has a value of type {type(data).__name__}, which templates do not know"
     raise InvalidData(fact, at=dotted(path), hint="give them plain data alone")
 
 
-def _whole(number: int) -> int | float:
+def _number(number: float) -> int | float:
     """Whole numbers past 64 bits are floats, as JSON has it in Go."""
-    number = int(number)
-    return number if -(2**63) <= number < 2**63 else float(number)
+    if isinstance(number, int) and -(2**63) <= number < 2**63:
+        return int(number)
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def _key(key: object, path: tuple[str | int, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Moments as Go writes and reads them: layouts are the moment 2006-01-02 15:04:05 in other words."""
+"""Moments as Go writes and reads them: layouts name the parts of 2006-01-02 15:04:05."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from polyver.objects.gotemplate._values import Failure
 
-__all__ = ["ZERO", "duration_text", "formatted", "in_zone", "parse_time", "time_text"]
+__all__ = [
+    "ZERO",
+    "duration_text",
+    "formatted",
+    "in_zone",
+    "parse_time",
+    "source_text",
+    "time_text",
+]
 
 ZERO = datetime(1, 1, 1, tzinfo=UTC)
 _MONTHS = (
@@ -31,6 +39,13 @@ def time_text(moment: datetime) -> str:
     '2026-01-02 03:04:05 +0000 UTC'
     """
     return formatted(moment, "2006-01-02 15:04:05.999999999 -0700 MST")
+
+
+def source_text(moment: datetime) -> str:
+    """A moment of UTC as a program has it."""
+    month = f"time.{_MONTHS[moment.month - 1]}"
+    clock = f"{moment.hour}, {moment.minute}, {moment.second}, {moment.microsecond * 1000}"
+    return f"time.Date({moment.year}, {month}, {moment.day}, {clock}, time.UTC)"
 
 
 def formatted(moment: datetime, layout: str) -> str:
@@ -189,10 +204,9 @@ def _moment(parts: dict[str, str | None]) -> datetime:
     if parts.get("short"):
         year = number("short", 0) + (1900 if number("short", 0) >= 69 else 2000)
     month, day = number("month", 1), number("day", 1)
-    if parts.get("name"):
-        month = next(
-            place for place, name in enumerate(_MONTHS, 1) if name[:3] == parts["name"][:3]
-        )  # type: ignore[index]
+    name = parts.get("name")
+    if name:
+        month = next(place for place, each in enumerate(_MONTHS, 1) if each[:3] == name[:3])
     hour = _hour(number("hour", 0), (parts.get("half") or "").upper())
     micro = int((parts.get("fraction") or "0")[:6].ljust(6, "0"))
     zone = _zone(parts.get("offset"), parts.get("zone"))

@@ -51,8 +51,7 @@ def read_tokens(source: str) -> list[Token]:
     """
     found: list[Token] = []
     try:
-        for token in _Lexer(source).tokens():
-            found.append(token)
+        found.extend(_Lexer(source).tokens())
     except _Wrong as wrong:
         found.append(Token("error", str(wrong), wrong.at))
     return found
@@ -133,16 +132,10 @@ class _Lexer:
             return self._space()
         if char in _QUOTED:
             return self._quoted(*_QUOTED[char])
-        match char:
-            case "`":
-                return self._raw()
-            case "$":
-                return self._named("variable", self._at + 1)
-            case ".":
-                return self._dot()
-            case ":":
-                return self._declare()
-        return self._plain(char)
+        if char == "$":
+            return self._named("variable", self._at + 1)
+        known = {"`": self._raw, ".": self._dot, ":": self._declare}
+        return known[char]() if char in known else self._plain(char)
 
     def _plain(self, char: str) -> Token:
         if char in "+-" or "0" <= char <= "9":

@@ -18,12 +18,13 @@ __all__ = [
     "Lists",
     "NilDict",
     "NilList",
+    "NilStrings",
     "Strings",
     "Texts",
     "Version",
     "Wide",
-    "encoded",
     "decoded",
+    "encoded",
     "is_true",
     "kind_of",
     "type_of",
@@ -74,6 +75,10 @@ class NilList(list[Any]):
     """A list that is not there, which prints as an empty one and is null in JSON."""
 
 
+class NilStrings(Strings):
+    """A list of texts that is not there."""
+
+
 class NilDict(dict[str, Any]):
     """A mapping that is not there, into which nothing can be put."""
 
@@ -114,6 +119,7 @@ _TYPES: Final[dict[type, tuple[str, str]]] = {
     list: ("[]interface {}", "slice"),
     NilList: ("[]interface {}", "slice"),
     Strings: ("[]string", "slice"),
+    NilStrings: ("[]string", "slice"),
     Ints: ("[]int", "slice"),
     Lists: ("[][]interface {}", "slice"),
     datetime: ("time.Time", "struct"),

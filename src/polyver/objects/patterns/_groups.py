@@ -51,8 +51,8 @@ class GroupFinder(Automaton):
         self, walks: dict[int, tuple[int, _Marks]], before: str, after: str, at: int
     ) -> dict[int, tuple[int, _Marks]]:
         reached: dict[int, tuple[int, _Marks]] = {}
-        for first, (begin, marks) in walks.items():
-            waiting = [(first, marks)]
+        for first, (begin, brought) in walks.items():
+            waiting = [(first, brought)]
             while waiting:
                 state, marks = waiting.pop()
                 if state in reached:
