@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from polyver.objects.gotemplate._values import Failure
@@ -16,9 +17,9 @@ DEEPEST = 100
 class Limits:
     """The most that one rendering may take."""
 
-    steps: int = 1_000_000
+    steps: int = 300_000
     """Actions, calls, turns of loops; large values count for several."""
-    size: int = 4 * 1024 * 1024
+    size: int = 2 * 1024 * 1024
     """Characters of the output, and of any text on the way there."""
 
 
@@ -40,13 +41,32 @@ class Budget:
                 "loop over less, or do less in each turn",
             )
 
-    def hold(self, size: int) -> None:
-        """Make a text of a size."""
+    def fit(self, size: int) -> None:
+        """A text may have this size."""
         if size > self.limits.size:
             raise Failure(
                 f"a text grows past {self.limits.size} characters", "render less into one text"
             )
+
+    def hold(self, size: int) -> None:
+        """Make a text of a size."""
+        self.fit(size)
         self.spend(size // 64)
+
+    def joined(self, between: str, parts: Iterable[str]) -> str:
+        """Texts as one, as long as it does not grow too large."""
+        found: list[str] = []
+        size = 0
+        for part in parts:
+            found.append(part)
+            size += len(part) + len(between)
+            self.fit(size - len(between))
+        self.spend(size // 64)
+        return between.join(found)
+
+    def read(self, values: Iterable[object]) -> None:
+        """Look at what a function is given: it may go over texts character by character."""
+        self.spend(1 + sum(len(value) for value in values if isinstance(value, str)) // 8)
 
     def keep(self, value: object) -> None:
         """Hold a value that a function has made."""

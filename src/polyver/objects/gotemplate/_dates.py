@@ -96,7 +96,8 @@ def _duration(value: object) -> str:
     seconds = 0
     if isinstance(value, str):
         plain = value.lstrip("+-")
-        seconds = int(value) if plain.isdecimal() and len(value) - len(plain) < 2 else 0
+        good = plain.isdecimal() and len(value) - len(plain) < 2 and len(plain) < 20
+        seconds = int(value) if good else 0
     elif type(value) is int:
         seconds = value
     nanos = seconds * 1_000_000_000

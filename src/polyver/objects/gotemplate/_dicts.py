@@ -46,9 +46,10 @@ def _pluck(key: str, *dicts: Dict) -> list[object]:
     return [each[key] for each in dicts if key in each]
 
 
-@DICTS.add("keys", "dict...")
-def _keys(*dicts: Dict) -> Strings:
+@DICTS.add("keys", "dict...", budgeted=True)
+def _keys(budget: Budget, *dicts: Dict) -> Strings:
     """Sorted, where Go leaves the order to chance."""
+    budget.spend(sum(map(len, dicts)) // 8)
     return Strings(key for each in dicts for key in sorted(each, key=encoded))
 
 

@@ -114,14 +114,11 @@ class _JsonWriter:
     def _joined(self, start: str, parts: list[str], end: str, depth: int) -> str:
         if not parts:
             return start + end
-        if self._indent:
-            line = "\n" + self._indent * depth
-            text = f"{start}{line}{self._indent}"
-            text += f",{line}{self._indent}".join(parts) + f"{line}{end}"
-        else:
-            text = f"{start}{','.join(parts)}{end}"
-        self._budget.hold(len(text))
-        return text
+        if not self._indent:
+            return f"{start}{self._budget.joined(',', parts)}{end}"
+        line = "\n" + self._indent * depth
+        inside = self._budget.joined(f",{line}{self._indent}", parts)
+        return f"{start}{line}{self._indent}{inside}{line}{end}"
 
     def _text(self, text: str) -> str:
         return f'"{"".join(map(self._char, text))}"'

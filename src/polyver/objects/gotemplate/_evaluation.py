@@ -82,6 +82,8 @@ class Evaluation:
             yield
         except Failure as failure:
             raise self._failed(f"{what}{failure.fact}", node, failure.hint) from None
+        except (ArithmeticError, ValueError) as problem:
+            raise self._failed(f"{what}{problem}", node) from None
 
     def _charge(self, node: Node) -> None:
         try:
@@ -224,8 +226,8 @@ class Evaluation:
         ]
         if piped is not _NONE:
             values.append(self._fitting(function.type_at(len(words)), piped, node))
-        self._charge(node)
         with self._at(node, f"error calling {node.name}: "):
+            self._budget.read(values)
             result = function.run(*([self._budget] if function.budgeted else []), *values)
             self._budget.keep(result)
         return result

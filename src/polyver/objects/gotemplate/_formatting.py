@@ -61,7 +61,7 @@ class _Formatter:
             if sign >= 0:
                 parts.append(self._place())
             size += sum(map(len, parts[-2:]))
-            self.budget.hold(size)
+            self.budget.fit(size)
         if not self.reordered and self.used < len(self.values):
             parts.append(self._extra())
         return "".join(parts)
@@ -222,7 +222,9 @@ class _Writer:
             raise Failure(f"%#v of {type_of(value)} shows what is inside of Go; use %v")
         text = time_text(value) if isinstance(value, datetime) else str(value)
         written = written_text(text, self.verb, self.shape)
-        return self._bad(value) if written is None else written
+        if written is None:
+            raise Failure(f"%{self.verb} of {type_of(value)} shows what is inside of Go; use %v")
+        return written
 
     def _bad(self, value: object) -> str:
         shape = replace(self.shape, source=False)
@@ -235,17 +237,15 @@ class _Writer:
         if self.shape.source and isinstance(value, NilList | NilStrings):
             return f"{name}(nil)"
         between = ", " if self.shape.source else " "
-        inside = between.join([self._value(each, depth + 1) for each in value])
-        self.budget.hold(len(inside))
+        inside = self.budget.joined(between, (self._value(each, depth + 1) for each in value))
         return f"{name}{{{inside}}}" if self.shape.source else f"[{inside}]"
 
     def _dict(self, value: dict[str, object], depth: int) -> str:
         self.budget.dive(depth)
         between = ", " if self.shape.source else " "
-        pairs = [
+        pairs = (
             f"{self._value(key, depth + 1)}:{self._value(value[key], depth + 1)}"
             for key in sorted(value, key=encoded)
-        ]
-        inside = between.join(pairs)
-        self.budget.hold(len(inside))
+        )
+        inside = self.budget.joined(between, pairs)
         return f"{type_of(value)}{{{inside}}}" if self.shape.source else f"map[{inside}]"

@@ -71,8 +71,14 @@ def _compact(values: object) -> list[object]:
 @LISTS.add("uniq mustUniq", "any", budgeted=True)
 def _uniq(budget: Budget, values: object) -> list[object]:
     found: list[object] = []
+    seen: set[object] = set()
     for value in _items(values, "find uniq on"):
-        if not _is_in(budget, found, value):
+        if isinstance(value, list | dict):
+            is_new = not _is_in(budget, found, value)
+        else:
+            is_new = (type(value), value) not in seen
+            seen.add((type(value), value))
+        if is_new:
             found.append(value)
     return found
 
@@ -104,11 +110,13 @@ def _slice(values: object, *places: object) -> object:
     return type(found)(found[start:end])
 
 
-@LISTS.add("concat", "any...")
-def _concat(*lists: object) -> list[object]:
+@LISTS.add("concat", "any...", budgeted=True)
+def _concat(budget: Budget, *lists: object) -> list[object]:
     joined: list[object] = []
     for each in lists:
-        joined += _items(each, "concat")
+        found = _items(each, "concat")
+        budget.spend(len(found) // 8)
+        joined += found
     return joined or NilList()
 
 

@@ -146,7 +146,7 @@ def _from_octal(budget: Budget, value: object) -> int:
 def _decimals(operation: Callable[[Decimal, Decimal], Decimal]) -> Callable[..., float]:
     def compute(first: object, *others: object) -> float:
         with localcontext() as context:
-            context.prec = 400
+            context.prec = 2000
             result = _decimal(first)
             for other in others:
                 result = operation(result, _decimal(other))
@@ -202,9 +202,8 @@ def _extreme(choose: Callable[..., float], values: tuple[object, ...]) -> float:
 def _steps(budget: Budget, start: int, stop: int, step: int) -> Ints:
     if step == 0 or (stop < start) != (step < 0):
         return Ints()
-    numbers = range(int(start), int(stop), int(step))
-    budget.spend(len(numbers))
-    return Ints(map(Int, numbers))
+    budget.spend(abs(stop - start) // abs(step))
+    return Ints(map(Int, range(int(start), int(stop), int(step))))
 
 
 @MATH.add("until", "int", budgeted=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from polyver.objects._texts import number_text
@@ -25,19 +25,12 @@ def printed(value: object, budget: Budget, depth: int = 0) -> str:
         return value
     if isinstance(value, list):
         budget.dive(depth)
-        return _bounded(
-            f"[{' '.join([printed(each, budget, depth + 1) for each in value])}]", budget
-        )
+        return f"[{budget.joined(' ', (printed(each, budget, depth + 1) for each in value))}]"
     if isinstance(value, dict):
         budget.dive(depth)
-        pairs = [f"{key}:{printed(value[key], budget, depth + 1)}" for key in sorted(value)]
-        return _bounded(f"map[{' '.join(pairs)}]", budget)
+        pairs = (f"{key}:{printed(value[key], budget, depth + 1)}" for key in sorted(value))
+        return f"map[{budget.joined(' ', pairs)}]"
     return _plain(value)
-
-
-def _bounded(text: str, budget: Budget) -> str:
-    budget.hold(len(text))
-    return text
 
 
 def _plain(value: object) -> str:
@@ -72,14 +65,16 @@ def float_text(value: float) -> str:
 
 def print_all(budget: Budget, values: Sequence[object]) -> str:
     """Values one after the other, with a space between two that are no texts."""
-    parts: list[str] = []
+    return budget.joined("", _spaced(budget, values))
+
+
+def _spaced(budget: Budget, values: Sequence[object]) -> Iterator[str]:
     for place, value in enumerate(values):
         if place and not isinstance(value, str) and not isinstance(values[place - 1], str):
-            parts.append(" ")
-        parts.append(printed(value, budget))
-    return "".join(parts)
+            yield " "
+        yield printed(value, budget)
 
 
 def print_lines(budget: Budget, values: Sequence[object]) -> str:
     """Values with spaces between them, and the end of a line."""
-    return " ".join(printed(value, budget) for value in values) + "\n"
+    return budget.joined(" ", (printed(value, budget) for value in values)) + "\n"

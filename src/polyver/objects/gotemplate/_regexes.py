@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from polyver.objects.gotemplate._budget import Budget
 from polyver.objects.gotemplate._functions import Table
 from polyver.objects.gotemplate._values import Failure, NilStrings, Strings
-from polyver.objects.patterns import InvalidPattern, Match, Pattern, read_pattern
+from polyver.objects.patterns import InvalidPattern, Match, Search, read_search
 
 __all__ = ["REGEXES"]
 
 REGEXES = Table("regular expressions")
 _LONGEST = 1000
+_SHARE = 16
+"""How many steps of a search count as one of a template."""
 _TEXT = "string string"
 
 
@@ -24,26 +26,25 @@ class _Expression:
         if len(pattern) > _LONGEST:
             raise Failure(f"a regular expression has more than {_LONGEST} characters")
         try:
-            self._pattern: Pattern = read_pattern(pattern)
+            self._search: Search = read_search(pattern)
         except InvalidPattern as problem:
             raise Failure(str(problem)) from None
         self._budget = budget
-        repeats = sum(map(int, re.findall(r"\d+(?=[,}])", pattern)))
-        self._weight = 1 + (len(pattern) + repeats) // 32
+        budget.spend(self._search.states // _SHARE)
 
-    def _pay(self, length: int) -> None:
-        self._budget.spend(1 + length * self._weight // 8)
-
-    def matches(self, text: str) -> bool:
-        self._pay(len(text))
-        return self._pattern.matches(text)
+    def find(self, text: str, at: int = 0) -> Match | None:
+        """The first place; the worst is paid before, and what was not needed comes back."""
+        worst = self._search.worst(len(text), len(text) - at + 1)
+        self._budget.spend(1 + worst // _SHARE)
+        match, steps = self._search.find(text, at)
+        self._budget.spend((min(steps, worst) - worst) // _SHARE)
+        return match
 
     def spans(self, text: str, most: int = -1) -> Iterator[Match]:
         """All places, one after the other; what is empty not right behind another."""
         at, last, found = 0, -1, 0
         while at <= len(text) and found != most:
-            self._pay(len(text) - at)
-            match = self._pattern.find_groups(text, at)
+            match = self.find(text, at)
             if match is None:
                 return
             start, end = match.span
@@ -56,21 +57,27 @@ class _Expression:
 
 @REGEXES.add("regexMatch", _TEXT, budgeted=True)
 def _match(budget: Budget, pattern: str, text: str) -> bool:
-    try:
-        expression = _Expression(budget, pattern)
-    except Failure:
+    if len(pattern) <= _LONGEST and not _is_valid(pattern):
         return False
-    return expression.matches(text)
+    return _Expression(budget, pattern).find(text) is not None
+
+
+def _is_valid(pattern: str) -> bool:
+    try:
+        read_search(pattern)
+    except InvalidPattern:
+        return False
+    return True
 
 
 @REGEXES.add("mustRegexMatch", _TEXT, budgeted=True)
 def _must_match(budget: Budget, pattern: str, text: str) -> bool:
-    return _Expression(budget, pattern).matches(text)
+    return _Expression(budget, pattern).find(text) is not None
 
 
 @REGEXES.add("regexFind mustRegexFind", _TEXT, budgeted=True)
 def _find(budget: Budget, pattern: str, text: str) -> str:
-    found = next(_Expression(budget, pattern).spans(text, 1), None)
+    found = _Expression(budget, pattern).find(text)
     return text[slice(*found.span)] if found else ""
 
 
@@ -82,7 +89,7 @@ def _find_all(budget: Budget, pattern: str, text: str, most: int) -> Strings:
 
 @REGEXES.add("regexReplaceAllLiteral mustRegexReplaceAllLiteral", f"{_TEXT} string", budgeted=True)
 def _replace_literally(budget: Budget, pattern: str, text: str, new: str) -> str:
-    return _replaced(budget, pattern, text, lambda _: new)
+    return _replaced(budget, pattern, text, lambda _: [new])
 
 
 @REGEXES.add("regexReplaceAll mustRegexReplaceAll", f"{_TEXT} string", budgeted=True)
@@ -90,23 +97,34 @@ def _replace(budget: Budget, pattern: str, text: str, new: str) -> str:
     return _replaced(budget, pattern, text, lambda match: _expanded(new, match, text))
 
 
-def _replaced(budget: Budget, pattern: str, text: str, made: Callable[[Match], str]) -> str:
-    parts: list[str] = []
-    at = size = 0
-    for match in _Expression(budget, pattern).spans(text):
-        parts += [text[at : match.span[0]], made(match)]
-        size += len(parts[-1])
-        budget.hold(size)
+def _replaced(
+    budget: Budget, pattern: str, text: str, made: Callable[[Match], Iterable[str]]
+) -> str:
+    return budget.joined("", _pieces(_Expression(budget, pattern).spans(text), text, made))
+
+
+def _pieces(
+    found: Iterator[Match], text: str, made: Callable[[Match], Iterable[str]]
+) -> Iterator[str]:
+    at = 0
+    for match in found:
+        yield text[at : match.span[0]]
+        yield from made(match)
         at = match.span[1]
-    return "".join([*parts, text[at:]])
+    yield text[at:]
 
 
 _REFERENCE = re.compile(r"\$(?:\$|\{(\w+)\}|(\w+))", re.ASCII)
 
 
-def _expanded(new: str, match: Match, text: str) -> str:
+def _expanded(new: str, match: Match, text: str) -> Iterator[str]:
     """The replacement, with `$1` and `${name}` for what groups have found."""
-    return _REFERENCE.sub(lambda found: _referred(found, match, text), new)
+    at = 0
+    for found in _REFERENCE.finditer(new):
+        yield new[at : found.start()]
+        yield _referred(found, match, text)
+        at = found.end()
+    yield new[at:]
 
 
 def _referred(found: re.Match[str], match: Match, text: str) -> str:

@@ -53,7 +53,8 @@ class Rendering(Evaluation):
     def _write(self, text: str, node: Node) -> None:
         self._size += len(text)
         with self._at(node):
-            self._budget.hold(self._size)
+            self._budget.fit(self._size)
+            self._budget.hold(len(text))
         self._written.append(text)
 
     def _walk(self, nodes: Sequence[Node], dot: object) -> None:

@@ -75,17 +75,19 @@ def _replace(budget: Budget, old: str, new: str, text: str) -> str:
 
 @TEXTS.add("quote", "any...", budgeted=True)
 def _quote(budget: Budget, *values: object) -> str:
-    return " ".join(quoted_text(to_text(budget, value)) for value in values if value is not None)
+    given = (value for value in values if value is not None)
+    return budget.joined(" ", (quoted_text(to_text(budget, value)) for value in given))
 
 
 @TEXTS.add("squote", "any...", budgeted=True)
 def _squote(budget: Budget, *values: object) -> str:
-    return " ".join(f"'{printed(value, budget)}'" for value in values if value is not None)
+    given = (value for value in values if value is not None)
+    return budget.joined(" ", (f"'{printed(value, budget)}'" for value in given))
 
 
 @TEXTS.add("cat", "any...", budgeted=True)
 def _cat(budget: Budget, *values: object) -> str:
-    return " ".join(printed(value, budget) for value in values if value is not None)
+    return budget.joined(" ", (printed(value, budget) for value in values if value is not None))
 
 
 @TEXTS.add("indent", "int string", budgeted=True)
@@ -151,24 +153,25 @@ def _abbreviated(text: str, offset: int, width: int) -> str:
     return "..." + decoded(content[len(content) - (width - 3) :])
 
 
-@TEXTS.add("split", "string string")
-def _split(between: str, text: str) -> Texts:
-    return _numbered(_parts(between, text))
+@TEXTS.add("split", "string string", budgeted=True)
+def _split(budget: Budget, between: str, text: str) -> Texts:
+    return _numbered(_parts(budget, between, text))
 
 
-@TEXTS.add("splitn", "string int string")
-def _splitn(between: str, count: int, text: str) -> Texts:
-    return _numbered(_parts(between, text, count))
+@TEXTS.add("splitn", "string int string", budgeted=True)
+def _splitn(budget: Budget, between: str, count: int, text: str) -> Texts:
+    return _numbered(_parts(budget, between, text, count))
 
 
-@TEXTS.add("splitList", "string string")
-def _split_list(between: str, text: str) -> Strings:
-    return Strings(_parts(between, text))
+@TEXTS.add("splitList", "string string", budgeted=True)
+def _split_list(budget: Budget, between: str, text: str) -> Strings:
+    return Strings(_parts(budget, between, text))
 
 
-def _parts(between: str, text: str, most: int = -1) -> list[str]:
+def _parts(budget: Budget, between: str, text: str, most: int = -1) -> list[str]:
     if most == 0:
         return []
+    budget.spend(text.count(between))
     if between:
         return text.split(between, most - 1 if most > 0 else -1)
     if most < 0 or most >= len(text):
@@ -182,9 +185,7 @@ def _numbered(parts: list[str]) -> Texts:
 
 @TEXTS.add("join", "string any", budgeted=True)
 def _join(budget: Budget, between: str, values: object) -> str:
-    parts = to_texts(budget, values)
-    budget.hold(sum(map(len, parts)) + len(between) * len(parts))
-    return between.join(parts)
+    return budget.joined(between, to_texts(budget, values))
 
 
 @TEXTS.add("sortAlpha", "any", budgeted=True)

@@ -26,10 +26,11 @@ class Match:
 class GroupFinder(Automaton):
     """The states of a pattern, walked along in the order of the ways, each with its marks."""
 
-    def find_groups(self, text: str, start: int) -> tuple[Span, dict[int, Span]] | None:
-        """The first place from another on, and the places of the groups in it."""
+    def find_groups(self, text: str, start: int) -> tuple[tuple[Span, dict[int, Span]] | None, int]:
+        """The first place from another on with those of its groups; and how far the walk went."""
         walks: dict[int, tuple[int, _Marks]] = {}
         found: tuple[Span, _Marks] | None = None
+        at = start
         for at in range(start, len(text) + 1):
             after = text[at : at + 1]
             if found is None:
@@ -45,7 +46,8 @@ class GroupFinder(Automaton):
                     walks.setdefault(move[1], (begin, marks))
             if found is not None and not walks:
                 break
-        return None if found is None else (found[0], _places(found[1]))
+        walked = at - start + 1
+        return None if found is None else (found[0], _places(found[1])), walked
 
     def _reach_all(
         self, walks: dict[int, tuple[int, _Marks]], before: str, after: str, at: int

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 from polyver.objects.patterns._charsets import Charset
 
-__all__ = ["Assertion", "Branch", "Capture", "Node", "Repeat", "Sequence", "Single"]
+__all__ = [
+    "Assertion",
+    "Branch",
+    "Capture",
+    "Node",
+    "Repeat",
+    "Sequence",
+    "Single",
+    "longest_quick",
+    "states_of",
+]
 
 
 class Node:
@@ -123,6 +133,33 @@ class Capture(Node):
 
     def is_anchored(self) -> bool:
         return self.part.is_anchored()
+
+
+_MOST_STEPS = 200_000
+"""What Python's engine may at worst need for a text: some milliseconds."""
+
+
+def longest_quick(tree: Node) -> int:
+    """The length of texts up to which Python's engine needs few steps; -1 if there is none."""
+    return max((2**size for size in range(20) if _is_bounded(tree, 2**size)), default=-1)
+
+
+def _is_bounded(tree: Node, length: int) -> bool:
+    """Whether Python's engine needs few steps; it also has to look for the beginning."""
+    places = 1 if tree.is_anchored() else length + 1
+    return tree.ways(length) * places <= _MOST_STEPS
+
+
+def states_of(tree: Node) -> int:
+    """How many states a walk over a text has to keep in mind."""
+    match tree:
+        case Sequence(parts) | Branch(parts):
+            return 1 + sum(map(states_of, parts))
+        case Repeat(part, least, most):
+            return 1 + (least + 1 if most is None else most) * (1 + states_of(part))
+        case Capture(part):
+            return 2 + states_of(part)
+    return 1
 
 
 def _joined(between: str, parts: tuple[Node, ...]) -> str | None:
