@@ -115,7 +115,14 @@ func ask(asked question) (said answer) {
 	if missing == "" {
 		missing = "error"
 	}
-	made, err := template.New("t").Option("missingkey=" + missing).Funcs(functions()).Parse(asked.Template)
+	var made *template.Template
+	known := functions()
+	known["include"] = func(name string, value any) (string, error) {
+		var text strings.Builder
+		err := made.ExecuteTemplate(&text, name, value)
+		return text.String(), err
+	}
+	made, err := template.New("t").Option("missingkey=" + missing).Funcs(known).Parse(asked.Template)
 	if err != nil {
 		return answer{Phase: "parse", Error: err.Error()}
 	}
@@ -123,7 +130,7 @@ func ask(asked question) (said answer) {
 	if err := made.Execute(&output, data(asked.Data)); err != nil {
 		return answer{Phase: "render", Error: err.Error()}
 	}
-	text := strings.ToValidUTF8(output.String(), "\uFFFD")
+	text := string([]rune(output.String()))
 	return answer{Output: &text}
 }
 

@@ -19,7 +19,6 @@ from polyver.objects.gotemplate._values import (
     NilList,
     NilStrings,
     Texts,
-    decoded,
     encoded,
     is_true,
     kind_of,
@@ -33,10 +32,11 @@ BUILTINS.put("not", "any", lambda value: not is_true(value))
 
 
 def _decided(*_: object) -> object:
-    raise AssertionError("the evaluation itself knows these two")
+    raise AssertionError("the evaluation itself knows these")
 
 
 BUILTINS.put("and or", "any any...", _decided)
+BUILTINS.put("include", "string any", _decided)  # Helm's, and a template that is called
 
 # Places
 
@@ -76,21 +76,6 @@ def _inside(item: object, place: object) -> object:
     if at == len(item):
         raise Failure(f"index out of range: {at}")
     return item[at]
-
-
-def _sliced(item: object, *places: object) -> object:
-    """Go's own `slice`, which takes texts too; that of sprig takes its place."""
-    if item is None:
-        raise Failure("slice of untyped nil")
-    if not isinstance(item, str | list):
-        raise Failure(f"can't slice item of type {type_of(item)}")
-    content: bytes | list[Any] = encoded(item) if isinstance(item, str) else item
-    ends = [_place(place, len(content)) for place in places[:2]]
-    start, end = (ends[0] if ends else 0), (ends[1] if len(ends) > 1 else len(content))
-    if start > end:
-        raise Failure(f"invalid slice index: {start} > {end}")
-    part = content[start:end]
-    return decoded(part) if isinstance(part, bytes) else type(part)(part)
 
 
 @BUILTINS.add("len", "any")

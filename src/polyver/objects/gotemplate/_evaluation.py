@@ -226,11 +226,17 @@ class Evaluation:
         ]
         if piped is not _NONE:
             values.append(self._fitting(function.type_at(len(words)), piped, node))
+        if node.name == "include":
+            return self._include(node, str(values[0]), values[1])
         with self._at(node, f"error calling {node.name}: "):
             self._budget.read(values)
             result = function.run(*([self._budget] if function.budgeted else []), *values)
             self._budget.keep(result)
         return result
+
+    def _include(self, node: Name, name: str, value: object) -> str:
+        """What another template renders to, which whoever renders knows."""
+        raise NotImplementedError
 
     def _decide(self, node: Name, words: Sequence[Node], dot: object, piped: object) -> object:
         """`and` and `or` look at no more than they need."""

@@ -30,8 +30,8 @@ def print_formatted(budget: Budget, layout: str, *values: object) -> str:
     """A text with values in the places that it has for them.
 
     >>> from polyver.objects.gotemplate._budget import Limits
-    >>> print_formatted(Budget(Limits()), "%05d|%-4s|%!|%d", 42, "a")
-    '00042|a   |%!|(string=a)%!d(MISSING)'
+    >>> print_formatted(Budget(Limits()), "%05d|%-4s|%d", 42, "a", "b")
+    '00042|a   |%!d(string=b)'
     """
     return _Formatter(budget, layout, values).run()
 

@@ -9,7 +9,16 @@ from typing import Any, Final
 from polyver.objects.gotemplate._budget import DEEPEST, Budget
 from polyver.objects.gotemplate._evaluation import Evaluation, Source
 from polyver.objects.gotemplate._functions import Function
-from polyver.objects.gotemplate._nodes import Action, Block, Jump, Node, Range, Text, Use
+from polyver.objects.gotemplate._nodes import (
+    Action,
+    Block,
+    Jump,
+    Name,
+    Node,
+    Range,
+    Text,
+    Use,
+)
 from polyver.objects.gotemplate._printing import printed
 from polyver.objects.gotemplate._values import Int, decoded, encoded, is_true, type_of
 
@@ -147,11 +156,27 @@ class Rendering(Evaluation):
             self._depth = depth
 
     def _use(self, node: Use, dot: object) -> None:
-        inside = self._templates.get(node.name)
-        if inside is None:
+        self._template(node.name, node)
+        self._run(node.name, self._pipeline(node.pipeline, dot) if node.pipeline else None, node)
+
+    def _template(self, name: str, node: Node) -> Sequence[Node]:
+        found = self._templates.get(name)
+        if found is None:
             known = ", ".join(sorted(self._templates))
-            raise self._failed(f'template "{node.name}" not defined', node, f"defined: {known}")
-        value = self._pipeline(node.pipeline, dot) if node.pipeline else None
+            raise self._failed(f'template "{name}" not defined', node, f"defined: {known}")
+        return found
+
+    def _include(self, node: Name, name: str, value: object) -> str:
+        written, self._written = self._written, []
+        self._run(name, value, node)
+        text = "".join(self._written)
+        self._written = written
+        # What is written here is not yet output; it counts when it is.
+        self._size -= len(text)
+        return text
+
+    def _run(self, name: str, value: object, node: Node) -> None:
+        inside = self._template(name, node)
         variables, self._variables = self._variables, [("$", value)]
         self._walk(inside, value)
         self._variables = variables
