@@ -102,6 +102,9 @@ def _authority(text: str) -> dict[str, str]:
         port = f":{port}" if ":" in host else ""
     if port and not re.fullmatch(":[0-9]*", port):
         raise Failure(f'unable to parse url: invalid port "{port}" after host')
+    escape = re.search("%(?!25)[0-7][0-9a-fA-F]", host)
+    if escape is not None:
+        raise Failure(f'unable to parse url: invalid URL escape "{escape[0]}"')
     if re.search(r"[ <>\"\\^`{|}]", host):
         raise Failure("unable to parse url: invalid character in host name")
     return {"userinfo": _user(user), "host": _unescaped(host), "hostname": _unescaped(name)}
@@ -143,10 +146,9 @@ def _joined_path(scheme: str, host: str, path: str, user: str, absolute: bool) -
             text = "//" if host or user or path.startswith("/") else ""
         text += f"{user}@" if user else ""
         text += host if host.startswith("[") else quote(encoded(host), safe="!$&'()*+,;=:[]<>\"~")
-    shown = quote(encoded(path), safe="$&+,/:;=@~")
-    shown = shown.replace("%21", "!").replace("%27", "'").replace("%28", "(").replace("%29", ")")
+    shown = "*" if path == "*" else quote(encoded(path), safe="$&+,/:;=@~")
     if shown and not shown.startswith("/") and host:
         return f"{text}/{shown}"
     if not text and not absolute and ":" in shown.partition("/")[0]:
         return f"./{shown}"
-    return text + shown.replace("%2A", "*")
+    return text + shown

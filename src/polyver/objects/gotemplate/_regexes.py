@@ -138,13 +138,14 @@ def _referred(found: re.Match[str], match: Match, text: str) -> str:
 
 @REGEXES.add("regexSplit mustRegexSplit", f"{_TEXT} int", budgeted=True)
 def _split(budget: Budget, pattern: str, text: str, most: int) -> Strings:
+    expression = _Expression(budget, pattern)
     if most == 0:
         return NilStrings()
     if pattern and not text:
         return Strings([""])
     parts: list[str] = []
     start = end = 0
-    for match in _Expression(budget, pattern).spans(text, most):
+    for match in expression.spans(text, most):
         if most > 0 and len(parts) == most - 1:
             break
         end = match.span[0]

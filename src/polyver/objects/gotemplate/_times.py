@@ -163,24 +163,27 @@ def parse_time(layout: str, text: str) -> datetime:
 
 def _expression(layout: str) -> str:
     parts: list[str] = []
-    seen: set[str] = set()
     at = 0
     for word in _WORD.finditer(layout):
-        parts.append(re.escape(layout[at : word.start()]))
         after = layout[word.end() : word.end() + 1]
-        parts.append(_once(_reading(word[0], dotted=after in (".", ",")), seen))
+        parts.append(re.escape(layout[at : word.start()]))
+        parts.append(_reading(word[0], dotted=after in (".", ",")))
         at = word.end()
-    parts.append(re.escape(layout[at:]))
-    return "".join(parts)
+    return "".join([*_named_once(parts), re.escape(layout[at:])])
 
 
-def _once(expression: str, seen: set[str]) -> str:
-    """An expression whose names were not there before; the first of them counts."""
-    for name in re.findall(r"\?P<(\w+)>", expression):
-        if name in seen:
-            expression = expression.replace(f"?P<{name}>", "?:")
-        seen.add(name)
-    return expression
+def _named_once(parts: list[str]) -> list[str]:
+    """Expressions in which each name comes once: what is said last counts."""
+    seen: set[str] = set()
+    found: list[str] = []
+    for part in reversed(parts):
+        names = set(re.findall(r"\?P<(\w+)>", part))
+        once = part
+        for name in names & seen:
+            once = once.replace(f"?P<{name}>", "?:")
+        seen |= names
+        found.append(once)
+    return found[::-1]
 
 
 def _reading(word: str, *, dotted: bool) -> str:

@@ -156,6 +156,8 @@ def _unsigned(value: float, verb: str, shape: Shape) -> str:
         case "g" | "G":
             text = _general(value, shape.precision)
             return text.upper() if verb == "G" else text
+        case "b" if value == 0:
+            return "0p-1074"
         case "b":
             mantissa, exponent = math.frexp(value)
             return f"{int(mantissa * 2**53)}p{exponent - 53:+d}"
@@ -209,7 +211,7 @@ def _pointed(text: str, verb: str, shape: Shape) -> str:
     if verb in "gGx":
         wanted = 6 if shape.precision is None else shape.precision
         significant = number.replace(".", "").lstrip("0")
-        wanted -= len(significant) + (number == "0")
+        wanted -= len(significant) + (number == "0") + bool(prefix)
     if "." not in number:
         number += "."
     return f"{prefix}{number}{'0' * max(wanted, 0)}{tail}"

@@ -58,8 +58,9 @@ def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 
 
 def _represent_float(dumper: _Dumper, value: float) -> yaml.ScalarNode:
-    kind = "int" if value.is_integer() and abs(value) < 1e6 else "float"
-    return dumper.represent_scalar(f"{_TAG}{kind}", number_text(value))
+    if value.is_integer() and abs(value) < 2**63:
+        return dumper.represent_int(int(value))
+    return dumper.represent_scalar(f"{_TAG}float", number_text(value))
 
 
 _Dumper.add_representer(str, _represent_text)

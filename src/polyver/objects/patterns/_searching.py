@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from polyver.objects.patterns._groups import GroupFinder, Match
 from polyver.objects.patterns._syntax import parse_groups
-from polyver.objects.patterns._tree import longest_quick, states_of
+from polyver.objects.patterns._tree import longest_quick, repeats_nothing, states_of
 
 __all__ = ["Search", "read_search"]
 
@@ -17,7 +17,7 @@ class Search:
 
     def __init__(self, pattern: str) -> None:
         self._tree, self._names = parse_groups(pattern)
-        source = self._tree.source()
+        source = None if repeats_nothing(self._tree) else self._tree.source()
         self._quick = re.compile(source) if source is not None else None
         self._longest = longest_quick(self._tree)
         self._finder: GroupFinder | None = None

@@ -16,6 +16,8 @@ __all__ = [
     "Sequence",
     "Single",
     "longest_quick",
+    "may_be_empty",
+    "repeats_nothing",
     "states_of",
 ]
 
@@ -148,6 +150,34 @@ def _is_bounded(tree: Node, length: int) -> bool:
     """Whether Python's engine needs few steps; it also has to look for the beginning."""
     places = 1 if tree.is_anchored() else length + 1
     return tree.ways(length) * places <= _MOST_STEPS
+
+
+def may_be_empty(tree: Node) -> bool:
+    """Whether there is a place at which it needs no character."""
+    match tree:
+        case Single():
+            return False
+        case Sequence(parts):
+            return all(map(may_be_empty, parts))
+        case Branch(parts):
+            return any(map(may_be_empty, parts))
+        case Repeat(part, least):
+            return least == 0 or may_be_empty(part)
+        case Capture(part):
+            return may_be_empty(part)
+    return True
+
+
+def repeats_nothing(tree: Node) -> bool:
+    """Whether what may be empty is repeated, where Python's engine and Go's differ."""
+    match tree:
+        case Sequence(parts) | Branch(parts):
+            return any(map(repeats_nothing, parts))
+        case Repeat(part):
+            return may_be_empty(part) or repeats_nothing(part)
+        case Capture(part):
+            return repeats_nothing(part)
+    return False
 
 
 def states_of(tree: Node) -> int:
