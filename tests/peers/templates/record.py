@@ -11,12 +11,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.peers.templates.drawn import DATA, drawn
+
 HERE = Path(__file__).parent
+DRAWN = 500
 RECORDED = HERE.parent / "recorded_templates.json"
 
 
 def questions() -> list[dict[str, Any]]:
-    """Each template with the data above it."""
+    """Each template with the data above it, and some by chance."""
     found: list[dict[str, Any]] = []
     context: dict[str, Any] = {}
     for line in (HERE / "templates.txt").read_text().split("\n"):
@@ -27,7 +30,7 @@ def questions() -> list[dict[str, Any]]:
             context["data"] = json.loads((rest if named else line[3:]).replace("⏎", "\\n"))
         elif line and not line.startswith("# "):
             found.append({"template": line.replace("⏎", "\n"), **context})
-    return found
+    return [*found, *({"template": template, "data": DATA} for template in drawn(DRAWN))]
 
 
 def ask(*arguments: str, given: Any = None) -> Any:

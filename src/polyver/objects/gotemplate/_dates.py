@@ -117,6 +117,8 @@ _UNITS = (
 @DATES.add("durationRound", "any")
 def _duration_round(value: object) -> str:
     nanos = 0
+    if isinstance(value, datetime):
+        raise Failure("templates have no clock to tell how long ago that is")
     if isinstance(value, str):
         found = parse_duration(value)
         nanos = found.nanos if found else 0

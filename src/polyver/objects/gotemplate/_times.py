@@ -172,16 +172,20 @@ def _expression(layout: str) -> str:
     return "".join([*_named_once(parts), re.escape(layout[at:])])
 
 
+_SAME = {"short": "year", "name": "month"}
+
+
 def _named_once(parts: list[str]) -> list[str]:
     """Expressions in which each name comes once: what is said last counts."""
     seen: set[str] = set()
     found: list[str] = []
     for part in reversed(parts):
-        names = set(re.findall(r"\?P<(\w+)>", part))
         once = part
-        for name in names & seen:
-            once = once.replace(f"?P<{name}>", "?:")
-        seen |= names
+        for name in re.findall(r"\?P<(\w+)>", part):
+            what = _SAME.get(name, name)
+            if what in seen:
+                once = once.replace(f"?P<{name}>", "?:")
+            seen.add(what)
         found.append(once)
     return found[::-1]
 

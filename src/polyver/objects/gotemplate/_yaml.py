@@ -60,7 +60,8 @@ def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 def _represent_float(dumper: _Dumper, value: float) -> yaml.ScalarNode:
     if value.is_integer() and abs(value) < 2**63:
         return dumper.represent_int(int(value))
-    return dumper.represent_scalar(f"{_TAG}float", number_text(value))
+    text = number_text(value)
+    return dumper.represent_scalar(_TAGS[type(_read(text))], text)
 
 
 _Dumper.add_representer(str, _represent_text)
