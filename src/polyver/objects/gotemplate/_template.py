@@ -25,6 +25,7 @@ __all__ = ["InvalidData", "Template", "compile_template", "render_value"]
 
 Missing = Literal["error", "zero", "default"]
 LIMITS: Final = Limits()
+_NAMES: Final = frozenset(FUNCTIONS)
 
 
 class InvalidData(PolyverError):
@@ -88,11 +89,12 @@ def compile_template(
     polyver.objects.gotemplate._errors.InvalidTemplate: function "uper" not defined \
 (template:1:9, near {{ .a | uper }}); did you mean upper?
     """
-    known = dict(FUNCTIONS)
-    for given, run in (functions or {}).items():
-        known[given] = Function(given, ("any",), True, _guarded(run), False, "given")
+    known, names = FUNCTIONS, _NAMES
+    if functions:
+        known = {**FUNCTIONS, **{each: _given(each, functions[each]) for each in functions}}
+        names = frozenset(known)
     try:
-        templates = parse(text, name, frozenset(known), absence_of)
+        templates = parse(text, name, names, absence_of)
     except RecursionError:
         raise InvalidTemplate(
             "actions nest too deeply", name=name, line=1, column=1, near="the beginning"
@@ -100,7 +102,7 @@ def compile_template(
     return Template(Source(name, text), templates, known, missing)
 
 
-def _guarded(run: Callable[..., object]) -> Callable[..., object]:
+def _given(name: str, run: Callable[..., object]) -> Function:
     """A function that somebody gave: what it says is wrong is told with the place."""
 
     def call(*values: object) -> object:
@@ -111,7 +113,7 @@ def _guarded(run: Callable[..., object]) -> Callable[..., object]:
         except (TypeError, ValueError) as problem:
             raise Failure(str(problem)) from problem
 
-    return call
+    return Function(name, ("any",), variadic=True, run=call, budgeted=False, group="given")
 
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from polyver.objects.gotemplate._values import Failure
@@ -151,7 +152,7 @@ _FRACTION = r"(?:[.,](?P<fraction>\d++))?+"
 
 def parse_time(layout: str, text: str) -> datetime:
     """The moment that a text in the way of a layout names; what is none raises `Failure`."""
-    found = re.fullmatch(_expression(layout), text) if len(text) < 200 else None
+    found = _expression(layout).fullmatch(text) if len(text) < 200 else None
     if found is None:
         raise Failure(f'parsing time "{text[:200]}" as "{layout}": it does not have that form')
     parts = found.groupdict()
@@ -161,7 +162,8 @@ def parse_time(layout: str, text: str) -> datetime:
         raise Failure(f'parsing time "{text}": there is no such moment') from None
 
 
-def _expression(layout: str) -> str:
+@lru_cache(maxsize=64)
+def _expression(layout: str) -> re.Pattern[str]:
     parts: list[str] = []
     at = 0
     for word in _WORD.finditer(layout):
@@ -169,7 +171,7 @@ def _expression(layout: str) -> str:
         parts.append(re.escape(layout[at : word.start()]))
         parts.append(_reading(word[0], dotted=after in (".", ",")))
         at = word.end()
-    return "".join([*_named_once(parts), re.escape(layout[at:])])
+    return re.compile("".join([*_named_once(parts), re.escape(layout[at:])]))
 
 
 _SAME = {"short": "year", "name": "month"}
