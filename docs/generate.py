@@ -221,7 +221,7 @@ data; a `PolyverError`, `ValueError` or `TypeError` of theirs is told with the p
   date. In Go the present time takes their place.
 - The local zone is UTC. Moments have microseconds, and years from 1 to 9999; a year that a layout
   does not say is 1. `durationRound` of a moment is refused.
-- `%d` or `%#v` of a moment or version shows what is inside of Go, and is refused.
+- Where `printf` would show the inside of a moment or a version, as `%d` does, it refuses.
 - What is not UTF-8 at the end is written as U+FFFD, one for each byte.
 - `toYaml` writes `"<<"` in quotation marks, so that it stays a text.
 - `fromYaml` refuses what is no YAML, where Helm returns a mapping with the error, and reads YAML

@@ -51,7 +51,8 @@ def to_float(value: object) -> float:
         case bool() | int() | float():
             return float(value)
         case str():
-            return parse_float(value.replace("_", "!")) or 0.0
+            number = parse_float(value)
+            return 0.0 if number is None else number
     return 0.0
 
 

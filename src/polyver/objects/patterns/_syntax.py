@@ -210,7 +210,7 @@ class _Parser:
         self._groups += 1
         number = self._groups
         if name:
-            self.names[name] = number
+            self.names.setdefault(name, number)
         inside = self._closed(flags)
         return Capture(inside, number) if self._keeps_groups else inside
 
