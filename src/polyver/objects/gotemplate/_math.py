@@ -10,7 +10,7 @@ from typing import Any
 from polyver.objects.gotemplate._budget import Budget
 from polyver.objects.gotemplate._functions import Table
 from polyver.objects.gotemplate._literals import parse_float, parse_int
-from polyver.objects.gotemplate._printing import printed
+from polyver.objects.gotemplate._printing import float_text, printed
 from polyver.objects.gotemplate._values import Failure, Int, Ints, wrapped
 
 __all__ = ["MATH", "to_float", "to_whole"]
@@ -159,20 +159,8 @@ def _decimals(operation: Callable[[Decimal, Decimal], Decimal]) -> Callable[...,
 def _decimal(value: object) -> Decimal:
     number = to_float(value)
     if not math.isfinite(number):
-        raise Failure(f"Cannot create a Decimal from {printed(number, _NO_BUDGET)}")
+        raise Failure(f"Cannot create a Decimal from {float_text(number)}")
     return Decimal(repr(number))
-
-
-class _Free(Budget):
-    """For what is short in any case."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        pass
-
-
-_NO_BUDGET = _Free()
 
 
 def _decimal_quotient(one: Decimal, other: Decimal) -> Decimal:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from polyver.core import SemVer
 from polyver.objects.gotemplate._values import Failure, Version
 
 __all__ = ["compared", "parse_version", "satisfies"]
@@ -27,29 +28,19 @@ def parse_version(text: str) -> Version:
         raise Failure("Invalid Semantic Version")
     numbers = int(found[1]), int(found[2] or 0), int(found[3] or 0)
     pre = found[4] or ""
+    _check(pre)
+    return Version(numbers, pre, found[5] or "", text)
+
+
+def _check(pre: str) -> None:
     if any(re.fullmatch("0[0-9]+", part) for part in pre.split(".")):
         raise Failure("Version segment starts with 0")
-    return Version(numbers, pre, found[5] or "", text)
 
 
 def compared(one: Version, other: Version) -> int:
     """Whether a version is lower (-1), the same (0) or higher (1)."""
-    if one.numbers != other.numbers:
-        return 1 if one.numbers > other.numbers else -1
-    return _compared_pre(one.pre, other.pre)
-
-
-def _compared_pre(one: str, other: str) -> int:
-    if one == other:
-        return 0
-    if not one or not other:
-        return 1 if not one else -1
-    first, second = _order(one), _order(other)
-    return 1 if first > second else -1
-
-
-def _order(pre: str) -> list[tuple[int, int, str]]:
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in pre.split(".")]
+    first, second = (SemVer.parse(str(version)) for version in (one, other))
+    return (first > second) - (first < second)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +170,7 @@ def _read(found: re.Match[str], text: str) -> _Constraint:
         if not part.isdecimal() or len(part) > 19:
             raise Failure(f"constraint Parser Error in {text}")
         numbers.append(int(part))
+    _check(found[5] or "")
     whole = (*numbers, *[0] * (3 - len(numbers)))
     version = Version((whole[0], whole[1], whole[2]), found[5] or "", "", "")
     return _Constraint(found[1], version, len(numbers))
