@@ -6,7 +6,6 @@ of the real server for all that may be wrong with them.
 
 from polyver.objects.cel._data import Place, to_value
 from polyver.objects.cel._expression import Environment, Expression, Uncompilable, Unusable
-from polyver.objects.cel._moments import parse_duration
 from polyver.objects.cel._names import escape
 from polyver.objects.cel._places import MOST_BYTES, Declared, declared
 from polyver.objects.cel._program import Outcome
@@ -26,6 +25,5 @@ __all__ = [
     "Unusable",
     "declared",
     "escape",
-    "parse_duration",
     "to_value",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from polyver.objects.cel import parse_duration
+from polyver.objects.durations import nanoseconds
 from polyver.objects.gotemplate._functions import Table
 from polyver.objects.gotemplate._times import (
     ZERO,
@@ -64,15 +64,15 @@ def _html_date_in_zone(value: object, zone: str) -> str:
 
 @DATES.add("mustDateModify must_date_modify", "string time")
 def _must_modify(length: str, moment: datetime) -> datetime:
-    found = parse_duration(length)
-    if found is None:
+    nanos = nanoseconds(length)
+    if nanos is None:
         raise Failure(f'invalid duration "{length}"')
-    return _shifted(moment, timedelta(microseconds=1), found.nanos // 1000)
+    return _shifted(moment, timedelta(microseconds=1), nanos // 1000)
 
 
 @DATES.add("dateModify date_modify", "string time")
 def _modify(length: str, moment: datetime) -> datetime:
-    return moment if parse_duration(length) is None else _must_modify(length, moment)
+    return moment if nanoseconds(length) is None else _must_modify(length, moment)
 
 
 DATES.put("mustToDate", "string string", parse_time)
@@ -120,8 +120,7 @@ def _duration_round(value: object) -> str:
     if isinstance(value, datetime):
         raise Failure("templates have no clock to tell how long ago that is")
     if isinstance(value, str):
-        found = parse_duration(value)
-        nanos = found.nanos if found else 0
+        nanos = nanoseconds(value) or 0
     elif type(value) is int:
         nanos = value
     for name, seconds in _UNITS:
