@@ -170,84 +170,50 @@ def _word_end(text: str, at: int, kind: str) -> int:
     return capitals - 1 if last else capitals
 
 
-def _words(text: str) -> Iterator[tuple[str, str]]:
+def _words(text: str) -> list[tuple[str, str]]:
+    """The words of a name, each with its kind."""
+    found: list[tuple[str, str]] = []
     at = 0
     while at < len(text):
         kind = _kind(text[at])
         end = max(_word_end(text, at, kind), at + 1)
-        yield kind, text[at:end]
+        found.append((kind, text[at:end]))
         at = end
-    while True:
-        yield "", ""
+    return found
 
 
-class _Joiner:
-    """Words of a name, in lower case and with one sign between them."""
-
-    def __init__(self, text: str, sign: str) -> None:
-        self._sign = sign
-        self._words = _words(text)
-        self._left = len(text)
-        self._parts: list[str] = []
-        self._kind, self._word = "", ""
-
-    def run(self) -> str:
-        self._next()
-        while self._left > 0:
-            if self._kind != "connector":
-                self._write(self._kind, self._word)
-            before, last = self._kind, self._word
-            self._next()
-            match before:
-                case "number":
-                    self._letters()
-                    if self._kind not in ("", "punctuation", "connector"):
-                        self._parts.append(self._sign)
-                case "connector":
-                    self._write(before, last)
-                case "punctuation":
-                    pass
-                case _:
-                    self._after_word()
-        self._write(self._kind, self._word)
-        return "".join(self._parts)
-
-    def _next(self) -> None:
-        self._kind, self._word = next(self._words)
-        self._left -= len(self._word)
-
-    def _write(self, kind: str, word: str) -> None:
-        if kind == "connector":
-            word = self._sign * len(word)
-        self._parts.append(lower(word) if kind == "upper" else word)
-
-    def _letters(self) -> None:
-        while self._kind in ("letters", "number"):
-            self._write(self._kind, self._word)
-            self._next()
-
-    def _divide(self) -> None:
-        if self._kind not in ("connector", "punctuation"):
-            self._parts.append(self._sign)
-
-    def _after_word(self) -> None:
-        if self._kind != "number":
-            self._divide()
-            return
-        if self._left == 0:
-            return
-        last = self._word
-        self._next()
-        if self._kind != "letters":
-            self._write("number", last)
-            self._divide()
-            return
-        self._parts.append(self._sign)
-        self._write("number", last)
-        self._letters()
-        if self._kind not in ("", "connector", "punctuation"):
-            self._parts.append(self._sign)
+_BETWEEN = ("connector", "punctuation")
 
 
-CASES.put("snakecase", "string", lambda text: _Joiner(text, "_").run())
-CASES.put("kebabcase", "string", lambda text: _Joiner(text, "-").run())
+def _units(words: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Words that stay together: a number with the letters behind it, or with the word before."""
+    at = 0
+    while at < len(words):
+        kind, unit = words[at]
+        kinds = [each for each, _ in words[at + 1 : at + 3]]
+        unit = lower(unit) if kind == "upper" else unit
+        at += 1
+        if kind == "number":
+            while at < len(words) and words[at][0] in ("letters", "number"):
+                unit += words[at][1]
+                at += 1
+        elif kind not in _BETWEEN and kinds[:1] == ["number"] and kinds[1:] != ["letters"]:
+            unit += words[at][1]
+            at += 1
+        yield kind, unit
+
+
+def _joined(text: str, sign: str) -> str:
+    """The words of a name in lower case, with a sign between them."""
+    parts: list[str] = []
+    before = "connector"
+    for kind, unit in _units(_words(text)):
+        if kind not in _BETWEEN and before not in _BETWEEN:
+            parts.append(sign)
+        parts.append(sign * len(unit) if kind == "connector" else unit)
+        before = kind
+    return "".join(parts)
+
+
+CASES.put("snakecase", "string", lambda text: _joined(text, "_"))
+CASES.put("kebabcase", "string", lambda text: _joined(text, "-"))
