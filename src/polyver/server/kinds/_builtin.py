@@ -17,7 +17,7 @@ __all__ = ["BuiltinRules"]
 class BuiltinRules(Rules):
     """Defaults on every write; kinds add what else they prepare and check."""
 
-    status_keeps = ()
+    status_keeps: tuple[str, ...] | None = ()
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind

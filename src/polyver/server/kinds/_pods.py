@@ -34,7 +34,7 @@ _MOST_SECONDS = 2**31 - 1
 class PodRules(BuiltinRules):
     """Nothing runs a pod here: it waits, as it would in a cluster without nodes."""
 
-    status_keeps = ("ownerReferences",)
+    status_keeps: tuple[str, ...] | None = ("ownerReferences",)
 
     def begin(self, obj: Object) -> None:
         spec = dict(obj["spec"])
