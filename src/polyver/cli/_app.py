@@ -25,7 +25,18 @@ app = App(
 Every command has --help with an example. Exit codes are listed in docs/reference/cli.md.""",
 )
 # Named, not imported: a command loads what it needs when it is run.
-for _name in ("check", "convert", "create", "crds", "resolve", "serve", "up", "versions"):
+for _name in (
+    "check",
+    "convert",
+    "create",
+    "crds",
+    "install",
+    "resolve",
+    "serve",
+    "uninstall",
+    "up",
+    "versions",
+):
     app.command(f"polyver.cli.{_name}:app", name=_name)
 
 

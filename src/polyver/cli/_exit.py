@@ -8,7 +8,8 @@ OK, NO, USAGE, INPUT, BUG, INTERRUPTED = 0, 1, 2, 3, 70, 130
 
 MEANING = {
     OK: "done",
-    NO: "understood, and the answer is no: nothing matches, a check found something",
+    NO: "understood, and the answer is no: nothing matches, a check found something, or others "
+    "would lose something",
     USAGE: "the command line is wrong",
     INPUT: "a file or standard input cannot be used, or output written; the message says where",
     BUG: "a bug in polyver; POLYVER_DEBUG=1 shows its traceback",
@@ -32,6 +33,10 @@ class Found(PolyverError):
     """Something that a check found."""
 
 
+class Refused(PolyverError):
+    """What would take something away from somebody, and was not said to be wanted."""
+
+
 class OutOfDate(PolyverError):
     """Files that are not what they would be if they were written now."""
 
@@ -39,7 +44,7 @@ class OutOfDate(PolyverError):
 def code(error: PolyverError) -> int:
     """The exit code for an error; errors of other kinds come from what was read."""
     match error:
-        case Found() | NoMatch() | OutOfDate() | UnknownName():
+        case Found() | NoMatch() | OutOfDate() | Refused() | UnknownName():
             return NO
         case InvalidVersion() | Misused():
             return USAGE
