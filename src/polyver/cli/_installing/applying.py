@@ -193,11 +193,17 @@ class Installer:
             if name in wanted:
                 continue
             if name.kind == CRDS:
-                self.tell(f"{name} of an earlier installation is left: its objects are others'")
+                self.tell(f"{name} of an earlier installation is left, with its objects")
                 continue
-            uid = obj["metadata"]["uid"]
-            await self.client.delete(name.resource, name.name, name.namespace, uid=uid)
+            await self._remove(name, obj["metadata"]["uid"])
             self.tell(f"{name} removed")
+
+    async def _remove(self, name: Named, uid: str) -> None:
+        try:
+            await self.client.delete(name.resource, name.name, name.namespace, uid=uid)
+        except ApiError as error:
+            if error.code not in (404, 409):  # gone, or another one by now
+                raise self._failure(name, "removed", error, "all else is done") from None
 
     def _failure(self, name: Named, act: str, error: ApiError, hint: str) -> Unreadable:
         at = error.at or self.place

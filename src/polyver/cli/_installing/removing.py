@@ -154,7 +154,7 @@ class Remover:
             await self._delete(*part)
         if not self.dry_run:
             await self._again()
-        self._tell_what_stays(found, with_objects=with_objects)
+        await self._tell_what_stays(found, with_objects=with_objects)
 
     async def _delete(self, obj: Object, name: Named, *, wait: bool = False) -> None:
         uid = obj["metadata"]["uid"]
@@ -187,13 +187,15 @@ class Remover:
         for obj, name in (await self._kept())[0]:
             await self._delete(obj, name)
 
-    def _tell_what_stays(self, found: Found, *, with_objects: bool) -> None:
+    async def _tell_what_stays(self, found: Found, *, with_objects: bool) -> None:
         for name in found.strange:
             self.tell(f"{name} is left: it is somebody else's")
         if not with_objects:
             for _, name in found.crds:
                 self.tell(f"{name} is left, with its objects")
-        self.tell(f"Namespace {self.namespace} is left")
+        place = Named("Namespace", self.namespace)
+        if await find(self.client, place.resource, place.name) is not None:
+            self.tell(f"{place} is left")
 
 
 def _in_order(parts: Sequence[Part], kinds: Sequence[str]) -> list[Part]:
