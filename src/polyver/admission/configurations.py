@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from polyver.capabilities.apis import INJECT_CA_FROM, Webhook, client_data
@@ -59,19 +59,13 @@ def configurations(
     metadata = {"name": name} | ({"annotations": annotations} if annotations else {})
     found = []
     for mutates, kind, path in ((True, "Mutating", MUTATE), (False, "Validating", VALIDATE)):
-        client = client_data(_at(webhook, path))
+        client = client_data(webhook.at(path))
         said = {"clientConfig": client, "failurePolicy": failing, "timeoutSeconds": timeout}
         webhooks = [_webhook(each, said) for each in all_wanted if each.mutates is mutates]
         named = {"apiVersion": _GROUP, "kind": f"{kind}WebhookConfiguration"}
         if webhooks:
             found.append(named | {"metadata": dict(metadata), "webhooks": webhooks})
     return found
-
-
-def _at(webhook: Webhook, path: str) -> Webhook:
-    if webhook.url:
-        return replace(webhook, url=f"{webhook.url.rstrip('/')}{path}")
-    return replace(webhook, path=path)
 
 
 def _webhook(wanted: Wanted, said: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 import random
 import re
@@ -29,6 +28,7 @@ from polyver.checking._shrinking import shrunk
 from polyver.checking._subject import Subject
 from polyver.checking._trials import Broken, Edit, Trial, Tries, edited, run_trial
 from polyver.objects._texts import same
+from polyver.objects.converted import fresh
 from polyver.objects.schema import Schema
 
 __all__ = ["Checked", "Progress", "check"]
@@ -279,6 +279,6 @@ def _filled_in(obj: Object, schema: Schema | None) -> Object:
     """An object with the defaults of its version."""
     if schema is None:
         return obj
-    filled = copy.deepcopy(obj)
+    filled: Object = fresh(obj)
     schema.default(filled)
     return filled

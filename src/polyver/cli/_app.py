@@ -32,6 +32,7 @@ for _name in (
     "crds",
     "install",
     "resolve",
+    "run",
     "serve",
     "uninstall",
     "up",

@@ -89,7 +89,7 @@ def up(
         port,
         kubeconfig,
         verbose,
-        _capabilities(capabilities),
+        read_capabilities(capabilities),
         tuple(_kinds(kinds or [], show_traceback=traceback)),
     )
     if settings.kinds and "apis" not in settings.capabilities:
@@ -107,7 +107,8 @@ def _data(given: str | None) -> Path | None:
     return None if given == _IN_MEMORY else Path(given)
 
 
-def _capabilities(text: str) -> frozenset[str]:
+def read_capabilities(text: str) -> frozenset[str]:
+    """What the option names, each of which there is."""
     names = frozenset(filter(None, text.split(",")))
     if unknown := names - {*CAPABILITIES}:
         known = listed(CAPABILITIES)

@@ -11,6 +11,7 @@ from polyver.engine.declared import DeclaredController
 from polyver.engine.garbage import GarbageCollector
 from polyver.engine.lease import Leadership, Lease, Terms
 from polyver.engine.namespaces import NamespaceController
+from polyver.engine.registrations import RegistrationController
 
 __all__ = [
     "AccountController",
@@ -27,6 +28,7 @@ __all__ = [
     "NamespaceController",
     "Owner",
     "QueueClosed",
+    "RegistrationController",
     "Result",
     "Terms",
     "Watch",

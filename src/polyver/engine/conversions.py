@@ -1,13 +1,14 @@
 """Conversions that are applied to a server: served at once, and written into the definitions.
 
-What converts is handed to whoever serves: the embedded server itself, or a webhook.
+What converts is handed to whoever serves: the embedded server itself, or a webhook. Of several
+replicas all serve, and one writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import base64
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from polyver.capabilities.apis.conversion import Converter
@@ -17,9 +18,18 @@ from polyver.capabilities.apis.conversion_kind import (
     converter_of,
     place_of,
 )
-from polyver.client import Change, Client, Object, Resource, find
+from polyver.client import (
+    Change,
+    Client,
+    Clock,
+    Object,
+    Resource,
+    SystemClock,
+    find,
+    timestamp,
+)
 from polyver.core import PolyverError
-from polyver.engine._controller import Controller, Watch, exactly
+from polyver.engine._controller import Controller, Result, Watch, exactly
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError
 
@@ -39,16 +49,27 @@ class ConversionController(Controller[str]):
     def __init__(
         self,
         client: Client,
-        publish: Publish,
+        publish: Publish = lambda *_: None,
         *,
-        told: Mapping[str, Any],
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        told: Mapping[str, Any] | None = None,
+        bundle: Callable[[], Awaitable[bytes]] | None = None,
+        kinds: Collection[str] = (),
+        settle: float = 0.0,
+        clock: Clock | None = None,
     ) -> None:
-        """`told` is what definitions are to say of who converts."""
+        """`told` is what definitions are to say of who converts; without it nothing is written.
+
+        `bundle` tells what they are to trust then, if that is not part of it. `kinds` are the
+        definitions that are converted without a Conversion. For `settle` seconds a new Conversion
+        is not written down, so that all who serve know it before anybody asks.
+        """
         self._client = client
         self._publish = publish
-        self._told = dict(told)
-        self._now = now
+        self._told = dict(told) if told is not None else None
+        self._bundle = bundle
+        self._kinds = kinds
+        self._settle = settle
+        self._clock: Clock = clock or SystemClock()
         self._published: dict[str, _Published] = {}
 
     @property
@@ -69,25 +90,36 @@ class ConversionController(Controller[str]):
         for each in found.items:
             await self.reconcile(each["metadata"]["name"])
 
-    async def reconcile(self, key: str) -> None:
+    async def reconcile(self, key: str) -> Result | None:
         conversion = await find(self._client, _CONVERSIONS, key)
         crd = await find(self._client, _CRDS, key)
         if conversion is None or "deletionTimestamp" in conversion["metadata"]:
             await self._withdraw(key, crd)
-            return
+            if crd is not None and key in self._kinds:
+                await self._point(crd)
+            return None
         try:
-            problem = self._serve(key, conversion, crd)
+            known = self._serve(key, conversion, crd)
         except PolyverError as error:
             await self._withdraw(key, crd)
             await self._tell(conversion, "False", "Refused", _told(error))
-            return
+            return None
+        left = known.since + self._settle - self._clock.time()
+        if left > 0:
+            return Result(left)
+        await self._write_down(key, conversion, crd, known.problem)
+        return None
+
+    async def _write_down(
+        self, key: str, conversion: Object, crd: Object | None, problem: str
+    ) -> None:
+        """Have the definition and the status say what is served."""
         if crd is None:
             text = f"there is no CustomResourceDefinition {key}"
             await self._tell(conversion, "False", "NoDefinition", text)
             return
         try:
-            if not _is_told(crd, self._told):
-                await self._write(crd, self._told)
+            await self._point(crd)
         except ApiError as error:
             await self._tell(conversion, "False", "DefinitionNotChanged", error.message)
             raise
@@ -96,28 +128,36 @@ class ConversionController(Controller[str]):
         else:
             await self._tell(conversion, "True", "Served", "objects are converted by this")
 
-    def _serve(self, key: str, conversion: Object, crd: Object | None) -> str:
-        """Convert by a Conversion from now on; why some of it cannot be, if so."""
+    def _serve(self, key: str, conversion: Object, crd: Object | None) -> _Published:
+        """Convert by a Conversion from now on."""
         made_from = _made_from(conversion, crd)
         known = self._published.get(key)
         if known is None or known.made_from != made_from:
+            since = self._clock.time() if known is None else known.since
             converter, problem = _made(conversion, crd)
             self._publish(key, converter)
-            known = self._published[key] = _Published(made_from, problem)
-        return known.problem
+            known = self._published[key] = _Published(made_from, problem, since)
+        return known
 
     async def _withdraw(self, key: str, crd: Object | None) -> None:
         if self._published.pop(key, None) is None:
             return
         self._publish(key, None)
-        if crd is not None and _is_told(crd, self._told):
+        if crd is not None and self._told is not None and _is_told(crd, self._told):
             await self._write(crd, {"strategy": "None"})
+
+    async def _point(self, crd: Object) -> None:
+        """Have a definition say that we convert, if it does not."""
+        if self._told is not None and not _is_told(crd, self._told):
+            await self._write(crd, self._told)
 
     async def _write(self, crd: Object, conversion: Mapping[str, Any]) -> None:
         said = {"webhook": None, **conversion}
         if said["webhook"]:
             # A definition names a service or a URL, and may have named the other one before.
             client = {"service": None, "url": None, **said["webhook"]["clientConfig"]}
+            if self._bundle is not None:
+                client["caBundle"] = base64.b64encode(await self._bundle()).decode()
             said["webhook"] = {**said["webhook"], "clientConfig": client}
         change = {
             "metadata": {"resourceVersion": crd["metadata"]["resourceVersion"]},
@@ -128,15 +168,18 @@ class ConversionController(Controller[str]):
 
     async def _tell(self, conversion: Object, status: str, reason: str, message: str) -> None:
         """Say in the status whether it is served, if that is not what it says."""
+        if self._told is None:
+            return
         known = {c["type"]: c for c in conversion.get("status", {}).get("conditions") or ()}
         before = known.get("Serving", {})
         said = {"type": "Serving", "status": status, "reason": reason, "message": message}
         said["observedGeneration"] = conversion["metadata"].get("generation", 1)
         if all(before.get(name) == value for name, value in said.items()):
             return
-        changed = before.get("status") != status
-        time = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        said["lastTransitionTime"] = time if changed else before["lastTransitionTime"]
+        same = before.get("status") == status
+        said["lastTransitionTime"] = (
+            before["lastTransitionTime"] if same else timestamp(self._clock)
+        )
         await self._client.patch(
             _CONVERSIONS,
             conversion["metadata"]["name"],
@@ -153,6 +196,8 @@ class _Published:
     made_from: str
     problem: str
     """Why some of the Conversion is left out; empty if nothing is."""
+    since: float
+    """When its Conversion was first seen."""
 
 
 def _made(conversion: Object, crd: Object | None) -> tuple[Converter, str]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import copy
 from typing import Any, Literal
 
 import msgspec
 
 from polyver.admission.chain import Chain, Review, User
 from polyver.objects.codec import encode_json
+from polyver.objects.converted import fresh
 from polyver.objects.kinds import Kind
 from polyver.objects.patch import json_patch
 from polyver.objects.status import ApiError, internal
@@ -101,7 +101,7 @@ async def _admitted(
     if not chain.handles(kind, request.operation):
         return _answer(version, request, Admitted(act, ("", ""), "allowed"))
     review, key = _review(request, kind, patience), (kind.group, kind.kind)
-    before = copy.deepcopy(review.object) if act == "mutate" else None
+    before = fresh(review.object) if act == "mutate" else None
     try:
         await _asked(chain, act, review)
     except ApiError as error:

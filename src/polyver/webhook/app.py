@@ -89,7 +89,8 @@ class App:
         self._aside = Aside()
         self._draining = False
         alive: Checks = {"ping": lambda: ""}
-        ready = {**alive, **(checks or {}), "conversions": self._unloaded, "shutdown": self._ending}
+        loaded: Checks = {"conversions": self._unloaded}
+        ready = {**alive, **loaded, **(checks or {}), "shutdown": self._ending}
         self._checks: Mapping[str, Checks] = {"healthz": alive, "livez": alive, "readyz": ready}
 
     def serve(self, served: Served) -> None:

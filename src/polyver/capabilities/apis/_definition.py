@@ -6,7 +6,7 @@ Everything else about a kind starts from these values, so a kind written in Go i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from polyver.core import KubeVersion, PolyverError
@@ -103,6 +103,16 @@ class Webhook:
     inject_ca_from: str = ""
     """The certificate, NAMESPACE/NAME, from which cert-manager fills in the CA."""
     reviews: tuple[str, ...] = ("v1",)
+
+    def at(self, path: str) -> Webhook:
+        """A path of the same server.
+
+        >>> Webhook(url="https://hooks.example.com").at("/convert").url
+        'https://hooks.example.com/convert'
+        """
+        if self.url:
+            return replace(self, url=f"{self.url.rstrip('/')}{path}")
+        return replace(self, path=path)
 
 
 @dataclass(frozen=True, slots=True)

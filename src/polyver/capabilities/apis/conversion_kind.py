@@ -18,7 +18,7 @@ from polyver.capabilities.apis.declaring import Anything, Field, Kind, ListMap
 from polyver.core import PolyverError
 from polyver.objects import Document, encode_json, load_manifests
 
-__all__ = ["CONVERSIONS", "converter_left", "converter_of", "place_of"]
+__all__ = ["CONVERSIONS", "converter_left", "converter_of", "definition_of", "place_of"]
 
 CONVERSIONS: Final = Kind(
     "Conversion", group="polyver.dev", scope="Cluster", categories=["polyver"]
@@ -115,11 +115,17 @@ def _read(
     declared = read_conversion(document)
     if crd is None:
         return declared, None
-    [definition] = definitions_of([_document(crd)])
+    definition = definition_of(crd)
     if (declared.group, declared.kind) != (definition.group, definition.kind):
         fact = f"{definition.name} defines {definition.kind}, not {declared.kind}"
         raise document.error(fact, "spec", "kind")
     return declared, definition
+
+
+def definition_of(crd: Mapping[str, Any]) -> Definition:
+    """A kind, by the CustomResourceDefinition that a server has of it."""
+    [found] = definitions_of([_document(crd)])
+    return found
 
 
 def _document(obj: Mapping[str, Any]) -> Document:

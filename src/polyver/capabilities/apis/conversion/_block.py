@@ -25,9 +25,10 @@ from polyver.capabilities.apis.conversion._implied import has_path, implied, los
 from polyver.capabilities.apis.conversion._metadata import fits_metadata
 from polyver.capabilities.apis.conversion._paths import Path, pick, put, show_path, take
 from polyver.capabilities.apis.conversion._rules import Const, Ports, Rule
-from polyver.capabilities.apis.conversion._values import MISSING, copied, fingerprint
+from polyver.capabilities.apis.conversion._values import MISSING, fingerprint
 from polyver.core import PolyverError
 from polyver.objects._texts import same
+from polyver.objects.converted import fresh
 from polyver.objects.schema._structure import Structure
 
 __all__ = ["Block", "Claims", "InvalidRules"]
@@ -89,7 +90,7 @@ class Block:
 
     def run(self, obj: Object, *, back: bool) -> Object:
         """What the rules make of an object, with nothing of what was lost before."""
-        made: Object = copied(obj)
+        made: Object = fresh(obj)
         taken = [
             tuple(take(made, path, pinned=self._pinned) for path in rule.ports(back=back)[0])
             for rule in self.rules
@@ -160,7 +161,7 @@ class Block:
         """What was made, together with what was lost of it before."""
         if not lost:
             return made
-        whole: Object = copied(made)
+        whole: Object = fresh(made)
         rest = dict(lost)
         for rule in self.rules:
             writes = rule.ports(back=back)[1]
@@ -191,7 +192,7 @@ class Block:
             return value
         if type(value) is dict:
             return self.run(value, back=back)
-        made = copied(value)
+        made = fresh(value)
         strip(made, self.read(back=back), self.written(back=back))
         return made
 
@@ -210,13 +211,13 @@ class Block:
 
     def restored_value(self, made: Any, entry: dict[str, Any], *, back: bool) -> Any:
         if "is" in entry:
-            return copied(entry["is"])
+            return fresh(entry["is"])
         if "absent" in entry:
             return MISSING
         if "in" in entry and type(made) is dict:
             return self.restored(made, entry["in"], back=back)
         if type(made) is list and entry:
-            made = copied(made)
+            made = fresh(made)
             place = self.written(back=back)
             inside = place.items if place is not None else None
             keys = place.keys if place is not None else ()

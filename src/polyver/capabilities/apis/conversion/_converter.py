@@ -19,9 +19,9 @@ from polyver.capabilities.apis.conversion._delta import has_guards, without
 from polyver.capabilities.apis.conversion._hops import ByFunctions, Function, Step, by_rules
 from polyver.capabilities.apis.conversion._keeping import InAnnotation, InField, Keeping
 from polyver.capabilities.apis.conversion._reading import Declared, DeclaredEdge
-from polyver.capabilities.apis.conversion._values import copied
 from polyver.core import ConversionTree, Edge, Hop, InvalidTree, PolyverError, listed
 from polyver.objects import encode_json
+from polyver.objects.converted import fresh
 from polyver.objects.schema import Schema, compile_schema
 from polyver.objects.schema._structure import Structure, read_structure
 
@@ -97,7 +97,7 @@ class Converter:
         source = self.version_of(obj)
         self._check(version)
         try:
-            made = copied(obj) if source == version else self._converted(obj, source, version)
+            made = fresh(obj) if source == version else self._converted(obj, source, version)
         except RecursionError:
             if self.calls_functions:  # it may be theirs
                 raise
@@ -161,7 +161,7 @@ class Converter:
         run = self._plain[source, target]
         if run is None:
             return None
-        made, carry = self.keeping.split(copied(obj))
+        made, carry = self.keeping.split(fresh(obj))
         carry.lost.pop(source, None)
         try:
             _check_passing(carry, self.tree.way(source, target))
@@ -313,12 +313,12 @@ class _Conversion:
             hop = way[-1]
             view = self._defaulted(obj, version)
             if hop.source != version:
-                kept = Carry({v: copied(each) for v, each in carry.lost.items()})
+                kept = Carry({v: fresh(each) for v, each in carry.lost.items()})
                 view = self._defaulted(self._walk(view, kept, version, hop.source), hop.source)
             yield lost_version, hop, view
 
     def _defaulted(self, obj: Object, version: str) -> Object:
-        filled: Object = copied(obj)
+        filled: Object = fresh(obj)
         if version in self._schemas:
             self._schemas[version].default(filled)
         return filled

@@ -15,8 +15,9 @@ from typing import Any
 import msgspec
 
 from polyver.capabilities.apis.conversion._paths import Path, parse_path, pick, put, show_path
-from polyver.capabilities.apis.conversion._values import MISSING, copied, fingerprint
+from polyver.capabilities.apis.conversion._values import MISSING, fingerprint
 from polyver.objects._texts import same
+from polyver.objects.converted import fresh
 from polyver.objects.schema._structure import Structure
 
 __all__ = [
@@ -43,7 +44,7 @@ Guard = tuple[dict[str, Any], str, str]
 
 def was(value: Any, *, guarded: bool) -> dict[str, Any]:
     """The entry for a field that had a value, or was absent."""
-    entry: dict[str, Any] = {"absent": True} if value is MISSING else {"is": copied(value)}
+    entry: dict[str, Any] = {"absent": True} if value is MISSING else {"is": fresh(value)}
     return entry | {"if": ""} if guarded else entry
 
 
@@ -58,7 +59,7 @@ def _compare(have: Object, want: Object, place: Structure | None, at: Path, lost
     for name, value in want.items():
         path = (*at, name)
         if name not in have:
-            lost[show_path(path)] = {"is": copied(value)}
+            lost[show_path(path)] = {"is": fresh(value)}
         else:
             _compare_values(have[name], value, place and place.child(name), path, lost)
     for name in have:
@@ -71,7 +72,7 @@ def _compare_values(have: Any, want: Any, place: Structure | None, at: Path, los
         _compare(have, want, place, at, lost)
     elif not same(have, want):
         entry = _compare_lists(have, want, place) if _alike(have, want) else None
-        lost[show_path(at)] = entry or {"is": copied(want), "whole": ""}
+        lost[show_path(at)] = entry or {"is": fresh(want), "whole": ""}
 
 
 def _alike(have: Any, want: Any) -> bool:
@@ -191,7 +192,7 @@ def _matched(
 def _put_back(obj: Object, path: Path, entry: Mapping[str, Any]) -> None:
     found = pick(obj, path)
     if found is MISSING or "if" in entry or "whole" in entry:
-        put(obj, path, copied(entry["is"]))
+        put(obj, path, fresh(entry["is"]))
     elif type(found) is dict is type(entry["is"]):
         _fill(found, entry["is"])
 
@@ -199,7 +200,7 @@ def _put_back(obj: Object, path: Path, entry: Mapping[str, Any]) -> None:
 def _fill(have: Object, more: Mapping[str, Any]) -> None:
     for name, value in more.items():
         if name not in have:
-            have[name] = copied(value)
+            have[name] = fresh(value)
         elif type(have[name]) is dict is type(value):
             _fill(have[name], value)
 

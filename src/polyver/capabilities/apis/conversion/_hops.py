@@ -18,7 +18,8 @@ from polyver.capabilities.apis.conversion._delta import (
 )
 from polyver.capabilities.apis.conversion._implied import strip
 from polyver.capabilities.apis.conversion._paths import parse_path, pick
-from polyver.capabilities.apis.conversion._values import copied, fingerprint
+from polyver.capabilities.apis.conversion._values import fingerprint
+from polyver.objects.converted import fresh
 from polyver.objects.schema._structure import Structure
 
 __all__ = ["ByFunctions", "ByRules", "Step", "by_rules"]
@@ -92,7 +93,7 @@ class ByFunctions:
         return _guarded(delta(again, obj, self.source))
 
     def restored(self, made: Object, lost: Lost) -> Object:
-        whole: Object = copied(made)
+        whole: Object = fresh(made)
         patch(whole, lost, self.target)
         return whole
 
@@ -177,9 +178,9 @@ def _called(function: Function, obj: Object) -> Object:
     It is spared objects that have nothing but metadata, which API servers send.
     """
     if not obj.keys() - {"kind", "metadata"}:
-        same: Object = copied(obj)
+        same: Object = fresh(obj)
         return same
-    made = function(copied(obj))
+    made = function(fresh(obj))
     whole = {name: value for name, value in made.items() if name not in _FIXED}
     kept = {name: obj[name] for name in _FIXED if name in obj}
     if type(obj.get("metadata")) is dict:

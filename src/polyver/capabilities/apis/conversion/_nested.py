@@ -23,8 +23,9 @@ from polyver.capabilities.apis.conversion._delta import (
 )
 from polyver.capabilities.apis.conversion._paths import show_path
 from polyver.capabilities.apis.conversion._rules import Ports, Rule, Single, restored_entry
-from polyver.capabilities.apis.conversion._values import MISSING, copied
+from polyver.capabilities.apis.conversion._values import MISSING
 from polyver.objects._texts import same
+from polyver.objects.converted import fresh
 from polyver.objects.schema._structure import Structure
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Wrap(_Nested):
         if first := self.inside.lost_value(value[0], made[0], back=True):
             entry["first"] = first
         if value[1:]:
-            entry["rest"] = copied(value[1:])
+            entry["rest"] = fresh(value[1:])
         return self._told(entry, back=True)
 
     def restored(self, made: Ports, lost: Lost, *, back: bool) -> Ports:
@@ -117,7 +118,7 @@ class Wrap(_Nested):
         if value is MISSING:
             return made
         first = self.inside.restored_value(value[0], entry.get("first", {}), back=False)
-        return ([first, *copied(entry.get("rest", []))],)
+        return ([first, *fresh(entry.get("rest", []))],)
 
     def guards(self, lost: Lost, values: Ports, *, back: bool) -> Iterator[Guard]:
         entry, value = self._entry(lost, back=back), values[0]
@@ -294,7 +295,7 @@ class Keyed(_Nested):
             return was(items, guarded=True)
         names = [item[self.key] for item in items]
         again = {item[self.key]: item for item in self._list(made)}
-        kept = {item[self.key]: copied(item) for item in items if item[self.key] not in again}
+        kept = {item[self.key]: fresh(item) for item in items if item[self.key] not in again}
         losses = {
             name: delta(again[name], item, None)
             for name, item in zip(names, items, strict=True)
@@ -317,7 +318,7 @@ class Keyed(_Nested):
         if type(entries) is not dict or type(made) is not list:
             return was(entries, guarded=True)
         again = self._map(made)
-        kept = {name: copied(value) for name, value in entries.items() if name not in again}
+        kept = {name: fresh(value) for name, value in entries.items() if name not in again}
         by: dict[str, Any] = {}
         for name, value in entries.items():
             if name in again and not same(value, again[name]):
@@ -335,7 +336,7 @@ class Keyed(_Nested):
         return (self._restored_list(value, entry) if back else self._restored_map(value, entry),)
 
     def _restored_list(self, items: Sequence[Any], entry: Mapping[str, Any]) -> list[Any]:
-        by_name = {item[self.key]: copied(item) for item in items}
+        by_name = {item[self.key]: fresh(item) for item in items}
         for name, lost in entry.get("by", {}).items():
             if name in by_name:
                 patch(by_name[name], lost, None)
@@ -345,14 +346,14 @@ class Keyed(_Nested):
             for name in [*order, *by_name]
             if name in by_name or name in kept
         }
-        return [copied(item) for item in found.values()]
+        return [fresh(item) for item in found.values()]
 
     def _restored_map(self, entries: Mapping[str, Any], entry: Mapping[str, Any]) -> Any:
-        made = {name: copied(value) for name, value in entries.items()}
+        made = {name: fresh(value) for name, value in entries.items()}
         for name, lost in entry.get("by", {}).items():
             if type(made.get(name)) is dict:
                 patch(made[name], lost, None)
-        return copied(entry.get("kept", {})) | made
+        return fresh(entry.get("kept", {})) | made
 
     def guards(self, lost: Lost, values: Ports, *, back: bool) -> Iterator[Guard]:
         yield from super().guards(lost, values, back=back)

@@ -18,11 +18,11 @@ from polyver.capabilities.apis.conversion._values import (
     MISSING,
     Type,
     cast,
-    copied,
     fingerprint,
     scaled,
 )
 from polyver.objects._texts import same
+from polyver.objects.converted import fresh
 from polyver.objects.schema._structure import Structure
 
 __all__ = [
@@ -100,7 +100,7 @@ class Rule(ABC):
 def restored_entry(value: Any, entry: Mapping[str, Any]) -> Any:
     """A value, or what an entry says that it was."""
     if "is" in entry:
-        return copied(entry["is"])
+        return fresh(entry["is"])
     return MISSING if "absent" in entry else value
 
 
@@ -263,7 +263,7 @@ class Const(Rule):
     def run(self, values: Ports, *, back: bool) -> Ports:
         if back:
             return ()
-        return (copied(self.value),)
+        return (fresh(self.value),)
 
     def lost(self, values: Ports, made: Ports, *, back: bool) -> Lost:
         if not back:

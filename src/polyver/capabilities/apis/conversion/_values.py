@@ -5,7 +5,6 @@ A cast is exact or nearest; whoever casts back and compares knows which.
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import re
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-__all__ = ["MISSING", "TYPES", "Missing", "Type", "cast", "copied", "fingerprint", "scaled"]
+__all__ = ["MISSING", "TYPES", "Missing", "Type", "cast", "fingerprint", "scaled"]
 
 Type = Literal["string", "integer", "number", "boolean"]
 TYPES: Final[tuple[Type, ...]] = ("string", "integer", "number", "boolean")
@@ -33,19 +32,8 @@ class Missing(Enum):
 
     MISSING = 0
 
-    def __copy__(self) -> Missing:
-        return self
-
-    def __deepcopy__(self, _: object) -> Missing:
-        return self
-
 
 MISSING: Final = Missing.MISSING
-
-
-def copied(value: Any) -> Any:
-    """A value that shares nothing with the other."""
-    return copy.deepcopy(value) if type(value) in (dict, list) else value
 
 
 def fingerprint(values: Sequence[Any]) -> str:

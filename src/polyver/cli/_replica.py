@@ -1,0 +1,227 @@
+"""One replica of polyver on a cluster, wired: all serve, and the one that leads acts.
+
+The command and the tests both start it here, so that what is tested is what runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from polyver.admission.chain import Chain
+from polyver.admission.conversions import ConversionChecks
+from polyver.admission.kinds import ConvertedKinds
+from polyver.apis import Kind
+from polyver.capabilities.apis import Webhook, conversion_data
+from polyver.capabilities.apis.conversion import Converter
+from polyver.capabilities.apis.conversion_kind import CONVERSIONS
+from polyver.client import Client, Resource, find
+from polyver.client.cluster import Access, ClusterClient
+from polyver.engine import (
+    Controller,
+    ConversionController,
+    DeclaredController,
+    Engine,
+    Leadership,
+    Lease,
+    RegistrationController,
+    Terms,
+)
+from polyver.serving.addresses import url
+from polyver.serving.background import in_background
+from polyver.serving.listening import bind, serving
+from polyver.serving.logs import Log
+from polyver.webhook import App, Served
+from polyver.webhook.app import CONVERT
+from polyver.webhook.bundles import Bundles
+from polyver.webhook.metrics import Metrics
+from polyver.webhook.pairs import PairSource
+from polyver.webhook.shared import SecretDocument, SharedPairs
+
+__all__ = ["Replica", "Settings", "replica"]
+
+_CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
+_CONVERSIONS = (CONVERSIONS.group, CONVERSIONS.kind)
+_LEASE = "polyver"
+_CERTIFICATES = "polyver-webhook"
+_SETTLE = 1.0
+"""How long a new Conversion is only served: other replicas hear of it within that time."""
+_PATIENCE = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What someone who starts a replica may choose."""
+
+    access: Access
+    webhook: Webhook
+    """Where API servers find all replicas, without a path."""
+    host: str
+    port: int
+    namespace: str
+    names: tuple[str, ...]
+    """By which API servers call it, for the certificate."""
+    kinds: tuple[Kind, ...] = ()
+    pair: PairSource | None = None
+    """A certificate that somebody else renews; without it, one that the replicas share."""
+    identity: str = ""
+    terms: Terms = field(default_factory=Terms)
+    verbose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A replica that runs."""
+
+    url: str
+    identity: str
+    trust: str
+    kinds: int
+    leadership: Leadership
+    failed: asyncio.Task[None]
+    """Ends only if the controllers cannot go on."""
+    retire: Callable[[], Awaitable[None]]
+    """Be ready no more and act no more, while reviews are still answered."""
+
+
+@asynccontextmanager
+async def replica(settings: Settings) -> AsyncIterator[Replica]:
+    """A replica for as long as the body runs; what cannot be had is a PolyverError."""
+    log = Log(verbose=settings.verbose)
+    identity = settings.identity or uuid.uuid4().hex
+    async with AsyncExitStack() as undo:
+        listener = undo.enter_context(bind(settings.host, settings.port))
+        client = await undo.enter_async_context(ClusterClient(settings.access))
+        wired = _Wired(client, settings, identity, log)
+        follow = ConversionController(client, wired.publish)
+        # Trees and certificate come first: nobody is told to ask before they are there.
+        await follow.load()
+        await wired.pair.start()
+        app = wired.app
+        await undo.enter_async_context(
+            serving(
+                app,
+                listener,
+                lambda: wired.pair.shown.context,
+                ending=app.drain,
+                patience=_PATIENCE,
+            )
+        )
+        await undo.enter_async_context(in_background(wired.pair.follow(log)))
+        await undo.enter_async_context(Engine(client, [follow]))
+        acting = await undo.enter_async_context(AsyncExitStack())
+        task = await acting.enter_async_context(wired.leadership.running())
+        at = url(settings.host, listener.getsockname()[1])
+
+        async def retire() -> None:
+            app.drain()
+            await acting.aclose()
+
+        yield Replica(
+            at, identity, wired.pair.trust, len(wired.converters), wired.leadership, task, retire
+        )
+
+
+class _Wired:
+    """What one replica is made of."""
+
+    def __init__(self, client: Client, settings: Settings, identity: str, log: Log) -> None:
+        self._client = client
+        self._settings = settings
+        self._log = log
+        self._kinds = {kind.definition().name: kind for kind in settings.kinds}
+        self.converters: dict[str, Converter] = {
+            name: kind.converter for name, kind in self._kinds.items() if kind.converter is not None
+        }
+        """By the names of their definitions."""
+        lease = Lease(client, _LEASE, settings.namespace, identity, terms=settings.terms)
+        self.leadership = Leadership(lease, self._acting, tell=self._tell)
+        self._document = SecretDocument(client, settings.namespace, _CERTIFICATES)
+        self.pair = settings.pair or self._shared(identity)
+        self._chain = Chain(
+            [
+                ConversionChecks(partial(find, client, _CRDS)),
+                ConvertedKinds(lambda kind: self.converters.get(kind.resource), self._kinds),
+            ]
+        )
+        self.app = App(
+            self._served(),
+            checks={
+                "certificate": lambda: self.pair.shown.problem(_now()),
+                "conversions": lambda: "",  # they were loaded before this could be asked
+            },
+            metrics=Metrics(lambda: self.pair.shown.until),
+            log=log,
+        )
+
+    def _shared(self, identity: str) -> SharedPairs:
+        bundles = Bundles(
+            self._client,
+            self._settings.webhook,
+            self._document.bundle,
+            crds=lambda: [*self.converters],
+        )
+        return SharedPairs(
+            self._document,
+            bundles,
+            list(self._settings.names),
+            replica=identity,
+            leads=lambda: self.leadership.leads,
+        )
+
+    def publish(self, name: str, converter: Converter | None) -> None:
+        """Convert a kind like this from now on, or no longer."""
+        own = self._kinds[name].converter if name in self._kinds else None
+        if (found := converter or own) is not None:
+            self.converters[name] = found
+        else:
+            self.converters.pop(name, None)
+        if hasattr(self, "app"):
+            self.app.serve(self._served())
+
+    def _served(self) -> Served:
+        converters = {(each.group, each.kind): each for each in self.converters.values()}
+        hooked = {(kind.group, kind.kind) for kind in self._kinds.values()}
+        return Served(converters, self._chain, frozenset(hooked | {*converters, _CONVERSIONS}))
+
+    def _tell(self, fact: str, detail: str) -> None:
+        self._log.info(f"this replica {fact}", holder=detail)
+
+    @asynccontextmanager
+    async def _acting(self) -> AsyncIterator[None]:
+        """What only the one that leads does."""
+        async with Engine(self._client, self._controllers()):
+            yield
+
+    def _controllers(self) -> list[Controller[Any]]:
+        settings = self._settings
+        bundle = self._document.bundle if settings.pair is None else None
+        at = settings.webhook.at(CONVERT)
+        converted = frozenset(n for n, k in self._kinds.items() if k.converter is not None)
+        return [
+            ConversionController(
+                self._client,
+                told=conversion_data(at),
+                bundle=bundle,
+                kinds=converted,
+                settle=_SETTLE,
+            ),
+            RegistrationController(
+                self._client, settings.webhook, kinds=settings.kinds, bundle=bundle
+            ),
+            *(
+                DeclaredController(self._client, kind)
+                for kind in settings.kinds
+                if kind.controller is not None
+            ),
+        ]
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
