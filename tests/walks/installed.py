@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.rights import Asked
 from tests.walks.support import eventually, request
 
 from polyver.testing import LocalCluster
@@ -33,27 +34,6 @@ _POLICY = {
     "omitStages": ["RequestReceived"],
     "rules": [{"level": "Metadata", "users": [ACCOUNT]}, {"level": "None"}],
 }
-
-
-@dataclass(frozen=True)
-class Asked:
-    """One request as the server decides whether it is allowed."""
-
-    verb: str
-    group: str
-    resource: str
-    namespace: str = ""
-    name: str = ""
-
-    def __str__(self) -> str:
-        inside = f" in {self.namespace}" if self.namespace else ""
-        return f"{self.verb} {self.resource}.{self.group} {self.name}{inside}"
-
-    @property
-    def attributes(self) -> dict[str, str]:
-        plural, _, part = self.resource.partition("/")
-        found = {"verb": self.verb, "group": self.group, "resource": plural, "subresource": part}
-        return found | {"namespace": self.namespace, "name": self.name}
 
 
 @dataclass

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
-from tests.walks.installed import Asked, Installed, Process, installed
+from tests.rights import APISERVICES, Asked, Grant, grants
+from tests.walks.installed import Installed, Process, installed
 from tests.walks.installed_kinds import GROUP, KITES
 from tests.walks.support import eventually
 
 from polyver.cli._installing import Installation
-from polyver.cli._installing.roles import Right, rights, rights_inside
 
 pytestmark = pytest.mark.kube
 
@@ -34,8 +34,6 @@ ROLES = {
 CONVERSIONS = "/apis/polyver.dev/v1alpha1/conversions"
 KITE = f"/apis/{GROUP}/v2/namespaces/default/kites"
 BOATS = "boats.example.com"
-# Who may not see APIServices asks every minute what is served, and is told of definitions anyway.
-DONE_WITHOUT = Asked("list", "apiregistration.k8s.io", "apiservices")
 
 
 # The walk.
@@ -47,7 +45,7 @@ def start(on: Installed) -> None:
     eventually(lambda: on.request("GET", LEASE))
     for each in ("mutating", "validating"):
         path = f"{HOOKS}/{each}webhookconfigurations/polyver"
-        eventually(lambda path=path: on.request("GET", path))
+        eventually(partial(on.request, "GET", path))
 
 
 def convert(on: Installed) -> None:
@@ -151,31 +149,7 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
 # Each right.
 
 
-@dataclass(frozen=True)
-class Grant:
-    """One verb of one rule of one role."""
-
-    role: str
-    right: Right
-    verb: str
-
-    def __str__(self) -> str:
-        named = f" {self.right.name}" if self.right.name else ""
-        return f"{self.verb} {self.right.resource}{named}"
-
-    def covers(self, asked: Asked) -> bool:
-        right = self.right
-        same = (asked.verb, asked.group, asked.resource) == (self.verb, right.group, right.resource)
-        return same and right.name in ("", asked.name)
-
-
-WANTED = Installation("a:1", kinds=(KITES,))
-GRANTS = [
-    Grant(role, right, verb)
-    for role, found in (("cluster", rights(WANTED)), ("namespace", rights_inside(WANTED)))
-    for right in found
-    for verb in right.verbs
-]
+GRANTS = grants(Installation("a:1", kinds=(KITES,)))
 
 
 @contextmanager
@@ -198,9 +172,7 @@ def without(on: Installed, grant: Grant) -> Iterator[None]:
 
 
 def test_the_rights_are_enough(walked: Installed) -> None:
-    assert [asked for asked, step in walked.forbidden.items() if step != "lacking"] == [
-        DONE_WITHOUT
-    ]
+    assert [asked for asked, step in walked.forbidden.items() if step != "lacking"] == [APISERVICES]
     assert {*walked.asked.values()} >= {step.__name__ for step in STEPS[:3]}
 
 
@@ -209,7 +181,7 @@ def test_without_one_right_a_step_of_the_walk_is_refused(walked: Installed, gran
     needing = [asked for asked in walked.asked if grant.covers(asked)]
     assert needing, f"no step of the walk needs to {grant}: take it away"
     for asked in needing:
-        eventually(lambda asked=asked: walked.may(asked))
+        eventually(partial(walked.may, asked))
     with without(walked, grant):
         eventually(lambda: any(not walked.may(asked) for asked in needing))
 

@@ -52,6 +52,7 @@ class ConversionController(Controller[str]):
         publish: Publish = lambda *_: None,
         *,
         told: Mapping[str, Any] | None = None,
+        annotations: Mapping[str, str] | None = None,
         bundle: Callable[[], Awaitable[bytes]] | None = None,
         kinds: Collection[str] = (),
         settle: float = 0.0,
@@ -59,13 +60,15 @@ class ConversionController(Controller[str]):
     ) -> None:
         """`told` is what definitions are to say of who converts; without it nothing is written.
 
-        `bundle` tells what they are to trust then, if that is not part of it. `kinds` are the
-        definitions that are converted without a Conversion. For `settle` seconds a new Conversion
-        is not written down, so that all who serve know it before anybody asks.
+        `annotations` come with it, for others who fill something in. `bundle` tells what they are
+        to trust then, if that is not part of it. `kinds` are the definitions that are converted
+        without a Conversion. For `settle` seconds a new Conversion is not written down, so that all
+        who serve know it before anybody asks.
         """
         self._client = client
         self._publish = publish
         self._told = dict(told) if told is not None else None
+        self._annotations = dict(annotations or {})
         self._bundle = bundle
         self._kinds = kinds
         self._settle = settle
@@ -159,10 +162,10 @@ class ConversionController(Controller[str]):
             if self._bundle is not None:
                 client["caBundle"] = base64.b64encode(await self._bundle()).decode()
             said["webhook"] = {**said["webhook"], "clientConfig": client}
-        change = {
-            "metadata": {"resourceVersion": crd["metadata"]["resourceVersion"]},
-            "spec": {"conversion": said},
-        }
+        metadata: Object = {"resourceVersion": crd["metadata"]["resourceVersion"]}
+        if said["webhook"] and self._annotations:
+            metadata["annotations"] = self._annotations
+        change = {"metadata": metadata, "spec": {"conversion": said}}
         name = crd["metadata"]["name"]
         await self._client.patch(_CRDS, name, change=change, manager=_MANAGER)
 

@@ -169,7 +169,7 @@ class Installer:
             if found.get("NamesAccepted", {}).get("status") == "False":
                 fact = f"{name} is not accepted: {found['NamesAccepted'].get('message', '')}"
                 raise Unreadable(fact, at=self.place)
-            return found.get("Established", {}).get("status") == "True"
+            return bool(found.get("Established", {}).get("status") == "True")
 
         if not await until(is_served, _SERVED_WITHIN):
             fact = f"{name} is not served after {_SERVED_WITHIN:.0f} s"

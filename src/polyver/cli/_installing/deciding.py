@@ -24,9 +24,10 @@ __all__ = [
 
 
 def managers(obj: Mapping[str, Any]) -> list[str]:
-    """Who has written an object, the first one first."""
+    """Who has written an object, apart from those who tell its status."""
     entries = obj["metadata"].get("managedFields") or ()
-    return list(dict.fromkeys(str(each.get("manager") or "somebody") for each in entries))
+    wrote = [each for each in entries if not each.get("subresource")]
+    return list(dict.fromkeys(str(each.get("manager") or "somebody") for each in wrote))
 
 
 def is_installed(obj: Mapping[str, Any]) -> bool:

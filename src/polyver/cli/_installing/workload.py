@@ -107,6 +107,7 @@ def _arguments(installation: Installation) -> list[str]:
         given += ["--kinds", each]
     if installation.tls_secret:
         given += ["--tls-cert", f"{_TLS}/tls.crt", "--tls-key", f"{_TLS}/tls.key"]
+        given += ["--inject-ca-from", installation.inject_ca_from]
     return given
 
 
