@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -201,22 +202,29 @@ def asked() -> Iterator[set[Asked]]:
 
 
 async def walk(server: EmbeddedServer) -> None:
-    access = find_access(kubeconfig=server.kubeconfig)
-    async with ClusterClient(access) as client:
-        installer = Installer(client, server.url, lambda _: None)
-        await installer.install(WANTED, manifests(WANTED))
+    async with installed(server) as client:
         port = free_port()
-        at = Settings(
-            access,
-            Webhook(url=f"https://127.0.0.1:{port}"),
-            "127.0.0.1",
-            port,
-            WANTED.namespace,
-            ("127.0.0.1",),
-            (KITES,),
-        )
-        async with replica(at), asyncio.timeout(30):
+        at = Webhook(url=f"https://127.0.0.1:{port}")
+        async with replica(settings(client, at, port)), asyncio.timeout(30):
             await steps(client)
+
+
+@asynccontextmanager
+async def installed(server: EmbeddedServer) -> AsyncIterator[ClusterClient]:
+    async with ClusterClient(find_access(kubeconfig=server.kubeconfig)) as client:
+        await install(client, server.url)
+        yield client
+
+
+async def install(client: Client, url: str) -> list[str]:
+    said: list[str] = []
+    await Installer(client, url, said.append).install(WANTED, manifests(WANTED))
+    return said
+
+
+def settings(client: ClusterClient, at: Webhook, port: int = 0) -> Settings:
+    own = "127.0.0.1", port, WANTED.namespace, ("127.0.0.1",), (KITES,)
+    return Settings(client.access, at, *own)
 
 
 def free_port() -> int:
@@ -225,25 +233,32 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
+MAPS, KITE, LEASES = (
+    Resource("", "v1", "configmaps"),
+    Resource(GROUP, "v2", "kites"),
+    Resource("coordination.k8s.io", "v1", "leases"),
+)
+CRDS, SERVED, HOOKS = (
+    Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False),
+    Resource("polyver.dev", "v1alpha1", "conversions", namespaced=False),
+    Resource(
+        "admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", namespaced=False
+    ),
+)
+
+
 async def steps(client: Client) -> None:
     """A kind in Python is reconciled, and a Conversion served."""
-    maps, kites = Resource("", "v1", "configmaps"), Resource(GROUP, "v2", "kites")
-    crds = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
-    served = Resource("polyver.dev", "v1alpha1", "conversions", namespaced=False)
-    hooks = Resource(
-        "admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", namespaced=False
-    )
-    leases = Resource("coordination.k8s.io", "v1", "leases")
-    await client.create(crds, BOATS)
-    await client.create(served, CONVERSION)
-    await until(client, hooks, "polyver", "", lambda _: True)
+    await client.create(CRDS, BOATS)
+    await client.create(SERVED, CONVERSION)
+    await until(client, HOOKS, "polyver", "", lambda _: True)
     kite = {"apiVersion": f"{GROUP}/v2", "kind": "Kite", "metadata": {"name": "red"}}
-    await client.create(kites, {**kite, "spec": {"metres": 3}}, "default")
-    await until(client, kites, "red", "default", lambda obj: bool(obj.get("status")))
-    await until(client, maps, "tail", "default", lambda _: True)
-    await until(client, served, "boats.example.com", "", lambda obj: bool(obj.get("status")))
-    lease = await client.get(leases, "polyver", WANTED.namespace)
-    await until(client, leases, "polyver", WANTED.namespace, lambda obj: obj != lease)
+    await client.create(KITE, {**kite, "spec": {"metres": 3}}, "default")
+    await until(client, KITE, "red", "default", lambda obj: bool(obj.get("status")))
+    await until(client, MAPS, "tail", "default", lambda _: True)
+    await until(client, SERVED, "boats.example.com", "", lambda obj: bool(obj.get("status")))
+    lease = await client.get(LEASES, "polyver", WANTED.namespace)
+    await until(client, LEASES, "polyver", WANTED.namespace, lambda obj: obj != lease)
 
 
 async def until(
@@ -302,3 +317,40 @@ def test_without_one_right_replicas_could_not_ask_something(
     others = [each for each in grants(WANTED) if each != grant]
     needing = [each for each in asked if grant.allows(each)]
     assert [each for each in needing if not any(other.allows(each) for other in others)]
+
+
+# The installation and those who run in it write the same definitions.
+
+
+def test_what_replicas_wrote_is_no_reason_to_install_anything_anew() -> None:
+    async def scenario(server: EmbeddedServer) -> None:
+        async with installed(server) as client:
+            at = Webhook(WANTED.namespace, "polyver")
+            async with replica(settings(client, at)), asyncio.timeout(30):
+                await until(client, CRDS, KITES.definition().name, "", trusts)
+            said = await install(client, server.url)
+            assert {line.split()[-1] for line in said} == {"unchanged"}
+
+    with EmbeddedServer(capabilities=()) as server:
+        asyncio.run(scenario(server))
+
+
+def test_a_definition_is_let_go_with_its_conversion() -> None:
+    async def scenario(server: EmbeddedServer) -> None:
+        async with installed(server) as client:
+            await client.create(CRDS, BOATS)
+            await client.create(SERVED, CONVERSION)
+            at = Webhook(WANTED.namespace, "polyver")
+            async with replica(settings(client, at)), asyncio.timeout(30):
+                await until(client, CRDS, "boats.example.com", "", trusts)
+                await client.delete(SERVED, "boats.example.com")
+                await until(client, CRDS, "boats.example.com", "", lambda obj: not trusts(obj))
+
+    with EmbeddedServer(capabilities=()) as server:
+        asyncio.run(scenario(server))
+
+
+def trusts(crd: Object) -> bool:
+    """Whether a definition says who converts, and why it may be believed."""
+    webhook = (crd["spec"].get("conversion") or {}).get("webhook") or {}
+    return bool(webhook.get("clientConfig", {}).get("caBundle"))

@@ -245,6 +245,11 @@ def _is_told(crd: Object, told: Mapping[str, Any]) -> bool:
     said = crd["spec"].get("conversion") or {}
     client = (said.get("webhook") or {}).get("clientConfig") or {}
     wanted = (told.get("webhook") or {}).get("clientConfig") or {}
-    return said.get("strategy") == told.get("strategy") and all(
-        client.get(name) == value for name, value in wanted.items()
-    )
+    return bool(said.get("strategy") == told.get("strategy") and _has(client, wanted))
+
+
+def _has(found: Any, wanted: Any) -> bool:
+    """Whether all that is wanted is there; servers fill in more, such as the port of a service."""
+    if isinstance(found, Mapping) and isinstance(wanted, Mapping):
+        return all(_has(found.get(name), value) for name, value in wanted.items())
+    return bool(found == wanted)
