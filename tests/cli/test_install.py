@@ -174,6 +174,18 @@ def test_what_others_manage_is_refused_before_anything_is_written(
     assert state(server) == before
 
 
+def test_the_names_of_what_replicas_make_are_free_or_theirs(
+    server: EmbeddedServer, run: Run
+) -> None:
+    make(server, CORE, {"metadata": {"name": "polyver-system"}})
+    kept(server, "somebody")
+    said = refused(run, "install", "--image", "a:1")
+    assert "Secret polyver-system/polyver-webhook by somebody" in said
+    assert "ValidatingWebhookConfiguration polyver by somebody" in said
+    assert there(server, DEPLOYMENT) is None
+    installed(run, "--adopt")
+
+
 def test_adopting_takes_over_once_and_for_all(server: EmbeddedServer, run: Run) -> None:
     make(server, CORE, {"metadata": {"name": "polyver-system"}})
     make(server, f"{OURS}/serviceaccounts", {"metadata": {"name": "polyver"}})
@@ -311,13 +323,15 @@ def test_a_conversion_that_was_applied_later_is_left_to_it(
     kinds()
     crds = run("crds", "kinds.py").out.replace("  conversion:\n    strategy: None\n", "")
     (tmp_path / "crds.yaml").write_text(crds)
-    installed(run, "--kinds", "crds.yaml")
+    ran = run("install", "--image", "shop/polyver:1", "--kinds", "crds.yaml")
+    assert ran.code == 0
+    assert "warning: nobody is said to convert Lamp between v2, v1, so the cluster" in ran.err
     client = {"url": "https://127.0.0.1:1/convert"}
     webhook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
     crd = server.request("GET", f"{CRDS}/{LAMPS}")
     crd["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
     server.request("PUT", f"{CRDS}/{LAMPS}?fieldManager=polyver", crd)
-    installed(run, "--kinds", "crds.yaml")
+    assert run("install", "--image", "shop/polyver:1", "--kinds", "crds.yaml").code == 0
     assert server.request("GET", f"{CRDS}/{LAMPS}")["spec"]["conversion"]["strategy"] == "Webhook"
 
 
@@ -405,6 +419,7 @@ def kept(server: EmbeddedServer, who: str) -> list[str]:
 def test_what_replicas_made_goes_with_them(server: EmbeddedServer, run: Run) -> None:
     installed(run)
     paths = kept(server, "polyver")
+    installed(run)
     assert run("uninstall").code == 0
     assert [there(server, path) for path in paths] == [None] * 4
 

@@ -10,7 +10,8 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from polyver.cli._exit import Misused
-from polyver.cli._output import Manifests, manifests_text, print_lines
+from polyver.cli._output import Manifests, manifests_text, print_lines, warn
+from polyver.core import listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +42,7 @@ def install(
 ) -> None:
     """Install polyver on a cluster; the same once more changes nothing.
 
-    Example: polyver install --dry-run --image ghcr.io/me/polyver:1 | kubectl apply -f -
+    Example: polyver install --dry-run --image example.com/shop/polyver:1 | kubectl apply -f -
 
     Parameters
     ----------
@@ -90,6 +91,7 @@ def install(
         tls_secret,
         inject_ca_from,
     )
+    _warn(installation)
     wanted = manifests(installation)
     if dry_run:
         print_lines(manifests_text(wanted, form).removesuffix("\n"))
@@ -115,6 +117,18 @@ async def _install(
         await installer.install(installation, wanted)
     namespace = installation.namespace
     print_lines(f"installed; `kubectl -n {namespace} rollout status deployment/polyver` tells more")
+
+
+def _warn(installation: Installation) -> None:
+    for kind in installation.kinds:
+        definition = kind.definition()
+        told = kind.converter or definition.webhook or definition.strategy
+        if len(definition.versions) > 1 and not told:
+            names = listed([version.name for version in definition.versions])
+            warn(
+                f"nobody is said to convert {definition.kind} between {names}, so the cluster "
+                "changes its apiVersion only, until a Conversion for it is applied"
+            )
 
 
 def _check(image: str, namespace: str, roles: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from polyver.cli._exit import Refused, Unreadable
-from polyver.cli._installing.deciding import conflicts, installed_in, is_installed, refusal
+from polyver.cli._installing.deciding import conflicts, installed_in, is_installed, is_kept, refusal
 from polyver.cli._installing.parts import (
     CRDS,
     INSTALLER,
@@ -22,6 +22,7 @@ from polyver.cli._installing.parts import (
     RUNNER,
     Installation,
     Named,
+    kept_by_replicas,
     named,
 )
 from polyver.client import Client, Object, find
@@ -54,7 +55,7 @@ class Installer:
             self._found[named(each)] = await self._find(named(each))
         self._refuse_second(installation)
         self._refuse_going()
-        await self._look_ahead(wanted)
+        await self._look_ahead(wanted, await self._taken(installation))
         first, later = self._in_order(wanted)
         for each in first:
             await self._apply(each)
@@ -86,9 +87,17 @@ class Installer:
                 hint = "nothing was applied; try again when it is gone"
                 raise Refused(f"{name} is being deleted", at=self.place, hint=hint)
 
-    async def _look_ahead(self, wanted: Iterable[Object]) -> None:
+    async def _taken(self, installation: Installation) -> list[Object]:
+        """What has the names of what replicas will make, and is somebody else's."""
+        if self.adopt:
+            return []
+        names = kept_by_replicas(installation.namespace)
+        found = [await self._find(name) for name in names]
+        return [each for each in found if each is not None and not is_kept(each)]
+
+    async def _look_ahead(self, wanted: Iterable[Object], taken: Sequence[Object]) -> None:
         """Have the server try everything, as far as there is a namespace for it."""
-        strange, changed = [], {}
+        strange, changed = [*taken], {}
         for each in wanted:
             name = named(each)
             obj = self._found[name]

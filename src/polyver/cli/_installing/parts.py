@@ -25,6 +25,7 @@ __all__ = [
     "SELECTOR",
     "Installation",
     "Named",
+    "kept_by_replicas",
     "manifest",
     "named",
 ]
@@ -132,6 +133,13 @@ def named(obj: Mapping[str, Any], kind: str = "") -> Named:
     """What an object is called; lists leave the kind of their items out."""
     metadata = obj["metadata"]
     return Named(kind or obj["kind"], metadata["name"], metadata.get("namespace", ""))
+
+
+def kept_by_replicas(namespace: str) -> list[Named]:
+    """What `polyver run` makes and keeps: nothing else may have these names."""
+    configurations = [Named(kind, NAME) for kind in CONFIGURATIONS]
+    secret, lease = Named("Secret", CERTIFICATES, namespace), Named("Lease", NAME, namespace)
+    return [*configurations, secret, lease]
 
 
 def manifest(kind: str, name: str, namespace: str = "", **content: Any) -> Object:

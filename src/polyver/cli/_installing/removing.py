@@ -12,12 +12,12 @@ from polyver.cli._exit import Refused, Unreadable
 from polyver.cli._installing.applying import owned, until
 from polyver.cli._installing.deciding import converted_by, installed_in, is_kept
 from polyver.cli._installing.parts import (
-    CERTIFICATES,
     CONFIGURATIONS,
     CRDS,
     NAME,
     OWN,
     Named,
+    kept_by_replicas,
 )
 from polyver.client import Client, Object, Resource, find
 from polyver.core import listed
@@ -26,7 +26,8 @@ from polyver.objects.status import ApiError
 __all__ = ["Remover"]
 
 _ROLES = "ClusterRoleBinding"
-_GONE_WITHIN = 60.0
+_GONE_WITHIN = 120.0
+"""Pods take 45 s to end, and API servers theirs to notice."""
 Part = tuple[Object, Named]
 
 
@@ -85,13 +86,8 @@ class Remover:
         return Found([*kept, *parts], crds, staying, strange)
 
     async def _kept(self) -> tuple[list[Part], list[Named]]:
-        names = [
-            *(Named(kind, NAME) for kind in CONFIGURATIONS),
-            Named("Secret", CERTIFICATES, self.namespace),
-            Named("Lease", NAME, self.namespace),
-        ]
         kept, strange = [], []
-        for name in names:
+        for name in kept_by_replicas(self.namespace):
             obj = await find(self.client, name.resource, name.name, name.namespace)
             if obj is not None and is_kept(obj):
                 kept.append((obj, name))
