@@ -279,6 +279,11 @@ def test_kinds_are_defined_and_converted_by_the_installation(
     assert container["args"][-2:] == ["--kinds", "kinds.py"]
 
 
+def versions(server: EmbeddedServer) -> list[str]:
+    found = server.request("GET", f"{CRDS}/{LAMPS}")
+    return [each["name"] for each in found["spec"]["versions"]]
+
+
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Modules of before are those of another process."""
     import sys
@@ -295,8 +300,7 @@ def test_a_new_version_waits_for_replicas_that_know_it(
     image = ("install", "--image", "shop/polyver:2", "--kinds", kinds(V3))
     said = refused(run, *image, "--wait", "0", code=3)
     assert said.startswith("Deployment polyver-system/polyver is not up to date after 0 s (")
-    names = [each["name"] for each in server.request("GET", f"{CRDS}/{LAMPS}")["spec"]["versions"]]
-    assert "v3" not in names
+    assert versions(server) == ["v2", "v1"]
     deployment = server.request("GET", DEPLOYMENT)
     counts = dict.fromkeys(("replicas", "updatedReplicas", "availableReplicas", "readyReplicas"), 2)
     deployment["status"] = {"observedGeneration": deployment["metadata"]["generation"], **counts}
@@ -304,8 +308,18 @@ def test_a_new_version_waits_for_replicas_that_know_it(
     fresh(monkeypatch)
     ran = run(*image, "--wait", "0")
     assert (ran.code, ran.err) == (0, "")
-    names = [each["name"] for each in server.request("GET", f"{CRDS}/{LAMPS}")["spec"]["versions"]]
-    assert "v3" in names
+    assert versions(server) == ["v3", "v2", "v1"]
+
+
+def test_a_version_goes_before_the_replicas_that_know_it(
+    server: EmbeddedServer, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(run, "--kinds", kinds(V3))
+    fresh(monkeypatch)
+    lines = installed(run, "--kinds", kinds(), "--wait", "0")
+    assert versions(server) == ["v2", "v1"]
+    changed = [line for line in lines if line.endswith(" changed")]
+    assert changed == [f"CustomResourceDefinition {LAMPS} changed"]
 
 
 def test_a_definition_that_is_wanted_no_longer_stays(server: EmbeddedServer, run: Run) -> None:

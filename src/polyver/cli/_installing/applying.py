@@ -137,15 +137,15 @@ class Installer:
     # Writing.
 
     def _in_order(self, wanted: Sequence[Object]) -> tuple[list[Object], list[Object]]:
-        """Definitions that change wait for replicas that know what is new in them."""
-        later = [each for each in wanted if self._may_change_conversion(each)]
+        """Definitions that get new versions wait for replicas that know them."""
+        later = [each for each in wanted if self._gets_versions(each)]
         return [each for each in wanted if each not in later], later
 
-    def _may_change_conversion(self, content: Object) -> bool:
+    def _gets_versions(self, content: Object) -> bool:
         if content["kind"] != CRDS or not content["spec"].get("conversion"):
             return False
         found = self._found[named(content)]
-        return found is not None and _versions(found) != _versions(content)
+        return found is not None and not _versions(content) <= _versions(found)
 
     async def _apply(self, content: Object) -> None:
         name = named(content)
@@ -241,8 +241,8 @@ async def until(holds: Callable[[], Awaitable[bool]], patience: float) -> bool:
     return True
 
 
-def _versions(crd: Object) -> list[tuple[str, bool, bool]]:
-    return [(each["name"], each["served"], each["storage"]) for each in crd["spec"]["versions"]]
+def _versions(crd: Object) -> set[str]:
+    return {each["name"] for each in crd["spec"]["versions"]}
 
 
 def _revision(obj: Object) -> str:
