@@ -37,6 +37,7 @@ record: kube ## ask the real API server and Go's libraries again what the tests 
 	@$(RUN)/python tests/peers/record.py
 	@$(RUN)/python -m tests.peers.kubeobjects.record
 	@$(RUN)/python tests/peers/cel/record.py
+	@$(RUN)/python -m tests.peers.templates.record
 	@cd tests/peers && go run ./durations > new.json && mv new.json recorded_durations.json
 	@$(RUN)/python -m tests.kube.facts
 	@$(RUN)/python -m tests.kube.record
@@ -47,7 +48,7 @@ record: kube ## ask the real API server and Go's libraries again what the tests 
 	@$(RUN)/python -m tests.server.openapi_facts
 
 e2e: kube ## run the tests that need the real API server
-	@$(RUN)/pytest -n 2 -m kube tests/kube tests/walks
+	@$(RUN)/pytest -n 2 -m kube
 
 bench: .venv/ready ## measure the core and conversions
 	@$(RUN)/python bench/core.py

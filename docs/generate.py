@@ -11,6 +11,11 @@ from polyver.capabilities.apis.compatibility import RULES, Rule, Severity
 from polyver.capabilities.apis.conversion import ANNOTATION
 from polyver.cli._app import app, load_all
 from polyver.cli._exit import MEANING
+from polyver.objects.gotemplate import ABSENT, FUNCTIONS, Limits
+from polyver.objects.gotemplate._budget import DEEPEST
+from polyver.objects.gotemplate._functions import Function
+from polyver.objects.gotemplate._methods import METHODS
+from polyver.objects.gotemplate._values import Version
 
 HERE = Path(__file__).parent
 
@@ -130,10 +135,156 @@ def rules_table(severity: Severity, known: Mapping[str, Rule]) -> str:
     return f"## {severity.value.capitalize()}\n\n{head}\n" + "\n".join(rows)
 
 
+def templates() -> str:
+    limits = Limits()
+    moments, versions = (
+        ", ".join(map(signature, table.functions.values())) for table in METHODS.values()
+    )
+    assert list(METHODS)[1] is Version
+    return f"""<!-- Written by `make docs` from the functions themselves. -->
+# Templates
+
+Blueprints and component definitions are written in Go's template language, with the functions of
+[sprig](https://masterminds.github.io/sprig/) and the few that Helm has beside them. A template
+that Go renders, renders here to the same text, or is refused; what is different is listed below.
+
+```python
+from polyver.objects.gotemplate import compile_template, render_value
+
+greeting = compile_template("Hello {{{{ .name | title }}}}!", name="greeting")
+assert greeting.render({{"name": "ann"}}) == "Hello Ann!"
+
+# Each text inside of a value is a template; all else stays as it is.
+assert render_value({{"pods": ["{{{{ .pod }}}}"], "count": 2}}, {{"pod": "a"}}) == {{
+    "pods": ["a"],
+    "count": 2,
+}}
+```
+
+`compile_template` raises `InvalidTemplate`, and `render` raises `RenderFailed`. Both tell the fact,
+the name, line and column, the action around the place, and what to do next:
+
+```text
+.Options has no entry for key "pth" (bp:2:13, near {{{{ .Options.pth }}}}); did you mean path?
+```
+
+## The language
+
+All of it: actions and trimming (`{{{{-`, `-}}}}`), comments, pipelines, variables, `if`, `with`,
+`range` (lists, mappings by their keys, whole numbers), `else if`, `else with`, `break`, `continue`,
+`define`, `template`, `block`, parentheses, fields of anything that has some. Complex numbers are
+refused. `include NAME DATA`, from Helm, is `template` as a value.
+
+A field that is not there is an error. `missing="default"` makes it nothing, which is written as
+`<no value>`, and `missing="zero"` what is empty, as the option `missingkey` does in Go.
+
+## Values
+
+Templates see plain data alone, and a copy of it, so that `set` changes nothing outside.
+
+| data | in Go |
+|---|---|
+| whole number | `int64`; past 64 bits `float64` |
+| number with a point | `float64` |
+| text | `string`: what counts characters counts the bytes of UTF-8 |
+| true, false | `bool` |
+| list | `[]interface {{}}` |
+| mapping | `map[string]interface {{}}`; keys are texts |
+| null | `nil` |
+| moment (`datetime`) | `time.Time` |
+
+A whole number that is written in a template is an `int`. As in Go, `eq .size 3` compares it with
+data, `eq .ratio 3` refuses to compare a float with it, and `until .size` asks for
+`until (int .size)`. What `fromJson` reads is `float64`.
+
+## Functions
+
+With the types of their arguments; `…` may come any number of times.
+
+{function_tables()}
+
+A moment answers {moments}; a version answers {versions}.
+
+`functions={{"now": clock}}` gives a template more of them. They get plain data and return plain
+data; a `PolyverError`, `ValueError` or `TypeError` of theirs is told with the place of the call.
+
+## What is left out
+
+| functions | why, and what instead |
+|---|---|
+{absent_rows()}
+
+## What is different from Go
+
+- `keys` and `values` are sorted by key. In Go their order is left to chance.
+- `date` and the like take a text in RFC 3339 as the moment that it names, and refuse what is no
+  date. In Go the present time takes their place.
+- The local zone is UTC. Moments have microseconds, and years from 1 to 9999; a year that a layout
+  does not say is 1. `durationRound` of a moment is refused.
+- Where `printf` would show the inside of a moment or a version, as `%d` does, it refuses.
+- What is not UTF-8 at the end is written as U+FFFD, one for each byte.
+- `toYaml` writes `"<<"` in quotation marks, so that it stays a text.
+- `fromYaml` refuses what is no YAML, where Helm returns a mapping with the error, and reads YAML
+  as kubectl does.
+- `call` finds nothing to call, because data has no functions.
+
+## Limits
+
+Each has an error that names it. `render(data, limits=Limits(steps=…, size=…))` sets the first two.
+
+| what | most |
+|---|---|
+| steps of one rendering: actions, calls, turns; what is large counts more | {limits.steps} |
+| characters of the output, and of each text on the way | {limits.size} |
+| levels of blocks and templates inside of each other, of parentheses, of values | {DEEPEST} |
+| width and precision in `printf` | 1000000 |
+| characters of a regular expression | 1000 |
+
+Regular expressions are those of Go, and take no more time than the text is long.
+
+## How it was compared
+
+What Go 1.26 with sprig 3.3 says to some 990 templates is recorded and
+compared with: the output, or whether reading or rendering fails, and in which line. They call every
+function; half of them are drawn by chance. `make record` asks again.
+"""
+
+
+_SHORT = {
+    "map[string]interface {}": "mapping",
+    "time.Time": "moment",
+    "*semver.Version": "version",
+    "string": "text",
+    "float64": "float",
+}
+
+
+def signature(function: Function) -> str:
+    words = [_SHORT.get(word, word) for word in function.takes]
+    shown = " ".join([function.name, *words]) + ("…" if function.variadic else "")
+    return f"`{shown}`"
+
+
+def function_tables() -> str:
+    groups: dict[str, list[str]] = {}
+    for function in FUNCTIONS.values():
+        groups.setdefault(function.group, []).append(signature(function))
+    rows = [f"| {group} | {', '.join(sorted(shown))} |" for group, shown in groups.items()]
+    return "| for | functions |\n|---|---|\n" + "\n".join(rows)
+
+
+def absent_rows() -> str:
+    reasons: dict[str, list[str]] = {}
+    for name, reason in ABSENT.items():
+        reasons.setdefault(reason, []).append(f"`{name}`")
+    return "\n".join(f"| {', '.join(names)} | {reason} |" for reason, names in reasons.items())
+
+
 PAGES = {
     "reference/checking.md": checking,
     "reference/cli.md": command_line,
     "reference/compatibility.md": compatibility,
+    "reference/templates.md": templates,
 }
 
 

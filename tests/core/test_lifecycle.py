@@ -39,7 +39,12 @@ S = Stage
         ),
         (
             FUNCTION_STAGES,
-            [(S.CANDIDATE, S.STABLE), (S.STABLE, S.DEPRECATED), (S.DEPRECATED, S.REMOVED)],
+            [
+                (S.CANDIDATE, S.STABLE),
+                (S.CANDIDATE, S.DEPRECATED),
+                (S.STABLE, S.DEPRECATED),
+                (S.DEPRECATED, S.REMOVED),
+            ],
         ),
         (DEFINITION_STAGES, [(S.PUBLISHED, S.DEPRECATED), (S.DEPRECATED, S.REMOVED)]),
         (REVISION_STAGES, [(S.INACTIVE, S.ACTIVE), (S.ACTIVE, S.INACTIVE)]),

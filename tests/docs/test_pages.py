@@ -163,10 +163,11 @@ def test_tests_that_a_page_shows_pass(page: Path, tmp_path: Path) -> None:
     found = python_blocks(page, tests=True)
     if any("kubectl" in block for block in found) and kubectl() is None:
         pytest.skip(NO_KUBECTL.format(page))
-    for number, block in enumerate(found):
-        (tmp_path / f"test_{number}.py").write_text(block)
+    files = [tmp_path / f"test_{number}.py" for number in range(len(found))]
+    for file, block in zip(files, found, strict=True):
+        file.write_text(block)
     (tmp_path / "pytest.ini").touch()
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, files)]
     ran = subprocess.run(
         command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
     )

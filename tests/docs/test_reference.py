@@ -6,7 +6,7 @@ import datetime
 import re
 from pathlib import Path
 
-from polyver import apis, testing
+from polyver import apis, functions, testing
 from polyver.cli._installing import Installation, manifests
 from polyver.cli._installing.roles import rights, rights_inside
 from polyver.objects.builtin import builtin_kinds
@@ -61,6 +61,12 @@ def test_everything_that_declares_kinds_is_there() -> None:
     page = (REFERENCE / "declaring.md").read_text()
     code = " ".join(re.findall("`[^`]+`", page))
     assert [name for name in apis.__all__ if not re.search(rf"\b{name}\b", code)] == []
+
+
+def test_everything_that_registers_functions_is_there() -> None:
+    page = (REFERENCE / "functions.md").read_text()
+    code = " ".join(re.findall("`[^`]+`", page))
+    assert [name for name in functions.__all__ if not re.search(rf"\b{name}\b", code)] == []
 
 
 def test_every_name_of_the_test_kit_is_told_of() -> None:

@@ -26,17 +26,8 @@ Every command has --help with an example. Exit codes are listed in docs/referenc
 )
 # Named, not imported: a command loads what it needs when it is run.
 for _name in (
-    "check",
-    "convert",
-    "create",
-    "crds",
-    "install",
-    "resolve",
-    "run",
-    "serve",
-    "uninstall",
-    "up",
-    "versions",
+    *("blueprint", "catalogue", "check", "convert", "create", "crds", "functions", "impact"),
+    *("install", "resolve", "run", "serve", "uninstall", "up", "versions"),
 ):
     app.command(f"polyver.cli.{_name}:app", name=_name)
 

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     import ssl
 
     from polyver.apis import Kind
+    from polyver.capabilities.functions.registering import Functions
     from polyver.engine import Controller
+    from polyver.server.api import Api
     from polyver.server.asgi import App, Handler
     from polyver.server.identity import Identities
     from polyver.store import Store
@@ -51,6 +53,8 @@ class Settings:
     capabilities: frozenset[str] = frozenset({"apis"})
     kinds: tuple[Kind, ...] = ()
     """Kinds that are declared in Python, to be served with what their authors wrote for them."""
+    functions: Functions | None = None
+    """What blueprints may call."""
     release: str = ""
     """The Kubernetes that it tells clients it is; without it, the one it is made after."""
 
@@ -138,8 +142,17 @@ async def _pipeline(
     async with in_background(api.run()):
         if "apis" in settings.capabilities:
             controllers += await serve_apis(api, settings.kinds, address=address, ca=ca)
+        if "functions" in settings.capabilities:
+            await _serve_functions(api, settings.functions)
         async with Engine(client, controllers):
             yield api
+
+
+async def _serve_functions(api: Api, functions: Functions | None) -> None:
+    from polyver.capabilities.functions.registering import known_functions
+    from polyver.cli._served_functions import serve_functions
+
+    await serve_functions(api, functions or known_functions(()))
 
 
 def _app(api: Handler, identities: Identities, store: Store, log: Log) -> App:

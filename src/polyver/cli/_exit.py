@@ -34,7 +34,7 @@ class Found(PolyverError):
 
 
 class Refused(PolyverError):
-    """What would take something away from somebody, and was not said to be wanted."""
+    """Something that was asked for and would break a rule."""
 
 
 class OutOfDate(PolyverError):

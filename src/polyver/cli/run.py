@@ -19,7 +19,7 @@ from cyclopts.validators import Number
 from polyver.cli._exit import Misused
 from polyver.cli._output import print_lines
 from polyver.cli._signals import signalled
-from polyver.cli.up import CAPABILITIES, read_capabilities
+from polyver.cli.up import read_capabilities
 from polyver.serving.addresses import local_names
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ app = App(name="run")
 def run(
     *,
     kinds: Annotated[list[str] | None, Parameter(negative=())] = None,
-    capabilities: str = ",".join(CAPABILITIES),
+    capabilities: str = "apis",
     kubeconfig: Path | None = None,
     context: str = "",
     namespace: str = "",
@@ -103,8 +103,8 @@ def run(
     from polyver.client.cluster import find_access
 
     chosen = read_capabilities(capabilities)
-    if not chosen:
-        raise Misused("nothing is to be done", at="--capabilities", hint="name apis")
+    if chosen != {"apis"}:
+        raise Misused("only apis runs on a cluster so far", at="--capabilities", hint="name apis")
     access = find_access(context, kubeconfig=kubeconfig)
     inside = namespace or access.namespace
     if inject_ca_from and tls_cert is None:

@@ -25,13 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from polyver.apis import Kind
+    from polyver.capabilities.functions.registering import Functions
     from polyver.cli._loading import Manifest
 
 # Not 6443, which local clusters take (k3s, kubeadm, Docker Desktop, Colima), nor 8443 (minikube),
 # nor 6444 and 6445 next to them; and always the same, so that a kubeconfig stays good.
 PORT = 6450
 _IN_MEMORY = ":memory:"
-CAPABILITIES = ("apis",)
+CAPABILITIES = ("apis", "functions")
+_USUAL = "apis"
 
 app = App(name="up")
 
@@ -48,7 +50,9 @@ def up(
         Parameter(name=["--load", "-f"], negative=(), allow_leading_hyphen=True),
     ] = None,
     kinds: Annotated[list[str] | None, Parameter(negative=())] = None,
-    capabilities: str = ",".join(CAPABILITIES),
+    functions: Annotated[list[str] | None, Parameter(negative=())] = None,
+    catalogue: Annotated[list[str] | None, Parameter(negative=())] = None,
+    capabilities: str | None = None,
     verbose: Annotated[bool, Parameter(negative=())] = False,
     traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
@@ -74,8 +78,14 @@ def up(
     kinds
         Where kinds are that are declared in Python, as for `polyver crds`; repeatable. They are
         defined, converted in this process, checked by their hooks, and their controllers run.
+    functions
+        A .py file or a module that registers functions for blueprints, beside those of installed
+        packages; repeatable.
+    catalogue
+        A catalogue that says in which stages their versions are; repeatable.
     capabilities
-        What it does beyond Kubernetes, separated by commas; empty for nothing.
+        What it does beyond Kubernetes, separated by commas, of apis and functions; empty for
+        nothing. Without it apis, and functions if --functions or --catalogue is there.
     verbose
         Log every request.
     traceback
@@ -83,17 +93,25 @@ def up(
     """
     import uvloop
 
+    usual = f"{_USUAL},functions" if functions or catalogue else _USUAL
+    chosen = read_capabilities(usual if capabilities is None else capabilities)
+    if kinds and "apis" not in chosen:
+        raise Misused("--kinds needs the capability apis", at="--capabilities")
+    if (functions or catalogue) and "functions" not in chosen:
+        fact = "--functions and --catalogue need the capability functions"
+        raise Misused(fact, at="--capabilities")
     settings = Settings(
         _data(data),
         host,
         port,
         kubeconfig,
         verbose,
-        read_capabilities(capabilities),
+        chosen,
         tuple(_kinds(kinds or [], show_traceback=traceback)),
+        _functions(functions, catalogue, show_traceback=traceback)
+        if "functions" in chosen
+        else None,
     )
-    if settings.kinds and "apis" not in settings.capabilities:
-        raise Misused("--kinds needs the capability apis", at="--capabilities")
     manifests = _manifests(load or [])
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, manifests))
@@ -123,6 +141,14 @@ def _kinds(names: list[str], *, show_traceback: bool) -> list[Kind]:
     from polyver.cli._kinds import load_kinds
 
     return load_kinds(names, show_traceback=show_traceback)
+
+
+def _functions(
+    names: list[str] | None, catalogues: list[str] | None, *, show_traceback: bool
+) -> Functions:
+    from polyver.cli._functions import load_functions
+
+    return load_functions(names or (), catalogues or (), show_traceback=show_traceback)
 
 
 def _manifests(names: list[str]) -> list[Manifest]:

@@ -19,6 +19,7 @@ from polyver.core.lifecycle import (
     check_releases,
     check_removal,
     next_stage,
+    usual_removal,
 )
 from polyver.core.lineage import (
     Dependent,
@@ -89,4 +90,5 @@ __all__ = [
     "listed",
     "next_stage",
     "resolve",
+    "usual_removal",
 ]

@@ -34,6 +34,7 @@ __all__ = [
     "check_releases",
     "check_removal",
     "next_stage",
+    "usual_removal",
 ]
 
 
@@ -73,7 +74,11 @@ def _one_way(*stages: Stage) -> Lifecycle:
 
 
 API_STAGES = _one_way(Stage.SERVED, Stage.DEPRECATED, Stage.UNSERVED, Stage.DROPPED)
-FUNCTION_STAGES = _one_way(Stage.CANDIDATE, Stage.STABLE, Stage.DEPRECATED, Stage.REMOVED)
+# A candidate that nobody promotes must be able to go, with the same notice as any other.
+FUNCTION_STAGES = Lifecycle(
+    _one_way(Stage.CANDIDATE, Stage.STABLE, Stage.DEPRECATED, Stage.REMOVED).transitions
+    | {(Stage.CANDIDATE, Stage.DEPRECATED)}
+)
 DEFINITION_STAGES = _one_way(Stage.PUBLISHED, Stage.DEPRECATED, Stage.REMOVED)
 REVISION_STAGES = Lifecycle(
     frozenset({(Stage.INACTIVE, Stage.ACTIVE), (Stage.ACTIVE, Stage.INACTIVE)})
@@ -158,6 +163,16 @@ def check_removal(
     notice = sum(since < release <= removed_in for release in releases_so_far)
     if notice < NOTICE:
         raise EarlyRemoval(name, since, removed_in, notice)
+
+
+def usual_removal(releases_so_far: Sequence[SemVer]) -> SemVer:
+    """The removal that a deprecation announces unless someone says otherwise: two minors from now.
+
+    >>> usual_removal([SemVer.parse("0.3.0"), SemVer.parse("0.3.1")])
+    SemVer('0.5.0')
+    """
+    now = max(releases_so_far)
+    return SemVer.parse(f"{now.major}.{now.minor + NOTICE}.0")
 
 
 def check_releases(releases: Sequence[SemVer]) -> None:

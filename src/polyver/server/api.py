@@ -77,6 +77,8 @@ class Api:
         """What keeps the server from being whole, if something does."""
         self.paths: dict[str, Callable[[Request], Awaitable[Response]]] = {}
         """What else may be posted to, by those who may do everything."""
+        self.pages: dict[str, Callable[[Request], Awaitable[Response]]] = {}
+        """What else may be read."""
         self.catalogue = Catalogue(builtin_resources())
         self.admission = Chain()
         self.server = Server(store, self.catalogue, self.admission, now, new_uid, new_suffix)
@@ -102,6 +104,8 @@ class Api:
         except* Exception as errors:
             self.problem = f"definitions are no longer followed: {errors.exceptions[0]!r}"
             raise
+        finally:
+            await self.server.webhooks.close()
 
     async def handle(self, request: Request) -> Response:
         """The answer to a request; what is wrong with it is an answer too."""
@@ -122,6 +126,8 @@ class Api:
             raise refusal(request.user, wanted)
         if request.path in self.paths and request.method == "POST":
             return await self.paths[request.path](request)
+        if request.path in self.pages and request.method in ("GET", "HEAD"):
+            return await self.pages[request.path](request)
         return self._documents.answer(request)
 
     async def _route(self, request: Request) -> Response:

@@ -18,6 +18,7 @@ from polyver.testing._requests import ask
 
 if TYPE_CHECKING:
     from polyver.apis import Kind
+    from polyver.capabilities.functions.registering import Functions
 
 __all__ = ["EmbeddedServer"]
 
@@ -28,7 +29,8 @@ class EmbeddedServer:
     It runs in a thread with an event loop of its own, on a free port of 127.0.0.1. Objects are in
     memory, unless `data` names a folder to keep them in. `release` is the Kubernetes that it tells
     clients it is, such as 1.33.2. `kinds` are declared in Python, and served with all that their
-    authors wrote for them; without `capabilities` it is a Kubernetes and nothing else. The
+    authors wrote for them; `functions` are what blueprints may call, with the capability
+    `functions`; without `capabilities` it is a Kubernetes and nothing else. The
     attributes are those of `LocalCluster`, so that a test can be given either.
     """
 
@@ -48,10 +50,15 @@ class EmbeddedServer:
         release: str = "",
         capabilities: Iterable[str] = ("apis",),
         kinds: Iterable[Kind] = (),
+        functions: Functions | None = None,
         opens: Opens | None = None,
     ) -> None:
         self._settings = Settings(
-            data=data, release=release, capabilities=frozenset(capabilities), kinds=tuple(kinds)
+            data=data,
+            release=release,
+            capabilities=frozenset(capabilities),
+            kinds=tuple(kinds),
+            functions=functions,
         )
         self._opens = opens
         self._ready = threading.Event()

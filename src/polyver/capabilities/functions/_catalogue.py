@@ -5,7 +5,7 @@ Its clock runs on the releases that it lists itself; the last of them is now.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec import Struct
@@ -56,6 +56,38 @@ class Catalogue:
 
     releases: tuple[SemVer, ...]
     functions: tuple[Lineage, ...]
+    document: Document
+    keys: Mapping[str, Mapping[SemVer, str]]
+    """How each version of each function is written."""
+    tombstones: Mapping[str, frozenset[SemVer]]
+    """The versions that are written as removed, whatever the clock says."""
+
+    @property
+    def source(self) -> str:
+        return self.document.source
+
+    @property
+    def now(self) -> SemVer:
+        return self.releases[-1]
+
+    def get(self, name: str) -> Lineage | None:
+        """The function of that name, if it is listed."""
+        return next((lineage for lineage in self.functions if lineage.name == name), None)
+
+    def place(self, name: str, version: SemVer | None = None) -> str:
+        """The file and the line of a function, or of one of its versions."""
+        path = ("functions", name)
+        key = self.keys[name].get(version) if version is not None else None
+        return self.document.place(*path, *(("versions", key) if key else ())).partition(", ")[0]
+
+    def at(self, release: SemVer) -> Catalogue:
+        """The same when that release is out; one that is out already changes nothing."""
+        releases = (*self.releases, release)
+        moved = [
+            Lineage(each.name, [replace(r, stage=next_stage(r, releases)) for r in each])
+            for each in self.functions
+        ]
+        return replace(self, functions=tuple(moved))
 
 
 def lineages(documents: Sequence[Document]) -> Iterator[Found]:
@@ -70,7 +102,17 @@ def catalogues(documents: Sequence[Document]) -> Iterator[Catalogue]:
     for document in documents:
         value = document.value
         if isinstance(value, dict) and "functions" in value and "kind" not in value:
-            yield _Reader(document).catalogue()
+            yield read_catalogue(document)
+
+
+def read_catalogue(document: Document) -> Catalogue:
+    """A document that has to be a catalogue, checked."""
+    value = document.value
+    if not isinstance(value, dict) or "kind" in value:
+        found = value.get("kind") if isinstance(value, dict) else type(value).__name__
+        hint = "expected a mapping of releases and functions"
+        raise document.error(f"this is no catalogue, but a {found}", hint=hint)
+    return _Reader(document).catalogue()
 
 
 class _Reader:
@@ -80,10 +122,12 @@ class _Reader:
         self._document = document
         self._file = document.read(_File)
         self._releases = self._read_releases()
+        self._keys: dict[str, dict[SemVer, str]] = {}
+        self._tombstones: dict[str, frozenset[SemVer]] = {}
 
     def catalogue(self) -> Catalogue:
-        functions = (self._lineage(name) for name in self._file.functions)
-        return Catalogue(self._releases, tuple(functions))
+        functions = tuple(self._lineage(name) for name in self._file.functions)
+        return Catalogue(self._releases, functions, self._document, self._keys, self._tombstones)
 
     def _read_releases(self) -> tuple[SemVer, ...]:
         texts = self._file.releases
@@ -103,6 +147,12 @@ class _Reader:
             lineage = Lineage(name, releases)
         except PolyverError as error:
             raise self._error(error.fact, *path, hint=error.hint) from None
+        self._keys[name] = {self._version(text, *path): text for text in texts}
+        self._tombstones[name] = frozenset(
+            self._version(text, *path, text)
+            for text, entry in entries.items()
+            if _STAGES[entry.stage] is Stage.REMOVED
+        )
         self._check_stable(lineage)
         for text, entry in entries.items():
             if entry.use:

@@ -3,12 +3,23 @@
 Schemas have them as `pattern`, and rules in CEL as arguments of functions.
 """
 
+from polyver.objects.patterns._groups import Match
 from polyver.objects.patterns._matching import (
     Pattern,
     compile_pattern,
     python_pattern,
     read_pattern,
 )
+from polyver.objects.patterns._searching import Search, read_search
 from polyver.objects.patterns._syntax import InvalidPattern
 
-__all__ = ["InvalidPattern", "Pattern", "compile_pattern", "python_pattern", "read_pattern"]
+__all__ = [
+    "InvalidPattern",
+    "Match",
+    "Pattern",
+    "Search",
+    "compile_pattern",
+    "python_pattern",
+    "read_pattern",
+    "read_search",
+]

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from polyver.objects.patterns._charsets import Charset
-from polyver.objects.patterns._tree import Assertion, Branch, Node, Repeat, Sequence, Single
+from polyver.objects.patterns._tree import (
+    Assertion,
+    Branch,
+    Capture,
+    Node,
+    Repeat,
+    Sequence,
+    Single,
+    may_be_empty,
+)
 
 __all__ = ["ACCEPTED", "Automaton", "holds"]
 
@@ -51,21 +60,44 @@ class Automaton:
                 return state
             case Repeat():
                 return self._build_repeat(node, then)
+            case Capture(part, number):
+                return self._marked(
+                    f"({number}", self._build(part, self._marked(f"){number}", then))
+                )
         raise AssertionError(node)
 
+    def _marked(self, mark: str, then: int) -> int:
+        """A state at which a group begins or ends."""
+        state = self._state()
+        self._free[state].append((mark, then))
+        return state
+
     def _build_repeat(self, node: Repeat, then: int) -> int:
-        end = then
+        end, copies = then, node.least
         if node.most is None:
-            then = self._state()
-            self._choose(then, self._build(node.part, then), end, node)
+            then, copies = self._endless(node, end), max(node.least - 1, 0)
         else:
             for _ in range(node.most - node.least):
                 state = self._state()
                 self._choose(state, self._build(node.part, then), end, node)
                 then = state
-        for _ in range(node.least):
+        for _ in range(copies):
             then = self._build(node.part, then)
         return then
+
+    def _endless(self, node: Repeat, end: int) -> int:
+        """Any number of times, at least one if the least is not none; the last turn counts."""
+        loop = self._state()
+        inside = self._build(node.part, loop)
+        self._choose(loop, inside, end, node)
+        if node.least:
+            return inside
+        if not may_be_empty(node.part):
+            return loop
+        # A turn without a character is the last, so it has to be possible to begin with one.
+        start = self._state()
+        self._choose(start, inside, end, node)
+        return start
 
     def _choose(self, state: int, inside: int, end: int, node: Repeat) -> None:
         ways = [("", inside), ("", end)]
@@ -121,5 +153,7 @@ def holds(what: str, before: str, after: str) -> bool:
             return before in ("", "\n")
         case "line-end":
             return after in ("", "\n")
+    if what[0] in "()":
+        return True
     border = (before in _WORD) is not (after in _WORD)
     return border if what == "word" else not border

@@ -16,12 +16,9 @@ from functools import lru_cache
 from polyver.objects.patterns._automaton import Automaton
 from polyver.objects.patterns._finding import Finder
 from polyver.objects.patterns._syntax import InvalidPattern, parse
-from polyver.objects.patterns._tree import Node
+from polyver.objects.patterns._tree import Node, longest_quick
 
 __all__ = ["InvalidPattern", "Pattern", "compile_pattern", "python_pattern", "read_pattern"]
-
-_MOST_STEPS = 200_000
-"""What Python's engine may at worst need for a text: some milliseconds."""
 
 
 class Pattern:
@@ -33,7 +30,7 @@ class Pattern:
         self._quick = re.compile(source) if source is not None else None
         self._automaton: Automaton | None = None
         self._finder: Finder | None = None
-        self._longest = self._find_longest()
+        self._longest = longest_quick(tree)
         """The length of texts up to which Python's engine needs few steps."""
 
     def matches(self, text: str) -> bool:
@@ -67,14 +64,6 @@ class Pattern:
             last = span[1]
             at = span[1] if span[1] > span[0] else span[1] + 1
         return found
-
-    def _find_longest(self) -> int:
-        return max((2**size for size in range(20) if self._is_bounded(2**size)), default=-1)
-
-    def _is_bounded(self, length: int) -> bool:
-        """Whether Python's engine needs few steps; it also has to look for the beginning."""
-        places = 1 if self._tree.is_anchored() else length + 1
-        return self._tree.ways(length) * places <= _MOST_STEPS
 
 
 @lru_cache(maxsize=4096)

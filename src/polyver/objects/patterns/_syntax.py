@@ -14,9 +14,17 @@ from polyver.objects.patterns._charsets import (
     property_named,
     without,
 )
-from polyver.objects.patterns._tree import Assertion, Branch, Node, Repeat, Sequence, Single
+from polyver.objects.patterns._tree import (
+    Assertion,
+    Branch,
+    Capture,
+    Node,
+    Repeat,
+    Sequence,
+    Single,
+)
 
-__all__ = ["InvalidPattern", "parse"]
+__all__ = ["InvalidPattern", "parse", "parse_groups"]
 
 _MOST_REPEATS = 1000
 _DEEPEST = 200
@@ -47,6 +55,12 @@ def parse(pattern: str) -> Node:
     return _Parser(pattern).parse()
 
 
+def parse_groups(pattern: str) -> tuple[Node, dict[str, int]]:
+    """Read a pattern with the groups in it, and the numbers of those that have names."""
+    parser = _Parser(pattern, groups=True)
+    return parser.parse(), parser.names
+
+
 _REPEAT = re.compile(r"\{([0-9]{1,9})(,([0-9]{0,9}))?\}")
 _GROUP = re.compile(r"\(\?(?:P?<([A-Za-z0-9_]+)>|([imsU]*)(-[imsU]+)?(:|\)))")
 _SIMPLE = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
@@ -58,6 +72,8 @@ def _is_repeatable(node: Node, most: int) -> bool:
         case Repeat(part, least, end):
             times = least if end is None else end
             return times <= most and _is_repeatable(part, most // max(times, 1))
+        case Capture(part):
+            return _is_repeatable(part, most)
         case Sequence(parts) | Branch(parts):
             return all(_is_repeatable(part, most) for part in parts)
         case _:
@@ -67,8 +83,11 @@ def _is_repeatable(node: Node, most: int) -> bool:
 class _Parser:
     """Walks over a pattern from its beginning to its end."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, *, groups: bool = False) -> None:
         self._text = pattern
+        self._keeps_groups = groups
+        self._groups = 0
+        self.names: dict[str, int] = {}
         self._at = 0
         self._depth = 0
         self._flags = _Flags()
@@ -175,17 +194,25 @@ class _Parser:
         flags = self._flags
         if not self._take("(?"):
             self._at += 1
-            return self._closed(flags)
+            return self._captured(flags, "")
         self._at -= 2
         found = _GROUP.match(self._text, self._at)
         if found is None:
             raise self._bad_group()
         self._at = found.end()
         if found[1] is not None:
-            return self._closed(flags)
+            return self._captured(flags, found[1])
         self._set(found[2] or "", to=True)
         self._set(found[3] or "", to=False)
         return self._closed(flags) if found[4] == ":" else None
+
+    def _captured(self, flags: _Flags, name: str) -> Node:
+        self._groups += 1
+        number = self._groups
+        if name:
+            self.names.setdefault(name, number)
+        inside = self._closed(flags)
+        return Capture(inside, number) if self._keeps_groups else inside
 
     def _bad_group(self) -> InvalidPattern:
         rest = self._rest()

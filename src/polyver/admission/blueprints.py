@@ -1,0 +1,88 @@
+"""Blueprints and ActionSets before they are stored: what could never run is refused at once.
+
+Who only touches an old blueprint's labels is not told of functions that have gone since.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from polyver.capabilities.functions.blueprints import Finding, blueprint_of, check_blueprint
+from polyver.capabilities.functions.kinds import ACTION_SETS, BLUEPRINTS
+from polyver.core import InvalidVersion, SemVer
+from polyver.objects.kinds import Kind
+from polyver.objects.status import Cause, invalid
+
+if TYPE_CHECKING:
+    from polyver.admission.chain import Review
+    from polyver.capabilities.functions.registering import Functions
+
+__all__ = ["ActionSetChecks", "BlueprintChecks"]
+
+_WRITES = ("CREATE", "UPDATE")
+
+
+class BlueprintChecks:
+    """Refuses blueprints that name functions, versions or arguments which there are not."""
+
+    def __init__(self, functions: Functions) -> None:
+        self._functions = functions
+
+    def handles(self, kind: Kind, operation: str) -> bool:
+        known = (BLUEPRINTS.group, BLUEPRINTS.names.plural)
+        return (kind.group, kind.plural) == known and operation in _WRITES
+
+    async def mutate(self, review: Review) -> None:
+        pass
+
+    async def validate(self, review: Review) -> None:
+        if review.object is None or review.subresource or _is_same(review, "actions"):
+            return
+        # In a thread: a large one takes its time, and others need not wait for it.
+        findings = await asyncio.to_thread(self._findings, review.object)
+        causes = [
+            Cause(each.field, f"Invalid value: {each.fact}{f'; {each.hint}' if each.hint else ''}")
+            for each in findings
+            if each.is_error
+        ]
+        if causes:
+            raise invalid(review.kind, review.name, causes)
+        review.warnings += [each.fact for each in findings]
+
+    def _findings(self, obj: dict[str, Any]) -> list[Finding]:
+        blueprint, _ = blueprint_of(obj)
+        if blueprint is None:
+            return []  # the schema refuses it, and says why
+        return list(check_blueprint(blueprint, self._functions))
+
+
+class ActionSetChecks:
+    """Refuses ActionSets that prefer what is no version."""
+
+    def handles(self, kind: Kind, operation: str) -> bool:
+        known = (ACTION_SETS.group, ACTION_SETS.names.plural)
+        return (kind.group, kind.plural) == known and operation in _WRITES
+
+    async def mutate(self, review: Review) -> None:
+        pass
+
+    async def validate(self, review: Review) -> None:
+        if review.object is None or review.subresource or _is_same(review, "spec"):
+            return
+        spec: dict[str, Any] = review.object.get("spec") or {}
+        causes = []
+        for number, action in enumerate(spec.get("actions") or ()):
+            try:
+                SemVer.complete(action.get("preferredVersion") or "0")
+            except InvalidVersion as error:
+                field = f"spec.actions[{number}].preferredVersion"
+                causes.append(Cause(field, f"Invalid value: {error.fact}"))
+        if causes:
+            raise invalid(review.kind, review.name, causes)
+
+
+def _is_same(review: Review, field: str) -> bool:
+    """Whether an update leaves a field as it was."""
+    assert review.object is not None
+    return review.old is not None and review.old.get(field) == review.object.get(field)

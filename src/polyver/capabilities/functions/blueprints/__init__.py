@@ -1,0 +1,49 @@
+"""Blueprints: what their phases call, which version each gets, and what is wrong with that."""
+
+from polyver.capabilities.functions.blueprints._checking import (
+    Use,
+    check_blueprint,
+    losses_at,
+    losses_between,
+    uses_in,
+)
+from polyver.capabilities.functions.blueprints._choosing import (
+    ActionRefused,
+    PhaseRefused,
+    ResolvedAction,
+    ResolvedPhase,
+    resolve_action,
+    resolve_phase,
+)
+from polyver.capabilities.functions.blueprints._reading import (
+    Action,
+    Blueprint,
+    Finding,
+    Phase,
+    Request,
+    blueprint_of,
+    blueprints_in,
+    requests_in,
+)
+
+__all__ = [
+    "Action",
+    "ActionRefused",
+    "Blueprint",
+    "Finding",
+    "Phase",
+    "PhaseRefused",
+    "Request",
+    "ResolvedAction",
+    "ResolvedPhase",
+    "Use",
+    "blueprint_of",
+    "blueprints_in",
+    "check_blueprint",
+    "losses_at",
+    "losses_between",
+    "requests_in",
+    "resolve_action",
+    "resolve_phase",
+    "uses_in",
+]

@@ -1,0 +1,44 @@
+"""Functions that are written in Python: registered, with arguments that are checked, and found."""
+
+from polyver.capabilities.functions.registering._discovery import function_data, functions_data
+from polyver.capabilities.functions.registering._duration import Duration, InvalidDuration
+from polyver.capabilities.functions.registering._function import (
+    Arguments,
+    Function,
+    InvalidArguments,
+)
+from polyver.capabilities.functions.registering._hints import (
+    Alias,
+    Description,
+    InvalidFunction,
+)
+from polyver.capabilities.functions.registering._known import (
+    Functions,
+    KnownFunction,
+    UnknownFunction,
+    check_registered,
+    known_functions,
+)
+from polyver.capabilities.functions.registering._reading import Wrong
+from polyver.capabilities.functions.registering._registry import Registry, register
+
+__all__ = [
+    "Alias",
+    "Arguments",
+    "Description",
+    "Duration",
+    "Function",
+    "Functions",
+    "InvalidArguments",
+    "InvalidDuration",
+    "InvalidFunction",
+    "KnownFunction",
+    "Registry",
+    "UnknownFunction",
+    "Wrong",
+    "check_registered",
+    "function_data",
+    "functions_data",
+    "known_functions",
+    "register",
+]

@@ -1,0 +1,138 @@
+"""Finding functions: those of installed packages, those in modules and files, and catalogues.
+
+A package that cannot be used costs itself alone; what a user names has to be right.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+
+from polyver.capabilities.functions import Catalogue
+from polyver.capabilities.functions.registering import (
+    Function,
+    Functions,
+    InvalidFunction,
+    Registry,
+    check_registered,
+    known_functions,
+)
+from polyver.cli._catalogues import CATALOGUE, catalogue_files, load_listed
+from polyver.cli._code import Failed, module_named, module_of, shown, shown_places, told
+from polyver.cli._exit import Unreadable
+from polyver.cli._kinds import project_names
+from polyver.cli._output import warn
+from polyver.core import PolyverError
+
+__all__ = ["load_functions", "load_known"]
+
+_GROUP = "polyver.functions"
+
+
+@dataclass(slots=True)
+class _Loaded:
+    """What was found so far."""
+
+    functions: list[Function] = field(default_factory=list)
+    catalogues: list[Catalogue] = field(default_factory=list)
+
+
+def load_known(
+    functions: Sequence[str] | None, catalogues: Sequence[str] | None, *, traceback: bool
+) -> Functions:
+    """What a command works with: what it is told, or else what the project around here says."""
+    folder, said = (Path(), functions) if functions else project_names("functions")
+    return load_functions(
+        said, catalogue_files(catalogues), folder=folder, show_traceback=traceback
+    )
+
+
+def load_functions(
+    names: Sequence[str],
+    catalogues: Sequence[str],
+    *,
+    folder: Path | None = None,
+    show_traceback: bool = False,
+) -> Functions:
+    """All functions: those of installed packages, and those that are named."""
+    loaded = _Loaded()
+    for entry in sorted(entry_points(group=_GROUP), key=lambda each: each.name):
+        _add_installed(entry, loaded, show_traceback=show_traceback)
+    for name in names:
+        registry = _named(name, folder or Path(), show_traceback=show_traceback)
+        if not len(registry):
+            raise Unreadable(f"{name} registers no function")
+        loaded.functions += map(_placed, registry)
+    known_files = {_resolved(each.source) for each in loaded.catalogues}
+    more = [name for name in catalogues if _resolved(name) not in known_files]
+    loaded.catalogues += load_listed(more)
+    known = known_functions(loaded.functions, loaded.catalogues)
+    for warning in known.warnings:
+        warn(warning)
+    return known
+
+
+def _resolved(name: str) -> Path:
+    return Path(name).resolve()
+
+
+def _placed(function: Function) -> Function:
+    return replace(function, place=shown_places(function.place))
+
+
+# What is named.
+
+
+def _named(name: str, folder: Path, *, show_traceback: bool) -> Registry:
+    path = folder / name
+    is_path = path.suffix == ".py" or "/" in name
+    try:
+        if is_path and not path.is_file():
+            why = "it is a folder" if path.is_dir() else "there is no such file"
+            hint = "name a .py file or a module"
+            raise Unreadable(f"{shown(path)} cannot be read: {why}", hint=hint)
+        return Registry.of(module_of(path) if is_path else module_named(name, folder))
+    except Failed as failed:
+        if show_traceback:
+            traceback.print_exception(failed.error)
+        raise told(failed) from None
+
+
+# What is installed.
+
+
+def _add_installed(entry: EntryPoint, loaded: _Loaded, *, show_traceback: bool) -> None:
+    """Add what a package offers, or leave out all of it, and say why."""
+    try:
+        functions, catalogues = _installed(entry)
+        check_registered([*loaded.functions, *functions])
+        known_functions([*loaded.functions, *functions], [*loaded.catalogues, *catalogues])
+    except Exception as error:
+        if show_traceback:
+            traceback.print_exception(error)
+        reason = str(error) if isinstance(error, PolyverError) else repr(error)
+        package = entry.dist.name if entry.dist else entry.value
+        warn(f"the functions of {package} ({entry.value}) are left out: {reason}")
+    else:
+        loaded.functions += functions
+        loaded.catalogues += catalogues
+
+
+def _installed(entry: EntryPoint) -> tuple[list[Function], list[Catalogue]]:
+    try:
+        found = entry.load()
+    except SystemExit as error:
+        raise InvalidFunction(f"it ended with {error}") from None
+    if isinstance(found, Registry):
+        return [*map(_placed, found)], []
+    if not isinstance(found, ModuleType):
+        raise InvalidFunction("its entry point names neither a module nor a Registry")
+    functions = [*map(_placed, Registry.of(found))]
+    if not functions:
+        raise InvalidFunction("it registers no function")
+    inside = [Path(folder) / CATALOGUE for folder in getattr(found, "__path__", ())]
+    return functions, [*load_listed([shown(file) for file in inside if file.is_file()])]

@@ -1,0 +1,291 @@
+"""`polyver functions`: what blueprints can call, and the lives of its versions."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from polyver.capabilities.functions import deprecate, promote, remove
+from polyver.cli._catalogues import edit_catalogue, holder_of, version_of
+from polyver.cli._exit import Misused, UnknownName
+from polyver.cli._output import Format, emit, print_lines, print_table
+from polyver.core import SemVer, listed
+
+if TYPE_CHECKING:
+    from polyver.capabilities.functions.registering import Functions
+
+app = App(
+    name="functions",
+    help="""See what blueprints can call, and move the versions of functions through their stages.
+
+Example: polyver functions list --functions backup.py --catalogue catalogue.yaml""",
+)
+
+CatalogueFiles = Annotated[
+    list[str] | None,
+    Parameter(
+        negative=(),
+        help=(
+            "A catalogue; repeatable. Without one, those that pyproject.toml names ([tool.polyver]"
+            " catalogues = […]), else catalogue.yaml if it is here."
+        ),
+    ),
+]
+FunctionFiles = Annotated[
+    list[str] | None,
+    Parameter(
+        negative=(),
+        help=(
+            "A .py file or a module that registers functions, beside those of installed packages;"
+            " repeatable. Without one, those that pyproject.toml names ([tool.polyver] functions ="
+            " […])."
+        ),
+    ),
+]
+Output = Annotated[Format, Parameter(name=["--output", "-o"], help="What to print.")]
+Traceback = Annotated[
+    bool, Parameter(negative=(), help="Show the traceback too when code of yours fails.")
+]
+DryRun = Annotated[
+    bool, Parameter(negative=(), help="Write nothing, and show what would be changed.")
+]
+Users = Annotated[
+    list[str] | None,
+    Parameter(
+        name=["--file", "-f"],
+        negative=(),
+        help=(
+            "A file or a folder with blueprints; repeatable. What would take a version away from"
+            " one of them is refused."
+        ),
+    ),
+]
+Force = Annotated[
+    bool, Parameter(negative=(), help="Take it away from them all the same, with a warning.")
+]
+RemovedIn = Annotated[
+    str | None,
+    Parameter(
+        help=(
+            "The release in which the deprecated version goes; without it, the second minor"
+            " release from now."
+        )
+    ),
+]
+
+
+@app.command(name="list")
+def list_functions(
+    *,
+    functions: FunctionFiles = None,
+    catalogue: CatalogueFiles = None,
+    output: Output = Format.TABLE,
+    traceback: Traceback = False,
+) -> None:
+    """List every function and its versions.
+
+    Example: polyver functions list -o json
+    """
+    from polyver.capabilities.functions.registering import functions_data
+    from polyver.cli._functions import load_known
+
+    known = load_known(functions, catalogue, traceback=traceback)
+    if output is not Format.TABLE:
+        emit(functions_data(known), output)
+        return
+    rows = [row for each in functions_data(known)["functions"] for row in _rows(each)]
+    print_table(("NAME", "VERSION", "STAGE", "SINCE", "REMOVED IN", "USE"), rows)
+
+
+def _rows(function: dict[str, Any]) -> list[tuple[str, ...]]:
+    return [
+        (
+            function["name"],
+            each["version"],
+            each["stage"] + ("" if each["registered"] or _is_gone(each) else ", without code"),
+            *(each.get(name, "") for name in ("since", "removedIn", "use")),
+        )
+        for each in function["versions"]
+    ]
+
+
+def _is_gone(version: dict[str, Any]) -> bool:
+    return bool(version["stage"] == "removed")
+
+
+@app.command
+def show(
+    name: str,
+    /,
+    *,
+    functions: FunctionFiles = None,
+    catalogue: CatalogueFiles = None,
+    output: Output = Format.TABLE,
+    traceback: Traceback = False,
+) -> None:
+    """Show what a function takes, in each of its versions or in one.
+
+    Example: polyver functions show KubeExec@v0.1.0
+
+    Parameters
+    ----------
+    name
+        A function, NAME, or one version of it, NAME@VERSION.
+    """
+    from polyver.cli._functions import load_known
+
+    name, at, text = name.partition("@")
+    known = load_known(functions, catalogue, traceback=traceback)
+    found = _function(known, name)
+    if at:
+        wanted = version_of(text, "NAME@VERSION")
+        release = known.known[name].lineage.get(wanted)
+        if release is None:
+            names = listed([each["version"] for each in found["versions"]])
+            raise UnknownName(f"{name} has no v{wanted}", hint=f"known: {names}")
+        found["versions"] = [each for each in found["versions"] if each["version"] == release.name]
+    if output is not Format.TABLE:
+        emit(found, output)
+        return
+    _print(found)
+
+
+def _function(known: Functions, name: str) -> dict[str, Any]:
+    from polyver.capabilities.functions.registering import UnknownFunction, function_data
+
+    if name not in known.known:
+        error = UnknownFunction(name, known)
+        raise UnknownName(error.fact, hint=error.hint)
+    return function_data(known.known[name])
+
+
+def _print(function: dict[str, Any]) -> None:
+    for number, version in enumerate(function["versions"]):
+        mark = (
+            ", used when nothing is asked for" if version["version"] == function["default"] else ""
+        )
+        if number:
+            print_lines("")
+        print_lines(f"{function['name']} {version['version']}: {version['stage']}{mark}")
+        print_lines(*_dates(version))
+        if version.get("description"):
+            print_lines("", *version["description"].splitlines())
+        if version.get("arguments"):
+            print_lines("")
+            print_table(
+                ("ARGUMENT", "TYPE", "REQUIRED", "DEFAULT", "DESCRIPTION"), _rows_of(version)
+            )
+
+
+def _dates(version: dict[str, Any]) -> list[str]:
+    told = {"since": "deprecated since", "removedIn": "removed in", "use": "use"}
+    found = [f"{words} {version[name]}" for name, words in told.items() if name in version]
+    return [", ".join(found)] if found else []
+
+
+def _rows_of(version: dict[str, Any]) -> list[tuple[str, ...]]:
+    return [
+        (
+            each["name"],
+            each["type"],
+            "yes" if each["required"] else "no",
+            str(each.get("default", "")),
+            each.get("description", "").replace("\n", " "),
+        )
+        for each in version["arguments"]
+    ]
+
+
+@app.command(name="promote")
+def promote_version(
+    name: str,
+    /,
+    *,
+    catalogue: CatalogueFiles = None,
+    removed_in: RemovedIn = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Make a version the stable one; the one that was is deprecated, and its clock starts.
+
+    Example: polyver functions promote KubeExec@v0.2.0 --dry-run
+
+    Parameters
+    ----------
+    name
+        NAME@VERSION.
+    """
+    name, version = _named(name)
+    edit = partial(promote, name=name, version=version, removed_in=_removal(removed_in))
+    edit_catalogue(holder_of(name, catalogue), edit, dry_run=dry_run)
+
+
+@app.command(name="deprecate")
+def deprecate_version(
+    name: str,
+    /,
+    *,
+    catalogue: CatalogueFiles = None,
+    use: str | None = None,
+    removed_in: RemovedIn = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Deprecate a candidate; of a version that is deprecated, change the removal or the use.
+
+    The stable version is deprecated by promoting another one.
+
+    Example: polyver functions deprecate KubeExec@v0.3.0 --use v0.2.0
+
+    Parameters
+    ----------
+    name
+        NAME@VERSION.
+    use
+        The version to use instead; without it, the stable one.
+    """
+    name, version = _named(name)
+    edit = partial(
+        deprecate,
+        name=name,
+        version=version,
+        use=version_of(use, "--use") if use else None,
+        removed_in=_removal(removed_in),
+    )
+    edit_catalogue(holder_of(name, catalogue), edit, dry_run=dry_run)
+
+
+@app.command(name="remove")
+def remove_version(
+    name: str,
+    /,
+    *,
+    catalogue: CatalogueFiles = None,
+    file: Users = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Write down that a version is gone, once its notice is over; its number stays listed.
+
+    Example: polyver functions remove KubeExec@v0.0.0
+
+    Parameters
+    ----------
+    name
+        NAME@VERSION.
+    """
+    name, version = _named(name)
+    edit = partial(remove, name=name, version=version)
+    holder = holder_of(name, catalogue)
+    edit_catalogue(holder, edit, dry_run=dry_run, users=file or (), force=force)
+
+
+def _named(text: str) -> tuple[str, SemVer]:
+    name, at, version = text.partition("@")
+    if not name or not at:
+        raise Misused(f"{text} is not NAME@VERSION", hint="write KubeExec@v0.2.0")
+    return name, version_of(version, "NAME@VERSION")
+
+
+def _removal(text: str | None) -> SemVer | None:
+    return version_of(text, "--removed-in") if text else None

@@ -1,0 +1,112 @@
+"""`polyver impact`: who uses a version, and so would feel it if that changed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from polyver.capabilities.functions.blueprints import (
+    Blueprint,
+    Use,
+    blueprints_in,
+    requests_in,
+    uses_in,
+)
+from polyver.capabilities.functions.registering import UnknownFunction
+from polyver.cli._catalogues import version_of
+from polyver.cli._exit import UnknownName
+from polyver.cli._files import read_manifests
+from polyver.cli._functions import load_known
+from polyver.cli._output import Format, emit, print_lines, print_table, warn
+from polyver.cli.functions import CatalogueFiles, FunctionFiles, Output, Traceback
+from polyver.core import Resolution
+
+app = App(name="impact")
+
+
+@app.default
+def impact(
+    name: str,
+    /,
+    *,
+    file: Annotated[
+        list[str], Parameter(name=["--file", "-f"], negative=(), allow_leading_hyphen=True)
+    ],
+    functions: FunctionFiles = None,
+    catalogue: CatalogueFiles = None,
+    output: Output = Format.TABLE,
+    traceback: Traceback = False,
+) -> None:
+    """List every blueprint, action and phase that uses a function, or one version of it.
+
+    Example: polyver impact KubeExec@v0.1.0 -f blueprints/ --catalogue catalogue.yaml
+
+    Parameters
+    ----------
+    name
+        A function, NAME, or one version of it, NAME@VERSION. A version counts as used where it is
+        what a phase gets, by whatever rule, and where it is asked for in vain.
+    file
+        A file, a folder, or - for standard input; repeatable. Blueprints are read, and ActionSets,
+        which may prefer a version.
+    """
+    name, at, text = name.partition("@")
+    version = version_of(text, "NAME@VERSION") if at else None
+    known = load_known(functions, catalogue, traceback=traceback)
+    if name not in known.known:
+        error = UnknownFunction(name, known)
+        raise UnknownName(error.fact, hint=error.hint)
+    documents = read_manifests(file)
+    blueprints: list[Blueprint] = []
+    for document, blueprint, findings in blueprints_in(documents):
+        if blueprint is None:
+            warn(f"a Blueprint is left out ({document.place()}): {findings[-1]}")
+        else:
+            blueprints.append(blueprint)
+    requests = [request for _, request in requests_in(documents)]
+    uses = [use for use in uses_in(blueprints, known, requests) if use.phase.function == name]
+    if version is not None:
+        uses = [use for use in uses if use.concerns(version)]
+    _print(uses, output)
+
+
+def _print(uses: list[Use], output: Format) -> None:
+    if output is not Format.TABLE:
+        emit({"uses": [_data(use) for use in uses]}, output)
+        return
+    if not uses:
+        print_lines("nobody uses it")
+        return
+    columns = ("BLUEPRINT", "ACTION", "PHASE", "ACTIONSET", "ASKS FOR", "GETS", "WHY")
+    rows = [
+        (
+            use.blueprint.label,
+            use.action,
+            use.phase.label,
+            use.asker,
+            use.asked,
+            use.version or "nothing",
+            _why(use),
+        )
+        for use in uses
+    ]
+    print_table(columns, rows)
+
+
+def _why(use: Use) -> str:
+    return use.found.reason if isinstance(use.found, Resolution) else str(use.found.fact)
+
+
+def _data(use: Use) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "blueprint": use.blueprint.label,
+        "action": use.action,
+        "phase": use.phase.label,
+        "function": use.phase.function,
+        "place": use.blueprint.document.place(*use.phase.path),
+    }
+    found |= {"actionSet": use.asker} if use.asker else {}
+    found |= {"asksFor": use.asked} if use.asked else {}
+    found |= {"gets": use.version} if use.version else {}
+    return found | {"why": _why(use)}

@@ -1,0 +1,28 @@
+"""Go templates with the functions of sprig: texts with actions between `{{` and `}}`.
+
+Blueprints and component definitions are written in them. They see plain data alone, reach nothing
+outside, and take no more than they are given.
+"""
+
+from polyver.objects.gotemplate._budget import Limits
+from polyver.objects.gotemplate._errors import InvalidTemplate, RenderFailed, TemplateError
+from polyver.objects.gotemplate._library import ABSENT, FUNCTIONS
+from polyver.objects.gotemplate._template import (
+    InvalidData,
+    Template,
+    compile_template,
+    render_value,
+)
+
+__all__ = [
+    "ABSENT",
+    "FUNCTIONS",
+    "InvalidData",
+    "InvalidTemplate",
+    "Limits",
+    "RenderFailed",
+    "Template",
+    "TemplateError",
+    "compile_template",
+    "render_value",
+]

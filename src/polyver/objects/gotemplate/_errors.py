@@ -1,0 +1,60 @@
+"""What may be wrong with a template, or go wrong while it is rendered, and where."""
+
+from __future__ import annotations
+
+from polyver.core import PolyverError
+
+__all__ = ["InvalidTemplate", "RenderFailed", "TemplateError", "located"]
+
+_LONGEST = 60
+
+
+class TemplateError(PolyverError):
+    """A fact about a template, with the line and column of the place, counted from 1."""
+
+    def __init__(
+        self, fact: str, *, name: str, line: int, column: int, near: str, hint: str = ""
+    ) -> None:
+        super().__init__(fact, at=f"{name}:{line}:{column}, near {near}", hint=hint)
+        self.line = line
+        self.column = column
+        self.near = near
+
+
+class InvalidTemplate(TemplateError):
+    """A text that is no template: its syntax, a function that is not there, a wrong variable."""
+
+
+class RenderFailed(TemplateError):
+    """A template that cannot be rendered with some data."""
+
+
+def located(source: str, at: int) -> tuple[int, int, str]:
+    """The line and column of a place, and the action or line around it.
+
+    >>> located("a\\nb {{ .x }} c", 8)
+    (2, 7, '{{ .x }}')
+    """
+    at = min(at, len(source))
+    start = source.rfind("\n", 0, at) + 1
+    return source.count("\n", 0, at) + 1, at - start + 1, _near(source, at, start)
+
+
+def _near(source: str, at: int, start: int) -> str:
+    opened = source.rfind("{{", 0, at + 2)
+    closed = source.find("}}", opened) if opened >= 0 else -1
+    if opened >= 0 and (closed < 0 or closed + 2 > at):
+        end = closed + 2 if closed >= 0 else len(source)
+        return _shortened(source[opened:end], at - opened)
+    end = source.find("\n", at)
+    return _shortened(source[start : end if end >= 0 else len(source)], at - start)
+
+
+def _shortened(text: str, at: int) -> str:
+    """A part of a text that is not long, with the place in it."""
+    text = text.replace("\n", " ")
+    if len(text) <= _LONGEST:
+        return text or "the end"
+    start = max(0, min(at - _LONGEST // 2, len(text) - _LONGEST))
+    end = start + _LONGEST
+    return f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
