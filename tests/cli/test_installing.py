@@ -350,6 +350,27 @@ def test_a_definition_is_let_go_with_its_conversion() -> None:
         asyncio.run(scenario(server))
 
 
+def test_another_port_is_put_right() -> None:
+    def asks(port: int) -> Callable[[Object], bool]:
+        def holds(crd: Object) -> bool:
+            client = crd["spec"]["conversion"]["webhook"]["clientConfig"]
+            return bool(client["service"]["port"] == port)
+
+        return holds
+
+    async def scenario(server: EmbeddedServer) -> None:
+        async with installed(server) as client:
+            at, name = Webhook(WANTED.namespace, "polyver"), KITES.definition().name
+            async with replica(settings(client, at)), asyncio.timeout(30):
+                await until(client, CRDS, name, "", trusts)
+                change = {"webhook": {"clientConfig": {"service": {"port": 8443}}}}
+                await client.patch(CRDS, name, change={"spec": {"conversion": change}})
+                await until(client, CRDS, name, "", asks(443))
+
+    with EmbeddedServer(capabilities=()) as server:
+        asyncio.run(scenario(server))
+
+
 def trusts(crd: Object) -> bool:
     """Whether a definition says who converts, and why it may be believed."""
     webhook = (crd["spec"].get("conversion") or {}).get("webhook") or {}

@@ -36,6 +36,7 @@ from polyver.objects.status import ApiError
 __all__ = ["ConversionController"]
 
 _MANAGER = "polyver"
+_HTTPS = 443
 _CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
 _CONVERSIONS = Resource(CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False)
 Publish = Callable[[str, Converter | None], None]
@@ -158,7 +159,7 @@ class ConversionController(Controller[str]):
         said = {"webhook": None, **conversion}
         if said["webhook"]:
             # A definition names a service or a URL, and may have named the other one before.
-            client = {"service": None, "url": None, **said["webhook"]["clientConfig"]}
+            client = {"service": None, "url": None, **_client(said)}
             if self._bundle is not None:
                 client["caBundle"] = base64.b64encode(await self._bundle()).decode()
             said["webhook"] = {**said["webhook"], "clientConfig": client}
@@ -243,13 +244,15 @@ def _made_from(conversion: Object, crd: Object | None) -> str:
 def _is_told(crd: Object, told: Mapping[str, Any]) -> bool:
     """Whether a definition says that we convert; what the server fills in makes no difference."""
     said = crd["spec"].get("conversion") or {}
-    client = (said.get("webhook") or {}).get("clientConfig") or {}
-    wanted = (told.get("webhook") or {}).get("clientConfig") or {}
-    return bool(said.get("strategy") == told.get("strategy") and _has(client, wanted))
+    client, wanted = _client(said), _client(told)
+    return said.get("strategy") == told.get("strategy") and all(
+        client.get(name) == value for name, value in wanted.items()
+    )
 
 
-def _has(found: Any, wanted: Any) -> bool:
-    """Whether all that is wanted is there; servers fill in more, such as the port of a service."""
-    if isinstance(found, Mapping) and isinstance(wanted, Mapping):
-        return all(_has(found.get(name), value) for name, value in wanted.items())
-    return bool(found == wanted)
+def _client(conversion: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Who converts; servers write down the port of a service, also if nobody named one."""
+    client: Mapping[str, Any] = (conversion.get("webhook") or {}).get("clientConfig") or {}
+    if not client.get("service"):
+        return client
+    return {**client, "service": {"port": _HTTPS, **client["service"]}}
