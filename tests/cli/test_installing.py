@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.rights import APISERVICES, Asked, Grant, grants, read_path
 from tests.walks.installed_kinds import GROUP, KITES
@@ -55,6 +55,7 @@ def pod(objects: list[Object]) -> Object:
     return spec
 
 
+@settings(max_examples=30)
 @given(installations())
 def test_everything_that_is_named_is_there(wanted: Installation) -> None:
     objects = manifests(wanted)
@@ -77,6 +78,7 @@ def test_everything_that_is_named_is_there(wanted: Installation) -> None:
     assert {each["name"] for each in container["volumeMounts"]} == volumes
 
 
+@settings(max_examples=30)
 @given(installations())
 def test_what_is_written_is_read_back_as_the_same(wanted: Installation) -> None:
     objects = manifests(wanted)
@@ -85,6 +87,7 @@ def test_what_is_written_is_read_back_as_the_same(wanted: Installation) -> None:
     assert manifests(wanted) == objects
 
 
+@settings(max_examples=30)
 @given(installations())
 def test_a_budget_never_stops_the_only_replica_from_moving(wanted: Installation) -> None:
     budgets = [each for each in manifests(wanted) if each["kind"] == "PodDisruptionBudget"]
@@ -138,6 +141,7 @@ def mounted(container: Object, name: str) -> str:
 # Rights.
 
 
+@settings(max_examples=30)
 @given(installations())
 def test_no_right_is_for_anything_at_all(wanted: Installation) -> None:
     for grant in grants(wanted):
@@ -146,6 +150,7 @@ def test_no_right_is_for_anything_at_all(wanted: Installation) -> None:
         assert grant.right.group != "rbac.authorization.k8s.io"
 
 
+@settings(max_examples=30)
 @given(installations())
 def test_of_secrets_one_may_be_read_at_most(wanted: Installation) -> None:
     secrets = [each for each in grants(wanted) if each.right.resource == "secrets"]
@@ -205,7 +210,7 @@ async def walk(server: EmbeddedServer) -> None:
     async with installed(server) as client:
         port = free_port()
         at = Webhook(url=f"https://127.0.0.1:{port}")
-        async with replica(settings(client, at, port)), asyncio.timeout(30):
+        async with replica(settings_of(client, at, port)), asyncio.timeout(30):
             await steps(client)
 
 
@@ -222,7 +227,7 @@ async def install(client: Client, url: str) -> list[str]:
     return said
 
 
-def settings(client: ClusterClient, at: Webhook, port: int = 0) -> Settings:
+def settings_of(client: ClusterClient, at: Webhook, port: int = 0) -> Settings:
     own = "127.0.0.1", port, WANTED.namespace, ("127.0.0.1",), (KITES,)
     return Settings(client.access, at, *own)
 
@@ -326,7 +331,7 @@ def test_what_replicas_wrote_is_no_reason_to_install_anything_anew() -> None:
     async def scenario(server: EmbeddedServer) -> None:
         async with installed(server) as client:
             at = Webhook(WANTED.namespace, "polyver")
-            async with replica(settings(client, at)), asyncio.timeout(30):
+            async with replica(settings_of(client, at)), asyncio.timeout(30):
                 await until(client, CRDS, KITES.definition().name, "", trusts)
             said = await install(client, server.url)
             assert {line.split()[-1] for line in said} == {"unchanged"}
@@ -341,7 +346,7 @@ def test_a_definition_is_let_go_with_its_conversion() -> None:
             await client.create(CRDS, BOATS)
             await client.create(SERVED, CONVERSION)
             at = Webhook(WANTED.namespace, "polyver")
-            async with replica(settings(client, at)), asyncio.timeout(30):
+            async with replica(settings_of(client, at)), asyncio.timeout(30):
                 await until(client, CRDS, "boats.example.com", "", trusts)
                 await client.delete(SERVED, "boats.example.com")
                 await until(client, CRDS, "boats.example.com", "", lambda obj: not trusts(obj))
@@ -361,7 +366,7 @@ def test_another_port_is_put_right() -> None:
     async def scenario(server: EmbeddedServer) -> None:
         async with installed(server) as client:
             at, name = Webhook(WANTED.namespace, "polyver"), KITES.definition().name
-            async with replica(settings(client, at)), asyncio.timeout(30):
+            async with replica(settings_of(client, at)), asyncio.timeout(30):
                 await until(client, CRDS, name, "", trusts)
                 change = {"webhook": {"clientConfig": {"service": {"port": 8443}}}}
                 await client.patch(CRDS, name, change={"spec": {"conversion": change}})

@@ -136,6 +136,7 @@ def check_counts(status: Object, *names: str) -> Iterator[Cause]:
 class DeploymentRules(_Workload):
     """A Deployment: how its pods are replaced."""
 
+    status_keeps: tuple[str, ...] | None = ("labels",)
     _word = "deployment"
 
     def _check(self, spec: Object) -> Iterator[Cause]:
