@@ -12,6 +12,7 @@ from dataclasses import replace
 from msgspec import Struct
 
 from polyver.capabilities import Found
+from polyver.capabilities.definitions._entries import content_of, published_version
 from polyver.capabilities.definitions._policy import (
     DEFINITIONS_LEGACY,
     SEMANTIC_POLICIES,
@@ -164,7 +165,7 @@ def _release(version: _Version, document: Document, path: _Path) -> Release:
     if version.version is None:
         raise document.error("a version is missing", *path, hint="every entry needs one")
     try:
-        published = _published(version.version)
+        published = published_version(version.version)
     except PolyverError as error:
         raise document.error(error.fact, *path, "version", hint=error.hint) from None
     content = _content(document, path)
@@ -179,21 +180,7 @@ def _release(version: _Version, document: Document, path: _Path) -> Release:
     return replace(release, stage=Stage.DEPRECATED, notes=notes)
 
 
-def _published(text: str) -> SemVer:
-    version = SemVer.complete(text)
-    for wrong, what in (
-        (text.startswith("v"), 'a leading "v"'),
-        (bool(version.build), "build metadata"),
-        (text != text.lower(), "uppercase letters"),
-    ):
-        if wrong:
-            hint = "it becomes part of an object's name" if "upper" in what else "leave it out"
-            raise PolyverError(f'"{text}" is published with {what}', hint=hint)
-    return version
-
-
 def _content(document: Document, path: _Path) -> object:
-    """What a version consists of: the entry without its number and its deprecation."""
-    content = document.part(*path).value
-    assert isinstance(content, dict)
-    return {key: value for key, value in content.items() if key not in ("version", "deprecated")}
+    entry = document.part(*path).value
+    assert isinstance(entry, dict)
+    return content_of(entry)
