@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import ssl
 
     from polyver.apis import Kind
+    from polyver.capabilities.definitions.publishing import GatePolicy
     from polyver.capabilities.functions.registering import Functions
     from polyver.engine import Controller
     from polyver.server.api import Api
@@ -55,6 +56,8 @@ class Settings:
     """Kinds that are declared in Python, to be served with what their authors wrote for them."""
     functions: Functions | None = None
     """What blueprints may call."""
+    gate: GatePolicy = "refuse"
+    """What is done about versions of definitions that break users of their neighbours."""
     release: str = ""
     """The Kubernetes that it tells clients it is; without it, the one it is made after."""
 
@@ -141,11 +144,25 @@ async def _pipeline(
     ]
     async with in_background(api.run()):
         if "apis" in settings.capabilities:
-            controllers += await serve_apis(api, settings.kinds, address=address, ca=ca)
+            kinds = (*_own_kinds(settings.capabilities), *settings.kinds)
+            controllers += await serve_apis(api, kinds, address=address, ca=ca)
+        if "definitions" in settings.capabilities:
+            from polyver.cli._definitions import serve_definitions
+
+            controllers += await serve_definitions(api, client, gate=settings.gate)
         if "functions" in settings.capabilities:
             await _serve_functions(api, settings.functions)
         async with Engine(client, controllers):
             yield api
+
+
+def _own_kinds(capabilities: frozenset[str]) -> tuple[Kind, ...]:
+    """The kinds that a capability declares as users declare theirs."""
+    if "definitions" not in capabilities:
+        return ()
+    from polyver.capabilities.definitions.kinds import KINDS
+
+    return KINDS
 
 
 async def _serve_functions(api: Api, functions: Functions | None) -> None:

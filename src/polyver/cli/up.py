@@ -8,7 +8,7 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # nor 6444 and 6445 next to them; and always the same, so that a kubeconfig stays good.
 PORT = 6450
 _IN_MEMORY = ":memory:"
-CAPABILITIES = ("apis", "functions")
+CAPABILITIES = ("apis", "functions", "definitions")
 _USUAL = "apis"
 
 app = App(name="up")
@@ -53,6 +53,7 @@ def up(
     functions: Annotated[list[str] | None, Parameter(negative=())] = None,
     catalogue: Annotated[list[str] | None, Parameter(negative=())] = None,
     capabilities: str | None = None,
+    semver_gate: Literal["refuse", "warn"] = "refuse",
     verbose: Annotated[bool, Parameter(negative=())] = False,
     traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
@@ -84,8 +85,11 @@ def up(
     catalogue
         A catalogue that says in which stages their versions are; repeatable.
     capabilities
-        What it does beyond Kubernetes, separated by commas, of apis and functions; empty for
-        nothing. Without it apis, and functions if --functions or --catalogue is there.
+        What it does beyond Kubernetes, separated by commas, of apis, functions and definitions;
+        empty for nothing. Without it apis, and functions if --functions or --catalogue is there.
+    semver_gate
+        What is done about a new version of a definition that breaks its users without a new major
+        version.
     verbose
         Log every request.
     traceback
@@ -100,6 +104,9 @@ def up(
     if (functions or catalogue) and "functions" not in chosen:
         fact = "--functions and --catalogue need the capability functions"
         raise Misused(fact, at="--capabilities")
+    if "definitions" in chosen and "apis" not in chosen:
+        fact = "the capability definitions needs apis, which converts them"
+        raise Misused(fact, at="--capabilities", hint="say --capabilities apis,definitions")
     settings = Settings(
         _data(data),
         host,
@@ -111,6 +118,7 @@ def up(
         _functions(functions, catalogue, show_traceback=traceback)
         if "functions" in chosen
         else None,
+        semver_gate,
     )
     manifests = _manifests(load or [])
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -8,6 +8,7 @@ from polyver.engine._queue import QueueClosed, WorkQueue
 from polyver.engine.accounts import AccountController
 from polyver.engine.conversions import ConversionController
 from polyver.engine.declared import DeclaredController
+from polyver.engine.definitions import DefinitionController, DefinitionKey, PublishedOn
 from polyver.engine.garbage import GarbageCollector
 from polyver.engine.lease import Leadership, Lease, Terms
 from polyver.engine.namespaces import NamespaceController
@@ -18,6 +19,8 @@ __all__ = [
     "Controller",
     "ConversionController",
     "DeclaredController",
+    "DefinitionController",
+    "DefinitionKey",
     "Engine",
     "GarbageCollector",
     "Identity",
@@ -27,6 +30,7 @@ __all__ = [
     "Metrics",
     "NamespaceController",
     "Owner",
+    "PublishedOn",
     "QueueClosed",
     "RegistrationController",
     "Result",

@@ -1,4 +1,4 @@
-"""Entries of `spec.versions`: which version each publishes, what its content is, which is newest."""
+"""Entries of `spec.versions`: what each publishes, and which of them is the newest."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def newest_entry(entries: Iterable[Any]) -> Any:
 
 
 def newest_of(lineage: Lineage) -> Release | None:
-    """The release that whoever asks for nothing gets; a prerelease only if there is nothing else."""
+    """What those get who ask for nothing; a prerelease only if there is nothing else."""
     for policy in (DEFINITIONS, DEFINITIONS_PRERELEASES):
         try:
             return resolve(lineage, UNSPECIFIED, policy).release

@@ -18,6 +18,7 @@ from polyver.capabilities.definitions._policy import (
     SEMANTIC_POLICIES,
     is_legacy,
 )
+from polyver.capabilities.definitions.names import REVISION_NAME, revision_name
 from polyver.core import (
     InvalidVersion,
     Lineage,
@@ -36,7 +37,6 @@ from polyver.objects import Document, Metadata, digest, objects_of
 
 GROUP = "core.oam.dev"
 KINDS = ("ComponentDefinition", "TraitDefinition", "PolicyDefinition", "WorkflowStepDefinition")
-REVISION_NAME = "definitionrevision.oam.dev/name"
 
 
 class _Deprecated(Struct):
@@ -147,7 +147,7 @@ class _Published:
         annotation = definition.metadata.annotations.get(REVISION_NAME)
         if annotation == "":
             raise document.error("the revision's name is empty", "metadata", "annotations")
-        name = f"{self.name}-v{annotation or serial}"
+        name = revision_name(self.name, annotation or serial)
         known = {release.name: release for release in self.releases.values()}
         if name in known:
             if known[name].digest == content:

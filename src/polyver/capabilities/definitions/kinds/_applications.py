@@ -58,7 +58,7 @@ class Component:
 
     name: str
     type: str
-    """The definition, with what is wanted of it: `webservice`, `webservice@1`, `webservice@1.2.3`."""
+    """The definition, with what is wanted of it: `web`, `web@1`, `web@1.2`, `web@1.2.3`."""
     externalRevision: str | None
     """A revision that somebody else keeps."""
     properties: Object | None

@@ -1,0 +1,49 @@
+"""Publishing: which revisions a definition means, and what is refused, decided on plain data.
+
+Admission asks before a write, the controller afterwards; both ask the same functions.
+"""
+
+from polyver.capabilities.definitions.publishing._deciding import Decision, decide, in_use
+from polyver.capabilities.definitions.publishing._gate import GatePolicy, check_gate
+from polyver.capabilities.definitions.publishing._reading import (
+    Definition,
+    Entry,
+    Refusal,
+    read_definition,
+)
+from polyver.capabilities.definitions.publishing._revisions import (
+    Known,
+    holders_of,
+    known_revision,
+    lineage_of,
+    removed_of,
+    revision_object,
+)
+from polyver.capabilities.definitions.publishing._status import status_of
+from polyver.capabilities.definitions.publishing._writing import (
+    check_writer,
+    created_with,
+    other_writer,
+)
+
+__all__ = [
+    "Decision",
+    "Definition",
+    "Entry",
+    "GatePolicy",
+    "Known",
+    "Refusal",
+    "check_gate",
+    "check_writer",
+    "created_with",
+    "decide",
+    "holders_of",
+    "in_use",
+    "known_revision",
+    "lineage_of",
+    "other_writer",
+    "read_definition",
+    "removed_of",
+    "revision_object",
+    "status_of",
+]

@@ -1,0 +1,206 @@
+"""A definition as it is written, in either API version: its entries, and what is wrong there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polyver.capabilities.definitions._entries import content_of, published_version
+from polyver.capabilities.definitions.kinds import VERSIONED
+from polyver.capabilities.definitions.names import API_VERSION, REVISION_NAME, revision_name
+from polyver.core import Notes, PolyverError, Release, SemVer, Stage, VersionTaken
+from polyver.objects import digest
+from polyver.objects.rules import dns_subdomain_problems
+from polyver.objects.schema import check_schema
+
+__all__ = ["Definition", "Entry", "Refusal", "parameters_of", "read_definition"]
+
+Object = Mapping[str, Any]
+_NO_NOTES = Notes()
+
+
+class Refusal(PolyverError):
+    """Why something is not published; `reason` is one word for conditions."""
+
+    def __init__(self, reason: str, fact: str, *, at: str = "", hint: str = "") -> None:
+        super().__init__(fact, at=at, hint=hint)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One version as it is written."""
+
+    at: str
+    """`spec.versions[0]`, or `spec` in v1beta1."""
+    version: SemVer | None
+    """None for the old way of numbering."""
+    content: Object
+    digest: str
+    stage: Stage = Stage.PUBLISHED
+    notes: Notes = _NO_NOTES
+
+    @property
+    def release(self) -> Release:
+        """What a semantic version publishes."""
+        assert self.version is not None
+        return Release(self.version, self.digest, self.stage, notes=self.notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What somebody wants to be published."""
+
+    kind: str
+    namespace: str
+    name: str
+    entries: tuple[Entry, ...]
+    whole: bool
+    """Whether versions that it does not list are to be removed."""
+    label: str | None = None
+    """What the next revision is to be called, in the old way of numbering."""
+
+    @property
+    def is_legacy(self) -> bool:
+        return any(entry.version is None for entry in self.entries)
+
+
+def read_definition(obj: Object) -> tuple[Definition, list[Refusal]]:
+    """A definition, and everything that is wrong with it by itself; wrong entries are left out."""
+    metadata: Object = obj.get("metadata") or {}
+    annotations: Object = metadata.get("annotations") or {}
+    listed = str(obj.get("apiVersion", "")).endswith(f"/{VERSIONED}")
+    written = [*_entries(obj.get("spec") or {}, listed=listed)]
+    reader = _Reader(str(metadata.get("name", "")), annotations.get(REVISION_NAME))
+    if listed and not written:
+        reader.refuse("NoVersion", "the definition publishes no version", at="spec.versions")
+    for at, entry in written:
+        reader.read(at, entry, alone=len(written) == 1)
+    created_with = annotations.get(API_VERSION)
+    definition = Definition(
+        str(obj.get("kind", "")),
+        str(metadata.get("namespace", "")),
+        reader.name,
+        tuple(reader.entries),
+        # Who lists several versions says with that which there are; one may be the stored form.
+        whole=listed and (created_with == VERSIONED or len(written) > 1),
+        label=reader.label,
+    )
+    return definition, reader.refusals
+
+
+def _entries(spec: Object, *, listed: bool) -> Iterator[tuple[str, Object]]:
+    if not listed:
+        yield "spec", spec
+        return
+    for number, entry in enumerate(spec.get("versions") or ()):
+        yield f"spec.versions[{number}]", entry
+
+
+class _Reader:
+    """Reads entries one by one."""
+
+    def __init__(self, name: str, label: str | None) -> None:
+        self.name = name
+        self.label = label
+        self.entries: list[Entry] = []
+        self.refusals: list[Refusal] = []
+        self._versions: dict[SemVer, Release] = {}
+
+    def refuse(self, reason: str, fact: str, *, at: str, hint: str = "") -> None:
+        self.refusals.append(Refusal(reason, fact, at=at, hint=hint))
+
+    def read(self, at: str, entry: Object, *, alone: bool) -> None:
+        text = entry.get("version")
+        before = len(self.refusals)
+        self.refusals += _schema_problems(entry, at)
+        version: SemVer | None = None
+        if text is not None:
+            version = self._version(str(text), at)
+            self._check_label(at)
+        elif alone:
+            self._check_name(self.label or "1", at)
+        else:
+            self.refuse("NoVersion", "a version is missing", at=at, hint="every entry needs one")
+        notes = self._notes(entry.get("deprecated"), at)
+        if len(self.refusals) > before:
+            return
+        content = content_of(entry)
+        stage = Stage.PUBLISHED if notes is None else Stage.DEPRECATED
+        made = Entry(at, version, content, digest(content), stage, notes or _NO_NOTES)
+        if version is None or self._is_new(made):
+            self.entries.append(made)
+
+    def _version(self, text: str, at: str) -> SemVer | None:
+        try:
+            version = published_version(text)
+        except PolyverError as error:
+            self.refuse("InvalidVersion", error.fact, at=f"{at}.version", hint=error.hint)
+            return None
+        self._check_name(str(version), f"{at}.version")
+        return version
+
+    def _check_label(self, at: str) -> None:
+        if self.label is not None:
+            fact = f"the definition has both a version and the annotation {REVISION_NAME}"
+            self.refuse("TwoVersions", fact, at=f"{at}.version", hint="keep one of them")
+
+    def _check_name(self, version: str, at: str) -> None:
+        name = revision_name(self.name, version)
+        if problems := dns_subdomain_problems(name):
+            fact = f"{name} cannot be the name of a revision: {problems[0]}"
+            self.refuse("InvalidVersion", fact, at=at)
+
+    def _notes(self, deprecated: Object | None, at: str) -> Notes | None:
+        if deprecated is None:
+            return None
+        since = deprecated.get("since") or ""
+        try:
+            found = SemVer.complete(since) if since else None
+        except PolyverError as error:
+            self.refuse("InvalidVersion", error.fact, at=f"{at}.deprecated.since")
+            return None
+        return Notes(since=found, use=deprecated.get("use") or "")
+
+    def _is_new(self, entry: Entry) -> bool:
+        release = entry.release
+        taken = self._versions.setdefault(release.version, release)  # type: ignore[arg-type]
+        if taken is release:
+            return True
+        error = VersionTaken(self.name, taken, release)
+        self.refuse("VersionTaken", error.fact, at=f"{entry.at}.version", hint=error.hint)
+        return False
+
+
+def parameters_of(content: Object) -> Object | None:
+    """The schema of a version's parameters; None if nobody here can read it."""
+    schematic: Object = content.get("schematic") or {}
+    if "gotemplate" not in schematic:
+        return None
+    found = (schematic["gotemplate"] or {}).get("parameters")
+    return found if found is not None else _ANYTHING
+
+
+_ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def wrapped(schema: Object) -> Object:
+    """A schema of parameters as one of objects, whose fields of that name are not special."""
+    return {"type": "object", "properties": {"parameter": schema}}
+
+
+def _schema_problems(entry: Object, at: str) -> Sequence[Refusal]:
+    schema = parameters_of(entry)
+    if schema is None:
+        return ()
+    causes = check_schema(wrapped(schema), "", status=False)
+    inside = f"{at}.schematic.gotemplate.parameters"
+    return [
+        Refusal("InvalidParameters", cause.message, at=f"{inside}{_place(cause.field)}")
+        for cause in causes
+    ]
+
+
+def _place(field: str) -> str:
+    return field.removeprefix(".properties[parameter]")

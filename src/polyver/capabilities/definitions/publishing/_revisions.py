@@ -1,0 +1,163 @@
+"""DefinitionRevisions: read, made, and put together to the lineage of a definition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from polyver.capabilities.definitions.kinds import GROUP, STORED
+from polyver.capabilities.definitions.names import TYPES, name_label, revision_name
+from polyver.capabilities.definitions.publishing._reading import Definition, Entry
+from polyver.core import InvalidVersion, Lineage, Notes, Release, SemVer, Serial, Stage, Version
+
+__all__ = [
+    "Known",
+    "New",
+    "holders_of",
+    "known_revision",
+    "lineage_of",
+    "removed_of",
+    "revision_object",
+]
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A revision that there is."""
+
+    name: str
+    version: Version
+    digest: str
+    content: Object
+
+    @property
+    def release(self) -> Release:
+        named = self.name if isinstance(self.version, Serial) else ""
+        return Release(self.version, self.digest, name=named)
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """A revision that is to be made."""
+
+    name: str
+    entry: Entry
+    version: Version
+
+    @property
+    def release(self) -> Release:
+        if self.entry.version is not None:
+            return self.entry.release
+        return Release(self.version, self.entry.digest, name=self.name)
+
+
+def known_revision(obj: Object) -> Known | None:
+    """A DefinitionRevision as it was read; None if it makes no sense."""
+    spec: Object = obj.get("spec") or {}
+    fields = [
+        f"{name[0].lower()}{name[1:]}"
+        for name, each in TYPES.items()
+        if each == spec.get("definitionType")
+    ]
+    inside: Object = next((spec[name] for name in fields if name in spec), {})
+    text = spec.get("version")
+    try:
+        version = SemVer.complete(text) if text else Serial(int(spec.get("revision") or 0))
+    except InvalidVersion:
+        return None
+    found = str(spec.get("digest") or spec.get("revisionHash") or "")
+    return Known(obj["metadata"]["name"], version, found, inside.get("spec") or {})
+
+
+def revision_object(definition: Definition, new: New, owner: Object) -> dict[str, Any]:
+    """The DefinitionRevision of a version, with the definition as it would be with it alone."""
+    kind, entry = definition.kind, new.entry
+    said: dict[str, Any] = {"version": str(entry.version)} if entry.version is not None else {}
+    labels = {name_label(kind): definition.name}
+    inside = {
+        "apiVersion": f"{GROUP}/{STORED}",
+        "kind": kind,
+        "metadata": {"name": definition.name, "namespace": definition.namespace},
+        "spec": {**said, **entry.content},
+    }
+    serial = new.version.number if isinstance(new.version, Serial) else 0
+    return {
+        "apiVersion": f"{GROUP}/{STORED}",
+        "kind": "DefinitionRevision",
+        "metadata": {
+            "name": new.name,
+            "namespace": definition.namespace,
+            "labels": labels,
+            "ownerReferences": [_reference(kind, owner)],
+        },
+        "spec": {
+            **said,
+            "revision": serial,
+            "revisionHash": entry.digest,
+            "digest": entry.digest,
+            "definitionType": TYPES[kind],
+            f"{kind[0].lower()}{kind[1:]}": inside,
+        },
+    }
+
+
+def _reference(kind: str, owner: Object) -> dict[str, Any]:
+    metadata = owner["metadata"]
+    return {
+        "apiVersion": f"{GROUP}/{STORED}",
+        "kind": kind,
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def lineage_of(
+    definition: Definition, known: Iterable[Known], removed: Iterable[Release] = ()
+) -> Lineage:
+    """All that was published, with the stages that the definition says."""
+    releases: dict[Version, Release] = {each.version: each for each in removed}
+    releases |= {each.version: each.release for each in known}
+    for entry in definition.entries:
+        if entry.version is not None and entry.version in releases:
+            is_same = releases[entry.version].digest == entry.digest
+            if is_same and not releases[entry.version].stage.is_gone:
+                releases[entry.version] = replace(
+                    releases[entry.version], stage=entry.stage, notes=entry.notes
+                )
+    return Lineage(definition.name, releases.values())
+
+
+def removed_of(obj: Object) -> list[Release]:
+    """The versions that a definition had once, as its status tells."""
+    status: Object = obj.get("status") or {}
+    found = []
+    for each in status.get("versions") or ():
+        if each.get("stage") == Stage.REMOVED.value:
+            notes = Notes(use=each.get("use") or "")
+            version = SemVer.complete(each["version"])
+            found.append(Release(version, each["digest"], Stage.REMOVED, notes=notes))
+    return found
+
+
+def holders_of(objs: Iterable[Object]) -> dict[str, tuple[str, str]]:
+    """Of revisions, of which metadata is enough, whose they are: the kind and the name."""
+    return {obj["metadata"]["name"]: _holder(obj) for obj in objs}
+
+
+def _holder(obj: Object) -> tuple[str, str]:
+    labels: Object = obj["metadata"].get("labels") or {}
+    return next(
+        ((kind, labels[name_label(kind)]) for kind in TYPES if name_label(kind) in labels),
+        ("", ""),
+    )
+
+
+def new_revision(definition: Definition, entry: Entry, version: Version) -> New:
+    """The revision of an entry, by the name that it gets."""
+    named = definition.label if entry.version is None else None
+    return New(revision_name(definition.name, named or version), entry, version)

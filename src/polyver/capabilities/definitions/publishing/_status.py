@@ -1,0 +1,82 @@
+"""The status of a definition: what was published, and why something was not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from polyver.capabilities.definitions._entries import newest_of
+from polyver.capabilities.definitions.names import revision_name
+from polyver.capabilities.definitions.publishing._deciding import Decision
+from polyver.capabilities.definitions.publishing._reading import Refusal
+from polyver.core import Lineage, Release, Serial
+
+__all__ = ["status_of"]
+
+Object = Mapping[str, Any]
+
+
+def status_of(
+    obj: Object, decision: Decision, refusals: Sequence[Refusal], *, now: str
+) -> dict[str, Any]:
+    """The status that a definition should have; times of what has not changed stay."""
+    lineage = decision.before if refusals else decision.after
+    before: Object = obj.get("status") or {}
+    known = {each["type"]: each for each in before.get("conditions") or ()}
+    generation = obj["metadata"].get("generation", 1)
+    made = [_condition(each, known, generation, now) for each in _facts(decision, refusals)]
+    ours = {each["type"] for each in made}
+    others = [each for each in known.values() if each["type"] not in ours]
+    versions = [_version(lineage.name, each) for each in reversed(lineage.releases)]
+    newest = newest_of(lineage)
+    status = {**before, "conditions": [*others, *made], "versions": versions}
+    if newest is not None:
+        status["latestRevision"] = _revision(lineage, newest)
+    return status
+
+
+def _facts(decision: Decision, refusals: Sequence[Refusal]) -> Iterator[dict[str, str]]:
+    if refusals:
+        said = {"status": "False", "reason": refusals[0].reason}
+        yield {"type": "Published", **said, "message": "; ".join(map(str, refusals))}
+    else:
+        message = f"{len(decision.after)} versions" if len(decision.after) != 1 else "1 version"
+        yield {"type": "Published", "status": "True", "reason": "Published", "message": message}
+    if decision.warnings:
+        said = {"status": "Unknown", "reason": "Warned", "message": "; ".join(decision.warnings)}
+    else:
+        said = {"status": "True", "reason": "Compared", "message": "no parameter is broken"}
+    if not refusals:
+        yield {"type": "Compatible", **said}
+
+
+def _condition(
+    fact: Mapping[str, str], known: Mapping[str, Object], generation: int, now: str
+) -> dict[str, Any]:
+    before = known.get(fact["type"], {})
+    same = before.get("status") == fact["status"]
+    since = before["lastTransitionTime"] if same else now
+    return {**fact, "observedGeneration": generation, "lastTransitionTime": since}
+
+
+def _version(definition: str, release: Release) -> dict[str, str]:
+    notes = release.notes
+    told = {"since": str(notes.since or ""), "use": notes.use}
+    return {
+        "version": str(release.version),
+        "revision": _name(definition, release),
+        "digest": release.digest,
+        "stage": release.stage.value,
+        **{name: text for name, text in told.items() if text},
+    }
+
+
+def _name(definition: str, release: Release) -> str:
+    legacy = isinstance(release.version, Serial)
+    return release.name if legacy else revision_name(definition, release.version)
+
+
+def _revision(lineage: Lineage, release: Release) -> dict[str, Any]:
+    serial = release.version.number if isinstance(release.version, Serial) else 0
+    name = _name(lineage.name, release)
+    return {"name": name, "revision": serial, "revisionHash": release.digest}

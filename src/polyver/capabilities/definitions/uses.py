@@ -1,0 +1,179 @@
+"""What applications ask for: each place that names a definition, and the pin that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from polyver.capabilities.definitions._policy import policy_for, selector
+from polyver.capabilities.definitions.names import (
+    AUTO_UPDATE,
+    PUBLISH_VERSION,
+    SYSTEM_NAMESPACE,
+)
+from polyver.core import (
+    UNSPECIFIED,
+    Dependent,
+    Exact,
+    Index,
+    InvalidVersion,
+    Lineage,
+    Pin,
+    Policy,
+    PolyverError,
+    Release,
+    Selector,
+    SemVer,
+    Stage,
+    affected,
+)
+
+__all__ = ["Use", "check_annotations", "home_of", "index_of", "question_of", "users_of", "uses_of"]
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One place in an application that names a definition."""
+
+    kind: str
+    definition: str
+    requested: str
+    """What stands behind the `@`; empty if nothing is asked for."""
+    namespace: str
+    """Of the application."""
+    place: str
+    """What names the place in the application: a component, or a policy or step."""
+    dependent: Dependent
+    auto_update: str | None = None
+    held: bool = False
+    """Whether the application keeps what it has until it is published anew."""
+    since: str = ""
+    """Since when it has its pin."""
+
+
+def uses_of(application: Object) -> list[Use]:
+    """All places of an application that name definitions, with the pins in its status."""
+    metadata: Object = application["metadata"]
+    annotations: Object = metadata.get("annotations") or {}
+    status: Object = application.get("status") or {}
+    pinned = {each.get("at"): each for each in status.get("resolutions") or ()}
+    namespace = metadata.get("namespace", "")
+    about = Dependent(
+        f"Application {namespace}/{metadata['name']}",
+        uid=metadata.get("uid", ""),
+        labels=metadata.get("labels") or {},
+    )
+    found = []
+    for kind, place, at, text in _places(application.get("spec") or {}):
+        name, _, requested = text.partition("@")
+        pin = _pin(pinned.get(at), kind, name)
+        found.append(
+            Use(
+                kind,
+                name,
+                requested,
+                namespace,
+                place,
+                replace(about, at=at, pin=pin),
+                annotations.get(AUTO_UPDATE),
+                held=PUBLISH_VERSION in annotations and pin is not None,
+                since=pinned[at]["since"] if pin is not None else "",
+            )
+        )
+    return found
+
+
+def _pin(known: Object | None, kind: str, name: str) -> Pin | None:
+    """The pin at a place, if it is still one of the definition that is named there."""
+    if known is None or known.get("definition", "").rpartition("/")[2] != name:
+        return None
+    if f"{known.get('kind')}Definition" != kind:
+        return None
+    return Pin(_pinned(known), known["digest"])
+
+
+def _pinned(known: Object) -> str:
+    """What the release is called in its lineage: revisions that are numbered have a name."""
+    try:
+        return str(SemVer.parse(known["version"]))
+    except InvalidVersion:
+        return str(known["revision"])
+
+
+def _places(spec: Object) -> Iterator[tuple[str, str, str, str]]:
+    for number, component in enumerate(spec.get("components") or ()):
+        at, name = f"spec.components[{number}]", component.get("name", "")
+        yield "ComponentDefinition", name, f"{at}.type", component.get("type", "")
+        for place, trait in enumerate(component.get("traits") or ()):
+            yield "TraitDefinition", name, f"{at}.traits[{place}].type", trait.get("type", "")
+    for number, policy in enumerate(spec.get("policies") or ()):
+        at = f"spec.policies[{number}].type"
+        yield "PolicyDefinition", policy.get("name", ""), at, policy.get("type", "")
+    steps = (spec.get("workflow") or {}).get("steps") or ()
+    yield from _steps(steps, "spec.workflow.steps")
+
+
+def _steps(steps: Iterable[Object], at: str) -> Iterator[tuple[str, str, str, str]]:
+    for number, step in enumerate(steps):
+        here = f"{at}[{number}]"
+        yield "WorkflowStepDefinition", step.get("name", ""), f"{here}.type", step.get("type", "")
+        yield from _steps(step.get("subSteps") or (), f"{here}.subSteps")
+
+
+def check_annotations(application: Object) -> None:
+    """Refuse annotations that contradict each other, or that nobody understands."""
+    annotations: Object = application["metadata"].get("annotations") or {}
+    auto_update = annotations.get(AUTO_UPDATE)
+    at = f"metadata.annotations[{AUTO_UPDATE}]"
+    if auto_update not in (None, "true", "false"):
+        fact = f'{AUTO_UPDATE} is "{auto_update}"'
+        raise PolyverError(fact, at=at, hint='expected "true" or "false"')
+    if auto_update == "true" and PUBLISH_VERSION in annotations:
+        fact = f'{AUTO_UPDATE} is "true", and {PUBLISH_VERSION} says that it moves on demand'
+        raise PolyverError(fact, at=at, hint="leave one of them out")
+
+
+def home_of(use: Use, known: Iterable[str]) -> str | None:
+    """The namespace whose definition a use means: its own one's, else the one for all.
+
+    `known` are the namespaces that have a definition of that kind and name.
+    """
+    there = set(known)
+    return next((each for each in (use.namespace, SYSTEM_NAMESPACE) if each in there), None)
+
+
+def question_of(use: Use, lineage: Lineage) -> tuple[Selector, Policy]:
+    """What a use asks of a lineage, and by which policy it is answered."""
+    policy = policy_for(use.auto_update, lineage)
+    if use.held and use.dependent.pin is not None:
+        return Exact(use.dependent.pin.release), policy
+    return (selector(use.requested, lineage) if use.requested else UNSPECIFIED), policy
+
+
+def index_of(uses: Iterable[Use], lineage: Lineage) -> Index:
+    """Those who use a lineage; who asks for what cannot be read uses nothing."""
+    entries = []
+    for use in uses:
+        try:
+            asked, policy = question_of(use, lineage)
+        except PolyverError:
+            continue
+        entries.append((use.dependent, lineage.name, asked, policy))
+    return Index.of(entries)
+
+
+def users_of(index: Index, lineage: Lineage, release: Release) -> list[str]:
+    """The dependents that have a release, or would get it now."""
+    gone = [replace(r, stage=Stage.REMOVED) if r.name == release.name else r for r in lineage]
+    without = affected(index, lineage, Lineage(lineage.name, gone))
+    changed = [*without.moves, *without.losses]
+    have = [each.dependent for each in changed if each.dependent.pin == release.pin]
+    getting = [
+        each.dependent
+        for each in affected(index, lineage, lineage).moves
+        if each.to.name == release.name
+    ]
+    return sorted({dependent.name for dependent in (*have, *getting)})

@@ -1,0 +1,325 @@
+"""Definitions that are applied: their revisions made, their status kept, what is used held.
+
+What is to be done is decided by `publishing`; admission asks it before, and this asks it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from polyver.capabilities.definitions.kinds import (
+    APPLICATIONS,
+    DEFINITIONS,
+    GROUP,
+    REVISIONS,
+    STORED,
+    VERSIONED,
+)
+from polyver.capabilities.definitions.names import (
+    API_VERSION,
+    IN_USE,
+    SYSTEM_NAMESPACE,
+    name_label,
+)
+from polyver.capabilities.definitions.publishing import (
+    Decision,
+    Definition,
+    GatePolicy,
+    Known,
+    Refusal,
+    created_with,
+    decide,
+    holders_of,
+    in_use,
+    known_revision,
+    other_writer,
+    read_definition,
+    removed_of,
+    revision_object,
+    status_of,
+)
+from polyver.capabilities.definitions.uses import Use, home_of, index_of, users_of, uses_of
+from polyver.client import (
+    Change,
+    Client,
+    Clock,
+    Key,
+    Object,
+    Resource,
+    SystemClock,
+    find,
+    timestamp,
+)
+from polyver.engine._controller import Controller, Watch, exactly
+from polyver.engine._identity import identity_of
+from polyver.objects.kinds import Kind
+from polyver.objects.status import ApiError
+
+__all__ = ["DefinitionController", "DefinitionKey", "PublishedOn"]
+
+_MANAGER = "polyver"
+_RESOURCES = {kind.kind: Resource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS}
+_REVISIONS = Resource(GROUP, STORED, REVISIONS.names.plural)
+_APPLICATIONS = Resource(GROUP, STORED, APPLICATIONS.names.plural)
+
+
+class DefinitionKey(NamedTuple):
+    """Which definition."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+class DefinitionController(Controller[DefinitionKey]):
+    """One key for each definition; its revisions and the applications that use it wake it."""
+
+    name = "definitions"
+
+    def __init__(
+        self, client: Client, *, gate: GatePolicy = "refuse", clock: Clock | None = None
+    ) -> None:
+        self._client = client
+        self._gate = gate
+        self._clock: Clock = clock or SystemClock()
+        self._published = PublishedOn(client)
+        self._uses = _Uses()
+
+    @property
+    def watches(self) -> Sequence[Watch[Any, DefinitionKey]]:
+        return [
+            *(
+                Watch(
+                    kinds=exactly(resource),
+                    observe=self._uses.observe_definition,
+                    keep=_state,
+                    metadata=True,
+                )
+                for resource in _RESOURCES.values()
+            ),
+            Watch(
+                kinds=exactly(_REVISIONS), observe=_observe_revision, keep=_revision, metadata=True
+            ),
+            Watch(kinds=exactly(_APPLICATIONS), observe=self._uses.observe_application, keep=_used),
+        ]
+
+    async def reconcile(self, key: DefinitionKey) -> None:
+        resource = _RESOURCES[key.kind]
+        obj = await find(self._client, resource, key.name, key.namespace)
+        if obj is None:
+            return
+        if API_VERSION not in (obj["metadata"].get("annotations") or {}):
+            await self._note(resource, obj)
+            return
+        revisions = await self._published.revisions(*key)
+        definition, problems = read_definition(obj)
+        decision = await self._decided(definition, revisions, obj, self._uses.of(key))
+        refusals = [*other_writer(obj), *problems, *decision.refusals]
+        if not refusals and "deletionTimestamp" not in obj["metadata"]:
+            await self._perform(definition, decision, obj)
+        await self._hold(key, definition, decision, revisions, obj)
+        await self._tell(resource, obj, decision, refusals)
+
+    async def _decided(
+        self, definition: Definition, revisions: Sequence[Object], obj: Object, uses: Sequence[Use]
+    ) -> Decision:
+        known = _known(revisions)
+        removed = removed_of(obj)
+        holders = holders_of(await self._published.holders(definition.namespace))
+        # In a thread: comparing many schemas takes its time, and the loop is everybody's.
+        decision = await asyncio.to_thread(
+            decide, definition, known, removed, holders=holders, gate=self._gate
+        )
+        return in_use(decision, uses)
+
+    async def _perform(self, definition: Definition, decision: Decision, obj: Object) -> None:
+        for new in decision.create:
+            made = revision_object(definition, new, obj)
+            try:
+                await self._client.create(_REVISIONS, made, manager=_MANAGER)
+            except ApiError as error:
+                if error.reason != "AlreadyExists":
+                    raise
+        for known in decision.remove:
+            await self._delete(known, definition.namespace)
+
+    async def _delete(self, known: Known, namespace: str) -> None:
+        try:
+            await self._client.delete(_REVISIONS, known.name, namespace)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+
+    async def _hold(
+        self,
+        key: DefinitionKey,
+        definition: Definition,
+        decision: Decision,
+        revisions: Sequence[Object],
+        obj: Object,
+    ) -> None:
+        """Hold what is used, and let go of what is not; new revisions come back here."""
+        index = index_of(self._uses.of(key), decision.before)
+        used = False
+        for each in revisions:
+            known = known_revision(each)
+            is_used = known is not None and bool(users_of(index, decision.before, known.release))
+            used = used or is_used
+            await self._set_finalizer(_REVISIONS, each, held=is_used)
+        del definition
+        await self._set_finalizer(_RESOURCES[key.kind], obj, held=used)
+
+    async def _set_finalizer(self, resource: Resource, obj: Object, *, held: bool) -> None:
+        metadata = obj["metadata"]
+        before = metadata.get("finalizers") or []
+        # What is being deleted takes no new finalizer.
+        if held is (IN_USE in before) or (held and "deletionTimestamp" in metadata):
+            return
+        after = [*before, IN_USE] if held else [each for each in before if each != IN_USE]
+        change = {"resourceVersion": metadata["resourceVersion"], "finalizers": after}
+        made = await self._client.patch(
+            resource,
+            metadata["name"],
+            metadata["namespace"],
+            change={"metadata": change},
+            manager=_MANAGER,
+        )
+        metadata |= made["metadata"]
+
+    async def _note(self, resource: Resource, obj: Object) -> None:
+        """Have a definition that nobody reviewed say in which API version it was created."""
+        metadata = obj["metadata"]
+        await self._client.patch(
+            resource,
+            metadata["name"],
+            metadata["namespace"],
+            change={"metadata": {"annotations": {API_VERSION: created_with(obj)}}},
+            manager=_MANAGER,
+        )
+
+    async def _tell(
+        self, resource: Resource, obj: Object, decision: Decision, refusals: Sequence[Refusal]
+    ) -> None:
+        status = status_of(obj, decision, refusals, now=timestamp(self._clock))
+        if status == obj.get("status"):
+            return
+        metadata = obj["metadata"]
+        try:
+            await self._client.patch(
+                resource,
+                metadata["name"],
+                metadata["namespace"],
+                change={"status": status},
+                subresource="status",
+                manager=_MANAGER,
+            )
+        except ApiError as error:
+            if error.code != 404:  # the last finalizer may just have gone
+                raise
+
+
+class PublishedOn:
+    """What is published on an API server, for whoever has to decide about it."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def revisions(self, kind: str, namespace: str, name: str) -> list[Object]:
+        """The DefinitionRevisions of a definition."""
+        labels = f"{name_label(kind)}={name}"
+        return (await self._client.list(_REVISIONS, namespace, labels=labels)).items
+
+    async def holders(self, namespace: str) -> list[Object]:
+        """All DefinitionRevisions of a namespace, by their metadata."""
+        return (await self._client.list(_REVISIONS, namespace, metadata=True)).items
+
+    async def uses(self, kind: str, namespace: str, name: str) -> list[Use]:
+        """The places in applications that mean a definition."""
+        only = "" if namespace == SYSTEM_NAMESPACE else namespace
+        applications = (await self._client.list(_APPLICATIONS, only)).items
+        fields = f"metadata.name={name}"
+        found = await self._client.list(_RESOURCES[kind], fields=fields, metadata=True)
+        homes = {each["metadata"]["namespace"] for each in found.items}
+        uses = [use for each in applications for use in uses_of(each)]
+        named = [use for use in uses if (use.kind, use.definition) == (kind, name)]
+        return [use for use in named if home_of(use, homes) == namespace]
+
+
+class _Uses:
+    """Who uses which definition, kept up to date by what is observed."""
+
+    def __init__(self) -> None:
+        self._homes: dict[tuple[str, str], set[str]] = {}
+        self._by_definition: dict[tuple[str, str], dict[Key, list[Use]]] = {}
+
+    def of(self, key: DefinitionKey) -> list[Use]:
+        named = (key.kind, key.name)
+        homes = self._homes.get(named, set()) | {key.namespace}
+        users = self._by_definition.get(named, {}).values()
+        return [use for uses in users for use in uses if home_of(use, homes) == key.namespace]
+
+    def observe_definition(self, kind: Kind, change: Change[Any]) -> Iterable[DefinitionKey]:
+        homes = self._homes.setdefault((kind.kind, change.key.name), set())
+        key = DefinitionKey(kind.kind, change.key.namespace, change.key.name)
+        if change.before == change.after:
+            return ()
+        if change.after is None:
+            homes.discard(key.namespace)
+        else:
+            homes.add(key.namespace)
+        came_or_went = change.before is None or change.after is None
+        # Who meant the one for all may mean this one now, and the other way round.
+        shadowed = came_or_went and SYSTEM_NAMESPACE in homes
+        return {key, key._replace(namespace=SYSTEM_NAMESPACE)} if shadowed else (key,)
+
+    def observe_application(
+        self, kind: Kind, change: Change[tuple[Use, ...]]
+    ) -> Iterable[DefinitionKey]:
+        del kind
+        if change.before == change.after:
+            return ()
+        touched: set[DefinitionKey] = set()
+        for use in (*(change.before or ()), *(change.after or ())):
+            named = (use.kind, use.definition)
+            self._by_definition.setdefault(named, {}).pop(change.key, None)
+            touched |= {DefinitionKey(use.kind, use.namespace, use.definition)}
+            touched |= {DefinitionKey(use.kind, SYSTEM_NAMESPACE, use.definition)}
+        for use in change.after or ():
+            users = self._by_definition[use.kind, use.definition]
+            users.setdefault(change.key, []).append(use)
+        return touched
+
+
+def _known(revisions: Iterable[Object]) -> list[Known]:
+    return [known for known in map(known_revision, revisions) if known is not None]
+
+
+def _state(kind: Kind, obj: Object) -> tuple[Any, ...]:
+    del kind
+    metadata = obj["metadata"]
+    seen = (metadata.get(name) for name in ("uid", "generation", "deletionTimestamp"))
+    return (*seen, str(metadata.get("annotations")), str(metadata.get("finalizers")))
+
+
+def _revision(kind: Kind, obj: Object) -> tuple[Any, Mapping[str, str], Any]:
+    labels = obj["metadata"].get("labels") or {}
+    identity = identity_of(kind, obj)
+    return identity.uid, labels, (identity.finalizers, identity.deleting)
+
+
+def _observe_revision(kind: Kind, change: Change[Any]) -> Iterable[DefinitionKey]:
+    del kind
+    if change.before == change.after:
+        return
+    for known in (change.before, change.after):
+        if known is not None:
+            [(holder, name)] = holders_of([{"metadata": {"name": "", "labels": known[1]}}]).values()
+            if holder:
+                yield DefinitionKey(holder, change.key.namespace, name)
+
+
+def _used(kind: Kind, obj: Object) -> tuple[Use, ...]:
+    del kind
+    return tuple(uses_of(obj))
