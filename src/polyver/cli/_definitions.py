@@ -23,7 +23,7 @@ async def serve_definitions(
     from polyver.admission.definitions import ApplicationChecks, DefinitionChecks, RevisionChecks
     from polyver.capabilities.definitions.names import SYSTEM_NAMESPACE
     from polyver.client import Resource, find
-    from polyver.engine import DefinitionController, PublishedOn
+    from polyver.engine import ApplicationController, DefinitionController, PublishedOn
 
     published = PublishedOn(client)
     api.admission.add(DefinitionChecks(published, gate=gate))
@@ -33,4 +33,4 @@ async def serve_definitions(
     if await find(client, namespaces, SYSTEM_NAMESPACE) is None:
         made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}
         await client.create(namespaces, made)
-    return [DefinitionController(client, gate=gate)]
+    return [DefinitionController(client, gate=gate), ApplicationController(client)]

@@ -6,6 +6,7 @@ from polyver.engine._identity import Identity, Owner, identity_of
 from polyver.engine._loop import Loop, Metrics
 from polyver.engine._queue import QueueClosed, WorkQueue
 from polyver.engine.accounts import AccountController
+from polyver.engine.applications import ApplicationController
 from polyver.engine.conversions import ConversionController
 from polyver.engine.declared import DeclaredController
 from polyver.engine.definitions import DefinitionController, DefinitionKey, PublishedOn
@@ -16,6 +17,7 @@ from polyver.engine.registrations import RegistrationController
 
 __all__ = [
     "AccountController",
+    "ApplicationController",
     "Controller",
     "ConversionController",
     "DeclaredController",

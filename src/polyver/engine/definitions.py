@@ -40,7 +40,7 @@ from polyver.capabilities.definitions.publishing import (
     revision_object,
     status_of,
 )
-from polyver.capabilities.definitions.uses import Use, home_of, index_of, users_of, uses_of
+from polyver.capabilities.definitions.uses import Use, home_of, index_of, settled, users_of, uses_of
 from polyver.client import (
     Change,
     Client,
@@ -52,7 +52,7 @@ from polyver.client import (
     find,
     timestamp,
 )
-from polyver.engine._controller import Controller, Watch, exactly
+from polyver.engine._controller import Controller, Result, Watch, exactly
 from polyver.engine._identity import identity_of
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError
@@ -60,6 +60,7 @@ from polyver.objects.status import ApiError
 __all__ = ["DefinitionController", "DefinitionKey", "PublishedOn"]
 
 _MANAGER = "polyver"
+_SOON = 0.05
 _RESOURCES = {kind.kind: Resource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS}
 _REVISIONS = Resource(GROUP, STORED, REVISIONS.names.plural)
 _APPLICATIONS = Resource(GROUP, STORED, APPLICATIONS.names.plural)
@@ -105,14 +106,17 @@ class DefinitionController(Controller[DefinitionKey]):
             Watch(kinds=exactly(_APPLICATIONS), observe=self._uses.observe_application, keep=_used),
         ]
 
-    async def reconcile(self, key: DefinitionKey) -> None:
+    async def reconcile(self, key: DefinitionKey) -> Result | None:
+        if not self.synced:
+            # Applications that are not known yet would look as if they used nothing.
+            return Result(_SOON)
         resource = _RESOURCES[key.kind]
         obj = await find(self._client, resource, key.name, key.namespace)
         if obj is None:
-            return
+            return None
         if API_VERSION not in (obj["metadata"].get("annotations") or {}):
             await self._note(resource, obj)
-            return
+            return None
         revisions = await self._published.revisions(*key)
         definition, problems = read_definition(obj)
         decision = await self._decided(definition, revisions, obj, self._uses.of(key))
@@ -121,6 +125,7 @@ class DefinitionController(Controller[DefinitionKey]):
             await self._perform(definition, decision, obj)
         await self._hold(key, definition, decision, revisions, obj)
         await self._tell(resource, obj, decision, refusals)
+        return None
 
     async def _decided(
         self, definition: Definition, revisions: Sequence[Object], obj: Object, uses: Sequence[Use]
@@ -244,7 +249,7 @@ class PublishedOn:
         homes = {each["metadata"]["namespace"] for each in found.items}
         uses = [use for each in applications for use in uses_of(each)]
         named = [use for use in uses if (use.kind, use.definition) == (kind, name)]
-        return [use for use in named if home_of(use, homes) == namespace]
+        return [settled(use, namespace) for use in named if home_of(use, homes) == namespace]
 
 
 class _Uses:
@@ -258,7 +263,8 @@ class _Uses:
         named = (key.kind, key.name)
         homes = self._homes.get(named, set()) | {key.namespace}
         users = self._by_definition.get(named, {}).values()
-        return [use for uses in users for use in uses if home_of(use, homes) == key.namespace]
+        mine = [use for uses in users for use in uses if home_of(use, homes) == key.namespace]
+        return [settled(use, key.namespace) for use in mine]
 
     def observe_definition(self, kind: Kind, change: Change[Any]) -> Iterable[DefinitionKey]:
         homes = self._homes.setdefault((kind.kind, change.key.name), set())

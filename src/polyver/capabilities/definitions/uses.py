@@ -29,7 +29,17 @@ from polyver.core import (
     affected,
 )
 
-__all__ = ["Use", "check_annotations", "home_of", "index_of", "question_of", "users_of", "uses_of"]
+__all__ = [
+    "Use",
+    "check_annotations",
+    "home_of",
+    "index_of",
+    "is_held",
+    "question_of",
+    "settled",
+    "users_of",
+    "uses_of",
+]
 
 Object = Mapping[str, Any]
 
@@ -52,6 +62,8 @@ class Use:
     """Whether the application keeps what it has until it is published anew."""
     since: str = ""
     """Since when it has its pin."""
+    pinned_in: str = ""
+    """The namespace of the definition that the pin is of."""
 
 
 def uses_of(application: Object) -> list[Use]:
@@ -59,7 +71,7 @@ def uses_of(application: Object) -> list[Use]:
     metadata: Object = application["metadata"]
     annotations: Object = metadata.get("annotations") or {}
     status: Object = application.get("status") or {}
-    pinned = {each.get("at"): each for each in status.get("resolutions") or ()}
+    pins = _Pins(status.get("resolutions") or ())
     namespace = metadata.get("namespace", "")
     about = Dependent(
         f"Application {namespace}/{metadata['name']}",
@@ -69,7 +81,8 @@ def uses_of(application: Object) -> list[Use]:
     found = []
     for kind, place, at, text in _places(application.get("spec") or {}):
         name, _, requested = text.partition("@")
-        pin = _pin(pinned.get(at), kind, name)
+        known = pins.take(kind, place, name)
+        pin = Pin(_pinned(known), known["digest"]) if known else None
         found.append(
             Use(
                 kind,
@@ -79,20 +92,28 @@ def uses_of(application: Object) -> list[Use]:
                 place,
                 replace(about, at=at, pin=pin),
                 annotations.get(AUTO_UPDATE),
-                held=PUBLISH_VERSION in annotations and pin is not None,
-                since=pinned[at]["since"] if pin is not None else "",
+                held=pin is not None and is_held(application),
+                since=known["since"] if known else "",
+                pinned_in=known["definition"].rpartition("/")[0] if known else "",
             )
         )
     return found
 
 
-def _pin(known: Object | None, kind: str, name: str) -> Pin | None:
-    """The pin at a place, if it is still one of the definition that is named there."""
-    if known is None or known.get("definition", "").rpartition("/")[2] != name:
-        return None
-    if f"{known.get('kind')}Definition" != kind:
-        return None
-    return Pin(_pinned(known), known["digest"])
+class _Pins:
+    """The resolutions in a status, by what does not change when places are put in another order."""
+
+    def __init__(self, resolutions: Iterable[Object]) -> None:
+        self._left: dict[tuple[str, str, str], list[Object]] = {}
+        for each in resolutions:
+            name = each["definition"].rpartition("/")[2]
+            key = f"{each['kind']}Definition", each["component"], name
+            self._left.setdefault(key, []).append(each)
+
+    def take(self, kind: str, place: str, name: str) -> Object | None:
+        """The next one that is left for a place and a definition."""
+        left = self._left.get((kind, place, name))
+        return left.pop(0) if left else None
 
 
 def _pinned(known: Object) -> str:
@@ -143,6 +164,21 @@ def home_of(use: Use, known: Iterable[str]) -> str | None:
     """
     there = set(known)
     return next((each for each in (use.namespace, SYSTEM_NAMESPACE) if each in there), None)
+
+
+def settled(use: Use, home: str) -> Use:
+    """A use as one of the definition in a namespace: a pin of another one counts no longer."""
+    if use.dependent.pin is None or use.pinned_in == home:
+        return use
+    return replace(use, dependent=replace(use.dependent, pin=None), since="", held=False)
+
+
+def is_held(application: Object) -> bool:
+    """Whether an application keeps what it has until it is published anew."""
+    annotations: Object = application["metadata"].get("annotations") or {}
+    status: Object = application.get("status") or {}
+    wanted = annotations.get(PUBLISH_VERSION)
+    return wanted is not None and wanted == status.get("publishVersion")
 
 
 def question_of(use: Use, lineage: Lineage) -> tuple[Selector, Policy]:

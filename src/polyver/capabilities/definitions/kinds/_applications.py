@@ -200,6 +200,8 @@ class Application:
         """How far it is: `rendering`, `running`, `failed`."""
         resolutions: list[Resolution] | None
         """Which versions it uses, and why."""
+        publishVersion: str | None
+        """The value of the annotation with which these were chosen."""
         latestRevision: Revision | None
         """The ApplicationRevision that records this."""
         components: list[Reference] | None

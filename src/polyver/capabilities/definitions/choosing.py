@@ -1,0 +1,270 @@
+"""Choosing: from what an application asks for to the versions that it uses, and the record of it.
+
+An application gets all that it asks for or nothing: when one place cannot be answered, no place
+moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polyver.capabilities.definitions.kinds import GROUP, STORED
+from polyver.capabilities.definitions.names import (
+    PUBLISH_VERSION,
+    SYSTEM_NAMESPACE,
+    TYPES,
+    revision_name,
+)
+from polyver.capabilities.definitions.uses import (
+    Use,
+    check_annotations,
+    home_of,
+    question_of,
+    settled,
+    uses_of,
+)
+from polyver.core import (
+    InvalidVersion,
+    Lineage,
+    NoMatch,
+    Notes,
+    PolyverError,
+    Release,
+    Resolution,
+    SemVer,
+    Serial,
+    Stage,
+    resolve,
+)
+from polyver.objects import digest
+
+__all__ = [
+    "Chosen",
+    "Homes",
+    "application_status",
+    "choose",
+    "choose_all",
+    "lineage_in",
+    "newest_revision",
+    "recorded",
+    "resolution_data",
+    "revision_of",
+]
+
+Object = Mapping[str, Any]
+Homes = Mapping[str, Lineage]
+"""The lineages of one kind and name, by their namespaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The version that one place of an application uses."""
+
+    use: Use
+    home: str
+    """The namespace of the definition."""
+    resolution: Resolution
+
+    @property
+    def revision(self) -> str:
+        """The name of its DefinitionRevision."""
+        release = self.resolution.release
+        if isinstance(release.version, Serial):
+            return release.name
+        return revision_name(self.use.definition, release.version)
+
+
+def choose(use: Use, homes: Homes) -> Chosen:
+    """The version that a place gets: from its own namespace, else from the one for all."""
+    home = home_of(use, homes)
+    if home is None:
+        places = dict.fromkeys((use.namespace, SYSTEM_NAMESPACE))
+        fact = f"there is no {use.kind} {use.definition}"
+        hint = f"looked in {' and '.join(places)}"
+        raise PolyverError(fact, at=use.dependent.at, hint=hint)
+    asking, lineage = settled(use, home), homes[home]
+    try:
+        asked, policy = question_of(asking, lineage)
+        return Chosen(asking, home, resolve(lineage, asked, policy, asking.dependent))
+    except NoMatch:
+        raise
+    except PolyverError as error:
+        raise PolyverError(error.fact, at=use.dependent.at, hint=error.hint) from None
+
+
+def choose_all(
+    application: Object, homes: Callable[[str, str], Homes]
+) -> tuple[list[Chosen], list[PolyverError]]:
+    """What all places of an application get, and why some get nothing.
+
+    `homes` finds the lineages of a kind and a name.
+    """
+    try:
+        check_annotations(application)
+    except PolyverError as error:
+        return [], [error]
+    chosen: list[Chosen] = []
+    errors: list[PolyverError] = []
+    for use in uses_of(application):
+        try:
+            chosen.append(choose(use, homes(use.kind, use.definition)))
+        except PolyverError as error:
+            errors.append(error)
+    return chosen, errors
+
+
+def lineage_in(definition: Object) -> Lineage | None:
+    """The lineage that a definition's status tells; None as long as nothing is published."""
+    status: Object = definition.get("status") or {}
+    name = definition["metadata"]["name"]
+    releases = [_release(each) for each in status.get("versions") or ()]
+    return Lineage(name, releases) if releases else None
+
+
+def _release(said: Object) -> Release:
+    since = SemVer.complete(said["since"]) if said.get("since") else None
+    stage, notes = Stage(said["stage"]), Notes(since=since, use=said.get("use") or "")
+    try:
+        return Release(SemVer.parse(said["version"]), said["digest"], stage, notes=notes)
+    except InvalidVersion:
+        serial = Serial.parse(said["version"])
+        return Release(serial, said["digest"], stage, notes=notes, name=said["revision"])
+
+
+# The record of it.
+
+
+def resolution_data(chosen: Chosen, *, now: str) -> dict[str, Any]:
+    """A resolution as the status has it; since when does not change while the version does not."""
+    use, found = chosen.use, chosen.resolution
+    kept = use.dependent.pin == found.release.pin
+    data: dict[str, Any] = {
+        "kind": TYPES[use.kind],
+        "component": use.place,
+        "at": use.dependent.at,
+        "definition": f"{chosen.home}/{use.definition}",
+        "requested": use.requested,
+        "version": str(found.release.version),
+        "revision": chosen.revision,
+        "digest": found.release.digest,
+        "reason": found.reason,
+        "since": use.since if kept and use.since else now,
+    }
+    return data | ({"warnings": [*found.warnings]} if found.warnings else {})
+
+
+def newest_revision(revisions: Iterable[Object]) -> Object | None:
+    """Of the ApplicationRevisions of an application, the one that was made last."""
+    numbered = {_number(each): each for each in revisions}
+    if not numbered:
+        return None
+    newest = Lineage("", map(Release, numbered)).newest.version
+    assert isinstance(newest, Serial)
+    return numbered[newest]
+
+
+def _number(revision: Object) -> Serial:
+    return Serial.parse(revision["metadata"]["name"].rpartition("-v")[2])
+
+
+def recorded(application: Object, revision: Object | None) -> dict[str, Any]:
+    """An application with the pins of its newest revision, if its status has been lost."""
+    status: Object = application.get("status") or {}
+    if revision is None or status.get("resolutions"):
+        return dict(application)
+    annotations: Object = revision["metadata"].get("annotations") or {}
+    said = {"resolutions": revision["spec"].get("resolutions") or []}
+    if PUBLISH_VERSION in annotations:
+        said["publishVersion"] = annotations[PUBLISH_VERSION]
+    return {**application, "status": {**status, **said}}
+
+
+def revision_of(
+    application: Object, resolutions: Sequence[Object], newest: Object | None
+) -> tuple[dict[str, Any], bool]:
+    """The ApplicationRevision that records a state, and whether it has to be made."""
+    metadata: Object = application["metadata"]
+    spec = application.get("spec") or {}
+    pins = [{name: each[name] for name in _PINNED} for each in resolutions]
+    hashed = digest({"spec": spec, "pins": pins})
+    annotations: Object = metadata.get("annotations") or {}
+    said = {n: annotations[n] for n in (PUBLISH_VERSION,) if n in annotations}
+    if newest is not None and _hash(newest) == (hashed, said.get(PUBLISH_VERSION)):
+        return dict(newest), False
+    number = _number(newest).number + 1 if newest is not None else 1
+    owner = {"apiVersion": f"{GROUP}/{STORED}", "kind": "Application", "controller": True}
+    owner |= {"name": metadata["name"], "uid": metadata["uid"], "blockOwnerDeletion": True}
+    about = {name: metadata[name] for name in ("name", "namespace")}
+    whole = {"apiVersion": f"{GROUP}/{STORED}", "kind": "Application", "metadata": about}
+    made = {
+        "apiVersion": f"{GROUP}/{STORED}",
+        "kind": "ApplicationRevision",
+        "metadata": {
+            "name": f"{metadata['name']}-v{number}",
+            "namespace": metadata["namespace"],
+            "labels": {"app.oam.dev/name": metadata["name"]},
+            "annotations": {_HASH: hashed, **said},
+            "ownerReferences": [owner],
+        },
+        "spec": {"application": {**whole, "spec": spec}, "resolutions": [*resolutions]},
+    }
+    return made, True
+
+
+_PINNED = ("kind", "at", "definition", "version", "digest")
+_HASH = "app.oam.dev/app-revision-hash"
+
+
+def _hash(revision: Object) -> tuple[str | None, str | None]:
+    annotations: Object = revision["metadata"].get("annotations") or {}
+    return annotations.get(_HASH), annotations.get(PUBLISH_VERSION)
+
+
+def application_status(
+    application: Object,
+    resolutions: Sequence[Object],
+    revision: Object | None,
+    errors: Sequence[PolyverError],
+    *,
+    now: str,
+) -> dict[str, Any]:
+    """The status that an application should have."""
+    before: Object = application.get("status") or {}
+    known = {each["type"]: each for each in before.get("conditions") or ()}
+    if errors:
+        said = {"status": "False", "reason": type(errors[0]).__name__}
+        said["message"] = "; ".join(map(str, errors))
+    else:
+        said = {"status": "True", "reason": "Resolved", "message": _count(len(resolutions))}
+    same = known.get("Resolved", {}).get("status") == said["status"]
+    since = known["Resolved"]["lastTransitionTime"] if same else now
+    generation = application["metadata"].get("generation", 1)
+    known["Resolved"] = {
+        "type": "Resolved",
+        **said,
+        "observedGeneration": generation,
+        "lastTransitionTime": since,
+    }
+    status: dict[str, Any] = {**before, "conditions": [*known.values()]}
+    status["observedGeneration"] = generation
+    status["status"] = "failed" if errors else "rendering"
+    if revision is not None and not errors:
+        status["resolutions"] = [*resolutions]
+        status["latestRevision"] = _latest(revision)
+        status.pop("publishVersion", None)
+        annotations: Object = application["metadata"].get("annotations") or {}
+        if PUBLISH_VERSION in annotations:
+            status["publishVersion"] = annotations[PUBLISH_VERSION]
+    return status
+
+
+def _count(resolutions: int) -> str:
+    return "1 definition" if resolutions == 1 else f"{resolutions} definitions"
+
+
+def _latest(revision: Object) -> dict[str, Any]:
+    hashed = revision["metadata"]["annotations"][_HASH]
+    number = _number(revision).number
+    return {"name": revision["metadata"]["name"], "revision": number, "revisionHash": hashed}
