@@ -217,7 +217,7 @@ class RevisionChecks:
 
 
 class ApplicationChecks:
-    """Refuses annotations that contradict each other."""
+    """Refuses annotations that contradict each other, and names that revisions cannot have."""
 
     def handles(self, kind: Kind, operation: str) -> bool:
         known = (GROUP, APPLICATIONS.names.plural)
@@ -230,6 +230,6 @@ class ApplicationChecks:
         if review.object is None or review.subresource:
             return
         try:
-            uses.check_annotations(review.object)
+            uses.check_application(review.object)
         except PolyverError as error:
             raise invalid(review.kind, review.name, [_cause(error)]) from None

@@ -47,8 +47,9 @@ from polyver.client import (
     find,
     timestamp,
 )
-from polyver.core import Index, Lineage, PolyverError, Release, Serial, affected
+from polyver.core import Index, Lineage, Loss, Move, PolyverError, Release, Serial, affected
 from polyver.engine._controller import Controller, Result, Watch, exactly
+from polyver.objects import label_value_problems
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError
 
@@ -112,6 +113,8 @@ class ApplicationController(Controller[Key]):
         await self._tell(found, status)
 
     async def _revisions(self, key: Key) -> list[Object]:
+        if label_value_problems(key.name):
+            return []  # there can be none
         labels = f"app.oam.dev/name={key.name}"
         return (await self._client.list(_REVISIONS, key.namespace, labels=labels)).items
 
@@ -166,7 +169,7 @@ class _Following:
             _index(known)
             return [*known.uses]
         moves = affected(known.indexes[namespace], before, after)
-        changed = [*moves.moves, *moves.losses]
+        changed: list[Move | Loss] = [*moves.moves, *moves.losses]
         return {_key(each.dependent.name) for each in changed}
 
     def observe_application(

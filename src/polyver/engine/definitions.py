@@ -54,6 +54,7 @@ from polyver.client import (
 )
 from polyver.engine._controller import Controller, Result, Watch, exactly
 from polyver.engine._identity import identity_of
+from polyver.objects import label_value_problems
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError
 
@@ -233,6 +234,8 @@ class PublishedOn:
 
     async def revisions(self, kind: str, namespace: str, name: str) -> list[Object]:
         """The DefinitionRevisions of a definition."""
+        if label_value_problems(name):
+            return []  # there can be none
         labels = f"{name_label(kind)}={name}"
         return (await self._client.list(_REVISIONS, namespace, labels=labels)).items
 

@@ -19,7 +19,7 @@ from polyver.capabilities.definitions.names import (
 )
 from polyver.capabilities.definitions.uses import (
     Use,
-    check_annotations,
+    check_application,
     home_of,
     question_of,
     settled,
@@ -102,7 +102,7 @@ def choose_all(
     `homes` finds the lineages of a kind and a name.
     """
     try:
-        check_annotations(application)
+        check_application(application)
     except PolyverError as error:
         return [], [error]
     chosen: list[Chosen] = []

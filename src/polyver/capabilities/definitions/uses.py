@@ -19,6 +19,8 @@ from polyver.core import (
     Index,
     InvalidVersion,
     Lineage,
+    Loss,
+    Move,
     Pin,
     Policy,
     PolyverError,
@@ -28,10 +30,11 @@ from polyver.core import (
     Stage,
     affected,
 )
+from polyver.objects import label_value_problems
 
 __all__ = [
     "Use",
-    "check_annotations",
+    "check_application",
     "home_of",
     "index_of",
     "is_held",
@@ -144,10 +147,13 @@ def _steps(steps: Iterable[Object], at: str) -> Iterator[tuple[str, str, str, st
         yield from _steps(step.get("subSteps") or (), f"{here}.subSteps")
 
 
-def check_annotations(application: Object) -> None:
-    """Refuse annotations that contradict each other, or that nobody understands."""
+def check_application(application: Object) -> None:
+    """Refuse annotations that contradict each other, and names that revisions cannot have."""
     annotations: Object = application["metadata"].get("annotations") or {}
     auto_update = annotations.get(AUTO_UPDATE)
+    if problems := label_value_problems(application["metadata"].get("name", "")):
+        # As a label its revisions have it, by which they are found.
+        raise PolyverError(f"its name cannot be a label: {problems[0]}", at="metadata.name")
     at = f"metadata.annotations[{AUTO_UPDATE}]"
     if auto_update not in (None, "true", "false"):
         fact = f'{AUTO_UPDATE} is "{auto_update}"'
@@ -205,7 +211,7 @@ def users_of(index: Index, lineage: Lineage, release: Release) -> list[str]:
     """The dependents that have a release, or would get it now."""
     gone = [replace(r, stage=Stage.REMOVED) if r.name == release.name else r for r in lineage]
     without = affected(index, lineage, Lineage(lineage.name, gone))
-    changed = [*without.moves, *without.losses]
+    changed: list[Move | Loss] = [*without.moves, *without.losses]
     have = [each.dependent for each in changed if each.dependent.pin == release.pin]
     getting = [
         each.dependent

@@ -310,7 +310,8 @@ def _definitions(name: str, spec: Any, short: str, about: str, *columns: Column)
     listed = Annotated[list[spec], MinLength(1), Description("All versions, in any order.")]
     versions = part(_made("Versions", "What is published.", versions=listed))
     for version, inside in ((STORED, spec), (VERSIONED, versions)):
-        whole = Annotated[inside | None, Description("What is published.")]
+        described: Any = Annotated
+        whole = described[inside | None, Description("What is published.")]
         shown = [column for column in columns if version == STORED]
         kind.version(version, storage=version == STORED, columns=[*shown, _DESCRIPTION])(
             _made(name, about, spec=whole, status=_STATUS)

@@ -10,7 +10,7 @@ from polyver.capabilities.definitions._entries import content_of, published_vers
 from polyver.capabilities.definitions.kinds import VERSIONED
 from polyver.capabilities.definitions.names import API_VERSION, REVISION_NAME, revision_name
 from polyver.core import Notes, PolyverError, Release, SemVer, Stage, VersionTaken
-from polyver.objects import digest
+from polyver.objects import digest, label_value_problems
 from polyver.objects.rules import dns_subdomain_problems
 from polyver.objects.schema import check_schema
 
@@ -73,6 +73,11 @@ def read_definition(obj: Object) -> tuple[Definition, list[Refusal]]:
     listed = str(obj.get("apiVersion", "")).endswith(f"/{VERSIONED}")
     written = [*_entries(obj.get("spec") or {}, listed=listed)]
     reader = _Reader(str(metadata.get("name", "")), annotations.get(REVISION_NAME))
+    if problems := label_value_problems(reader.name):
+        # As a label its revisions have it, by which they are found.
+        reader.refuse(
+            "InvalidName", f"its name cannot be a label: {problems[0]}", at="metadata.name"
+        )
     if listed and not written:
         reader.refuse("NoVersion", "the definition publishes no version", at="spec.versions")
     for at, entry in written:

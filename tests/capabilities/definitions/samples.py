@@ -1,0 +1,156 @@
+"""Definitions and applications for tests, and a control plane that publishes and resolves them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tests.walks.support import eventually
+
+from polyver.objects.status import ApiError
+from polyver.testing import EmbeddedServer
+
+Object = dict[str, Any]
+GROUP = "core.oam.dev"
+WORKLOAD = {"definition": {"apiVersion": "v1", "kind": "ConfigMap"}}
+SYSTEM = "vela-system"
+
+
+def entry(version: str | None, *, parameters: Object | None = None, **more: Any) -> Object:
+    """A version of a component; `parameters` are properties of its schema."""
+    made: Object = {"version": version} if version is not None else {}
+    made |= {"workload": WORKLOAD, **more}
+    if parameters is not None:
+        schema = {"type": "object", "properties": parameters}
+        made["schematic"] = {"gotemplate": {"parameters": schema, "template": "kind: ConfigMap"}}
+    return made
+
+
+def definition(
+    name: str,
+    *entries: Object | str,
+    kind: str = "ComponentDefinition",
+    namespace: str = SYSTEM,
+    **annotations: str,
+) -> Object:
+    """A definition in v2beta1; a version alone stands for an entry with it."""
+    versions = [entry(each) if isinstance(each, str) else each for each in entries]
+    if kind != "ComponentDefinition":
+        versions = [{k: v for k, v in each.items() if k != "workload"} for each in versions]
+    return {
+        "apiVersion": f"{GROUP}/v2beta1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace, "annotations": annotations},
+        "spec": {"versions": versions},
+    }
+
+
+def legacy(name: str, content: str, *, named: str = "", version: str | None = None) -> Object:
+    """A definition in v1beta1, whose content is told apart by a text."""
+    annotations = {"definitionrevision.oam.dev/name": named} if named else {}
+    return {
+        "apiVersion": f"{GROUP}/v1beta1",
+        "kind": "ComponentDefinition",
+        "metadata": {"name": name, "namespace": SYSTEM, "annotations": annotations},
+        "spec": entry(version, podSpecPath=content),
+    }
+
+
+def application(name: str, *types: str, namespace: str = "default", **annotations: str) -> Object:
+    """An application with a component of each type: `c0`, `c1`, …."""
+    components = [{"name": f"c{number}", "type": each} for number, each in enumerate(types)]
+    said = {f"app.oam.dev/{key}": text for key, text in annotations.items()}
+    return {
+        "apiVersion": f"{GROUP}/v1beta1",
+        "kind": "Application",
+        "metadata": {"name": name, "namespace": namespace, "annotations": said},
+        "spec": {"components": components},
+    }
+
+
+def path_of(obj: Object) -> str:
+    return f"{collection_of(obj)}/{obj['metadata']['name']}"
+
+
+def collection_of(obj: Object) -> str:
+    plural = f"{obj['kind'].lower()}s"
+    return f"/apis/{obj['apiVersion']}/namespaces/{obj['metadata']['namespace']}/{plural}"
+
+
+@dataclass(frozen=True)
+class Platform:
+    """A control plane with the capability definitions."""
+
+    server: EmbeddedServer
+
+    def write(self, obj: Object) -> Object:
+        """Create an object, or replace its spec and what its metadata says."""
+        try:
+            found: Object = self.server.request("POST", collection_of(obj), obj)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+        else:
+            return found
+        return eventually(lambda: self._replaced(obj))
+
+    def _replaced(self, obj: Object) -> Object | None:
+        """Replace it, unless a controller was faster."""
+        try:
+            return self._replace(obj)
+        except ApiError as error:
+            if error.reason != "Conflict":
+                raise
+            return None
+
+    def _replace(self, obj: Object) -> Object:
+        known = self.get(obj)
+        metadata = {**known["metadata"], "annotations": obj["metadata"].get("annotations") or {}}
+        made: Object = self.server.request(
+            "PUT", path_of(obj), {**known, "spec": obj["spec"], "metadata": metadata}
+        )
+        return made
+
+    def get(self, obj: Object) -> Object:
+        found: Object = self.server.request("GET", path_of(obj))
+        return found
+
+    def publish(self, obj: Object) -> Object:
+        """Write a definition, and wait until the controller has dealt with it."""
+        generation = self.write(obj)["metadata"]["generation"]
+        return self.until(obj, lambda found: _observed(found, "Published") == generation)
+
+    def deploy(self, obj: Object) -> Object:
+        """Write an application, and wait until the controller has dealt with it."""
+        generation = self.write(obj)["metadata"]["generation"]
+        return self.until(obj, lambda found: _observed(found, "Resolved") == generation)
+
+    def until(self, obj: Object, is_so: Callable[[Object], bool]) -> Object:
+        def look() -> Object | None:
+            found = self.get(obj)
+            return found if is_so(found) else None
+
+        return eventually(look)
+
+    def uses(self, obj: Object, *versions: str) -> Object:
+        """Wait until the components of an application use these versions."""
+        return self.until(obj, lambda found: versions_of(found) == [*versions])
+
+    def revisions(self, name: str, namespace: str = SYSTEM) -> list[str]:
+        path = f"/apis/{GROUP}/v1beta1/namespaces/{namespace}/definitionrevisions"
+        found = [each["metadata"]["name"] for each in self.server.request("GET", path)["items"]]
+        return sorted(each for each in found if each.rpartition("-v")[0] == name)
+
+
+def versions_of(found: Object) -> list[str]:
+    return [each["version"] for each in found.get("status", {}).get("resolutions") or ()]
+
+
+def condition(found: Object, kind: str) -> Object:
+    conditions = found.get("status", {}).get("conditions") or ()
+    return next((each for each in conditions if each["type"] == kind), {})
+
+
+def _observed(found: Object, kind: str) -> int | None:
+    return condition(found, kind).get("observedGeneration")
