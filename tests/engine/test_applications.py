@@ -12,12 +12,15 @@ from tests.capabilities.definitions.samples import (
     SYSTEM,
     Platform,
     application,
+    collection_of,
     condition,
     definition,
     entry,
     legacy,
+    path_of,
     versions_of,
 )
+from tests.walks.support import eventually
 
 from polyver.objects.status import ApiError
 from polyver.testing import EmbeddedServer
@@ -321,6 +324,25 @@ def test_the_pin_survives_the_loss_of_the_status(platform: Platform, name: str) 
     path = f"/apis/{GROUP}/v1beta1/namespaces/default/applications/{name}/status"
     platform.server.request("PUT", path, {**found, "status": {}})
     platform.uses(app, "1.0.0")
+
+
+def test_the_pin_survives_a_restore_on_another_cluster(platform: Platform, name: str) -> None:
+    platform.publish(definition(name, "1.0.0"))
+    app = application(name, name)
+    latest = platform.deploy(app)["status"]["latestRevision"]["name"]
+    path = f"/apis/{GROUP}/v1beta1/namespaces/default/applicationrevisions"
+    backup = platform.server.request("GET", f"{path}/{latest}")
+    kept = ("name", "namespace", "labels", "annotations")
+    backup["metadata"] = {each: backup["metadata"][each] for each in kept}
+    with EmbeddedServer(capabilities=["apis", "definitions"]) as server:
+        other = Platform(server)
+        other.publish(definition(name, "1.0.0", "2.0.0"))
+        server.request("POST", path, backup)
+        assert versions_of(other.deploy(app)) == ["1.0.0"]
+        server.request("DELETE", path_of(app))
+        eventually(lambda: not server.request("GET", path)["items"])
+        eventually(lambda: not server.request("GET", collection_of(app))["items"])
+        assert versions_of(other.deploy(app)) == ["2.0.0"]
 
 
 def test_a_deprecated_version_warns_those_who_use_it(platform: Platform, name: str) -> None:

@@ -28,6 +28,7 @@ from polyver.capabilities.definitions.kinds import (
     STORED,
     VERSIONED,
 )
+from polyver.capabilities.definitions.names import APP_NAME, RECORDED
 from polyver.capabilities.definitions.uses import (
     Use,
     home_of,
@@ -89,7 +90,10 @@ class ApplicationController(Controller[Key]):
             # What is not known yet would look as if it were not there.
             return Result(_SOON)
         found = await find(self._client, _APPLICATIONS, key.name, key.namespace)
-        if found is None or "deletionTimestamp" in found["metadata"]:
+        if found is None:
+            return None
+        if "deletionTimestamp" in found["metadata"]:
+            await self._forget(found)
             return None
         newest = newest_revision(await self._revisions(key))
         application = recorded(found, newest)
@@ -107,15 +111,45 @@ class ApplicationController(Controller[Key]):
         revision: Mapping[str, Any] | None = None
         if not errors:
             revision, is_new = revision_of(found, resolutions, newest)
+            found = await self._hold(found)
             if is_new:
                 await self._client.create(_REVISIONS, dict(revision), manager=_MANAGER)
         status = application_status(application, resolutions, revision, errors, now=now)
         await self._tell(found, status)
 
+    async def _hold(self, found: Object) -> Object:
+        """Have an application wait for its revisions to go before it is gone itself."""
+        finalizers = found["metadata"].get("finalizers") or []
+        if RECORDED in finalizers:
+            return found
+        return await self._finalize(found, [*finalizers, RECORDED])
+
+    async def _forget(self, found: Object) -> None:
+        """Delete the revisions of an application that goes, so that the next one starts anew."""
+        metadata = found["metadata"]
+        finalizers = metadata.get("finalizers") or []
+        if RECORDED not in finalizers:
+            return
+        labels = f"{APP_NAME}={metadata['name']}"
+        await self._client.delete_collection(_REVISIONS, metadata["namespace"], labels=labels)
+        await self._finalize(found, [each for each in finalizers if each != RECORDED])
+
+    async def _finalize(self, found: Object, finalizers: list[str]) -> Object:
+        metadata = found["metadata"]
+        known = {"resourceVersion": metadata["resourceVersion"], "finalizers": finalizers}
+        made = await self._client.patch(
+            _APPLICATIONS,
+            metadata["name"],
+            metadata["namespace"],
+            change={"metadata": known},
+            manager=_MANAGER,
+        )
+        return {**found, "metadata": made["metadata"]}
+
     async def _revisions(self, key: Key) -> list[Object]:
         if label_value_problems(key.name):
             return []  # there can be none
-        labels = f"app.oam.dev/name={key.name}"
+        labels = f"{APP_NAME}={key.name}"
         return (await self._client.list(_REVISIONS, key.namespace, labels=labels)).items
 
     async def _tell(self, found: Object, status: Object) -> None:

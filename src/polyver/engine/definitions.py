@@ -131,13 +131,14 @@ class DefinitionController(Controller[DefinitionKey]):
     async def _decided(
         self, definition: Definition, revisions: Sequence[Object], obj: Object, uses: Sequence[Use]
     ) -> Decision:
-        known = _known(revisions)
-        removed = removed_of(obj)
-        holders = holders_of(await self._published.holders(definition.namespace))
+        known, removed = _known(revisions), removed_of(obj)
         # In a thread: comparing many schemas takes its time, and the loop is everybody's.
-        decision = await asyncio.to_thread(
-            decide, definition, known, removed, holders=holders, gate=self._gate
-        )
+        decision = await asyncio.to_thread(decide, definition, known, removed, gate=self._gate)
+        if decision.create:
+            holders = holders_of(await self._published.holders(definition.namespace))
+            decision = await asyncio.to_thread(
+                decide, definition, known, removed, holders=holders, gate=self._gate
+            )
         return in_use(decision, uses)
 
     async def _perform(self, definition: Definition, decision: Decision, obj: Object) -> None:

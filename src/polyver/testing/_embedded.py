@@ -18,6 +18,7 @@ from polyver.testing._requests import ask
 
 if TYPE_CHECKING:
     from polyver.apis import Kind
+    from polyver.capabilities.definitions.publishing import GatePolicy
     from polyver.capabilities.functions.registering import Functions
 
 __all__ = ["EmbeddedServer"]
@@ -30,8 +31,9 @@ class EmbeddedServer:
     memory, unless `data` names a folder to keep them in. `release` is the Kubernetes that it tells
     clients it is, such as 1.33.2. `kinds` are declared in Python, and served with all that their
     authors wrote for them; `functions` are what blueprints may call, with the capability
-    `functions`; without `capabilities` it is a Kubernetes and nothing else. The
-    attributes are those of `LocalCluster`, so that a test can be given either.
+    `functions`; `semver_gate` says what is done about versions of definitions that break their
+    users, with the capability `definitions`; without `capabilities` it is a Kubernetes and nothing
+    else. The attributes are those of `LocalCluster`, so that a test can be given either.
     """
 
     url: str
@@ -51,6 +53,7 @@ class EmbeddedServer:
         capabilities: Iterable[str] = ("apis",),
         kinds: Iterable[Kind] = (),
         functions: Functions | None = None,
+        semver_gate: GatePolicy = "refuse",
         opens: Opens | None = None,
     ) -> None:
         self._settings = Settings(
@@ -59,6 +62,7 @@ class EmbeddedServer:
             capabilities=frozenset(capabilities),
             kinds=tuple(kinds),
             functions=functions,
+            gate=semver_gate,
         )
         self._opens = opens
         self._ready = threading.Event()

@@ -87,11 +87,11 @@ class Platform:
     def write(self, obj: Object) -> Object:
         """Create an object, or replace its spec and what its metadata says."""
         try:
-            found: Object = self.server.request("POST", collection_of(obj), obj)
+            self.get(obj)
         except ApiError as error:
-            if error.reason != "AlreadyExists":
+            if error.reason != "NotFound":
                 raise
-        else:
+            found: Object = self.server.request("POST", collection_of(obj), obj)
             return found
         return eventually(lambda: self._replaced(obj))
 

@@ -7,11 +7,13 @@ moves.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from polyver.capabilities.definitions.kinds import GROUP, STORED
 from polyver.capabilities.definitions.names import (
+    APP_NAME,
     PUBLISH_VERSION,
     SYSTEM_NAMESPACE,
     TYPES,
@@ -119,8 +121,11 @@ def lineage_in(definition: Object) -> Lineage | None:
     """The lineage that a definition's status tells; None as long as nothing is published."""
     status: Object = definition.get("status") or {}
     name = definition["metadata"]["name"]
-    releases = [_release(each) for each in status.get("versions") or ()]
-    return Lineage(name, releases) if releases else None
+    try:
+        releases = [_release(each) for each in status.get("versions") or ()]
+        return Lineage(name, releases) if releases else None
+    except PolyverError:
+        return None  # somebody else wrote it, and the controller will write it anew
 
 
 def _release(said: Object) -> Release:
@@ -157,7 +162,10 @@ def resolution_data(chosen: Chosen, *, now: str) -> dict[str, Any]:
 
 def newest_revision(revisions: Iterable[Object]) -> Object | None:
     """Of the ApplicationRevisions of an application, the one that was made last."""
-    numbered = {_number(each): each for each in revisions}
+    numbered: dict[Serial, Object] = {}
+    for each in revisions:
+        with suppress(InvalidVersion):  # somebody else made it
+            numbered[_number(each)] = each
     if not numbered:
         return None
     newest = Lineage("", map(Release, numbered)).newest.version
@@ -194,8 +202,6 @@ def revision_of(
     if newest is not None and _hash(newest) == (hashed, said.get(PUBLISH_VERSION)):
         return dict(newest), False
     number = _number(newest).number + 1 if newest is not None else 1
-    owner = {"apiVersion": f"{GROUP}/{STORED}", "kind": "Application", "controller": True}
-    owner |= {"name": metadata["name"], "uid": metadata["uid"], "blockOwnerDeletion": True}
     about = {name: metadata[name] for name in ("name", "namespace")}
     whole = {"apiVersion": f"{GROUP}/{STORED}", "kind": "Application", "metadata": about}
     made = {
@@ -204,9 +210,9 @@ def revision_of(
         "metadata": {
             "name": f"{metadata['name']}-v{number}",
             "namespace": metadata["namespace"],
-            "labels": {"app.oam.dev/name": metadata["name"]},
+            "labels": {APP_NAME: metadata["name"]},
+            # No owner: with one, what a backup brings back would be collected as garbage.
             "annotations": {_HASH: hashed, **said},
-            "ownerReferences": [owner],
         },
         "spec": {"application": {**whole, "spec": spec}, "resolutions": [*resolutions]},
     }

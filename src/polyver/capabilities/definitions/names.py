@@ -6,9 +6,11 @@ from typing import Final
 
 __all__ = [
     "API_VERSION",
+    "APP_NAME",
     "AUTO_UPDATE",
     "IN_USE",
     "PUBLISH_VERSION",
+    "RECORDED",
     "REVISION_NAME",
     "SYSTEM_NAMESPACE",
     "TYPES",
@@ -23,6 +25,10 @@ AUTO_UPDATE: Final = "app.oam.dev/autoUpdate"
 PUBLISH_VERSION: Final = "app.oam.dev/publishVersion"
 IN_USE: Final = "definition.polyver.dev/in-use"
 """The finalizer of what applications use."""
+RECORDED: Final = "app.polyver.dev/revisions"
+"""The finalizer of an application whose revisions are deleted with it."""
+APP_NAME: Final = "app.oam.dev/name"
+"""The label by which the revisions of an application are found."""
 SYSTEM_NAMESPACE: Final = "vela-system"
 """Where definitions for all namespaces are."""
 

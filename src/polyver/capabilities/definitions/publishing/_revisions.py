@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -120,8 +121,14 @@ def lineage_of(
     definition: Definition, known: Iterable[Known], removed: Iterable[Release] = ()
 ) -> Lineage:
     """All that was published, with the stages that the definition says."""
-    releases: dict[Version, Release] = {each.version: each for each in removed}
-    releases |= {each.version: each.release for each in known}
+    order = Serial if definition.is_legacy else SemVer
+    there = [*known]
+    # Numbers and semantic versions do not mix; if they do, then not by us.
+    mine = [each for each in there if isinstance(each.version, order)] or there
+    releases = {each.version: each.release for each in mine}
+    for gone in removed:
+        if all(isinstance(each, SemVer) for each in releases):
+            releases.setdefault(gone.version, gone)
     for entry in definition.entries:
         if entry.version is not None and entry.version in releases:
             is_same = releases[entry.version].digest == entry.digest
@@ -139,8 +146,9 @@ def removed_of(obj: Object) -> list[Release]:
     for each in status.get("versions") or ():
         if each.get("stage") == Stage.REMOVED.value:
             notes = Notes(use=each.get("use") or "")
-            version = SemVer.complete(each["version"])
-            found.append(Release(version, each["digest"], Stage.REMOVED, notes=notes))
+            with suppress(InvalidVersion):
+                version = SemVer.complete(each["version"])
+                found.append(Release(version, each["digest"], Stage.REMOVED, notes=notes))
     return found
 
 
