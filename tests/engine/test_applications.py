@@ -22,6 +22,7 @@ from tests.capabilities.definitions.samples import (
 )
 from tests.walks.support import eventually
 
+from polyver.objects import load_manifests
 from polyver.objects.status import ApiError
 from polyver.testing import EmbeddedServer
 
@@ -362,3 +363,38 @@ def test_components_that_change_places_keep_their_pins(platform: Platform, name:
     assert versions_of(platform.deploy(both)) == ["1.0.0", "2.0.0"]
     both["spec"]["components"].reverse()
     assert versions_of(platform.deploy(both)) == ["2.0.0", "1.0.0"]
+
+
+def test_the_manifests_of_the_seed_run(platform: Platform) -> None:
+    text = """
+apiVersion: core.oam.dev/v2beta1
+kind: ComponentDefinition
+metadata:
+  annotations: {}
+  name: my-component
+  namespace: vela-system
+spec:
+  versions:
+  - version: "2"
+    schematic: {cue: {template: "output: {}"}}
+    workload: {definition: {apiVersion: apps/v1, kind: Deployment}}
+  - version: "3.4"
+    schematic: {cue: {template: "output: {}"}}
+    workload: {definition: {apiVersion: apps/v1, kind: Deployment}}
+---
+apiVersion: core.oam.dev/v1beta1
+kind: Application
+metadata:
+    name: app-with-comp-versioning
+    namespace: default
+spec:
+    components:
+        - name: backend
+          type: my-component@v3.4
+"""
+    component, app = (document.value for document in load_manifests(text, "seed.yaml"))
+    assert isinstance(component, dict)
+    assert isinstance(app, dict)
+    platform.publish(component)
+    assert platform.revisions("my-component") == ["my-component-v2.0.0", "my-component-v3.4.0"]
+    assert versions_of(platform.deploy(app)) == ["3.4.0"]

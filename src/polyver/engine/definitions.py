@@ -40,7 +40,7 @@ from polyver.capabilities.definitions.publishing import (
     revision_object,
     status_of,
 )
-from polyver.capabilities.definitions.uses import Use, home_of, index_of, settled, users_of, uses_of
+from polyver.capabilities.definitions.uses import Use, home_of, settled, users_in, uses_of
 from polyver.client import (
     Change,
     Client,
@@ -52,6 +52,7 @@ from polyver.client import (
     find,
     timestamp,
 )
+from polyver.core import Lineage
 from polyver.engine._controller import Controller, Result, Watch, exactly
 from polyver.engine._identity import identity_of
 from polyver.objects import label_value_problems
@@ -124,7 +125,7 @@ class DefinitionController(Controller[DefinitionKey]):
         refusals = [*other_writer(obj), *problems, *decision.refusals]
         if not refusals and "deletionTimestamp" not in obj["metadata"]:
             await self._perform(definition, decision, obj)
-        await self._hold(key, definition, decision, revisions, obj)
+        await self._hold(key, decision.before, revisions, obj)
         await self._tell(resource, obj, decision, refusals)
         return None
 
@@ -160,23 +161,15 @@ class DefinitionController(Controller[DefinitionKey]):
                 raise
 
     async def _hold(
-        self,
-        key: DefinitionKey,
-        definition: Definition,
-        decision: Decision,
-        revisions: Sequence[Object],
-        obj: Object,
+        self, key: DefinitionKey, lineage: Lineage, revisions: Sequence[Object], obj: Object
     ) -> None:
         """Hold what is used, and let go of what is not; new revisions come back here."""
-        index = index_of(self._uses.of(key), decision.before)
-        used = False
+        used = users_in(self._uses.of(key), lineage)
         for each in revisions:
             known = known_revision(each)
-            is_used = known is not None and bool(users_of(index, decision.before, known.release))
-            used = used or is_used
-            await self._set_finalizer(_REVISIONS, each, held=is_used)
-        del definition
-        await self._set_finalizer(_RESOURCES[key.kind], obj, held=used)
+            held = known is not None and known.release.name in used
+            await self._set_finalizer(_REVISIONS, each, held=held)
+        await self._set_finalizer(_RESOURCES[key.kind], obj, held=bool(used))
 
     async def _set_finalizer(self, resource: Resource, obj: Object, *, held: bool) -> None:
         metadata = obj["metadata"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,15 +20,11 @@ from polyver.core import (
     Index,
     InvalidVersion,
     Lineage,
-    Loss,
-    Move,
     Pin,
     Policy,
     PolyverError,
-    Release,
     Selector,
     SemVer,
-    Stage,
     affected,
 )
 from polyver.objects import label_value_problems
@@ -36,11 +33,10 @@ __all__ = [
     "Use",
     "check_application",
     "home_of",
-    "index_of",
     "is_held",
     "question_of",
     "settled",
-    "users_of",
+    "users_in",
     "uses_of",
 ]
 
@@ -195,27 +191,27 @@ def question_of(use: Use, lineage: Lineage) -> tuple[Selector, Policy]:
     return (selector(use.requested, lineage) if use.requested else UNSPECIFIED), policy
 
 
-def index_of(uses: Iterable[Use], lineage: Lineage) -> Index:
-    """Those who use a lineage; who asks for what cannot be read uses nothing."""
+def users_in(uses: Sequence[Use], lineage: Lineage) -> dict[str, list[str]]:
+    """For each release that is used, by its name: the dependents that have it, or get it now.
+
+    Who has a pin keeps using it until the move is made; who asks for what cannot be read uses
+    nothing new.
+    """
+    found: dict[str, set[str]] = {}
+    for use in uses:
+        pin = use.dependent.pin
+        release = lineage.get(pin.release) if pin is not None else None
+        if release is not None and release.pin == pin:
+            found.setdefault(release.name, set()).add(use.dependent.name)
+    for move in affected(_index(uses, lineage), lineage, lineage).moves:
+        found.setdefault(move.to.name, set()).add(move.dependent.name)
+    return {name: sorted(dependents) for name, dependents in found.items()}
+
+
+def _index(uses: Iterable[Use], lineage: Lineage) -> Index:
     entries = []
     for use in uses:
-        try:
+        with suppress(PolyverError):
             asked, policy = question_of(use, lineage)
-        except PolyverError:
-            continue
-        entries.append((use.dependent, lineage.name, asked, policy))
+            entries.append((use.dependent, lineage.name, asked, policy))
     return Index.of(entries)
-
-
-def users_of(index: Index, lineage: Lineage, release: Release) -> list[str]:
-    """The dependents that have a release, or would get it now."""
-    gone = [replace(r, stage=Stage.REMOVED) if r.name == release.name else r for r in lineage]
-    without = affected(index, lineage, Lineage(lineage.name, gone))
-    changed: list[Move | Loss] = [*without.moves, *without.losses]
-    have = [each.dependent for each in changed if each.dependent.pin == release.pin]
-    getting = [
-        each.dependent
-        for each in affected(index, lineage, lineage).moves
-        if each.to.name == release.name
-    ]
-    return sorted({dependent.name for dependent in (*have, *getting)})

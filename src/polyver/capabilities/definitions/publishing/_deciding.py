@@ -17,7 +17,7 @@ from polyver.capabilities.definitions.publishing._revisions import (
     lineage_of,
     new_revision,
 )
-from polyver.capabilities.definitions.uses import Use, index_of, users_of
+from polyver.capabilities.definitions.uses import Use, users_in
 from polyver.core import (
     Lineage,
     MixedOrders,
@@ -173,10 +173,10 @@ def in_use(decision: Decision, uses: Sequence[Use]) -> Decision:
     """The decision, with refusals for what applications use and would lose."""
     if not decision.remove:
         return decision
-    index = index_of(uses, decision.before)
+    known = users_in(uses, decision.before)
     found = []
     for each in decision.remove:
-        users = users_of(index, decision.before, each.release)
+        users = known.get(each.release.name)
         if users:
             fact = f"{decision.before.name} {each.version} is used by {listed(users)}"
             hint = "leave it in the list until nobody does"
