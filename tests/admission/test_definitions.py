@@ -16,13 +16,15 @@ from tests.capabilities.definitions.samples import (
     entry,
     legacy,
     path_of,
+    served,
 )
 
 from polyver.admission.configurations import configurations
 from polyver.admission.definitions import DEFINITIONS_WANTED
+from polyver.admission.kinds import wanted_by
 from polyver.apis import Webhook
+from polyver.capabilities.definitions.kinds import KINDS
 from polyver.objects.status import ApiError
-from polyver.testing import EmbeddedServer
 
 Object = dict[str, Any]
 TEXT = {"image": {"type": "string"}}
@@ -31,8 +33,8 @@ NUMBER = {"image": {"type": "integer"}}
 
 @pytest.fixture(scope="module")
 def platform() -> Iterator[Platform]:
-    with EmbeddedServer(capabilities=["apis", "definitions"]) as server:
-        yield Platform(server)
+    with served() as running:
+        yield running
 
 
 @pytest.fixture
@@ -138,7 +140,7 @@ def test_labels_and_annotations_are_free_in_both(platform: Platform, name: str) 
         found = platform.get(whole | {"apiVersion": f"{GROUP}/{version}"})
         found["metadata"]["labels"] = {"via": version}
         found["metadata"]["annotations"] = {"via": version}
-        platform.server.request("PUT", path_of(found), found)
+        platform.request("PUT", path_of(found), found)
     found = platform.get(whole)
     assert found["spec"] == whole["spec"]
     assert found["metadata"]["labels"] == {"via": "v2beta1"}
@@ -179,18 +181,18 @@ def test_what_is_used_is_not_deleted(platform: Platform, name: str) -> None:
     revision = f"/apis/{GROUP}/v1beta1/namespaces/{SYSTEM}/definitionrevisions/{name}-v1.0.0"
     for path in (path_of(whole), revision):
         with pytest.raises(ApiError, match=f"1.0.0 is used by Application default/{name}"):
-            platform.server.request("DELETE", path)
-    platform.server.request("DELETE", path_of(app))
-    platform.server.request("DELETE", path_of(whole))
+            platform.request("DELETE", path)
+    platform.request("DELETE", path_of(app))
+    platform.request("DELETE", path_of(whole))
 
 
 def test_a_revision_never_changes(platform: Platform, name: str) -> None:
     platform.publish(definition(name, "1.0.0"))
     path = f"/apis/{GROUP}/v1beta1/namespaces/{SYSTEM}/definitionrevisions/{name}-v1.0.0"
-    found = platform.server.request("GET", path)
+    found = platform.request("GET", path)
     found["spec"]["componentDefinition"]["spec"]["podSpecPath"] = "other"
     with pytest.raises(ApiError, match="a revision never changes"):
-        platform.server.request("PUT", path, found)
+        platform.request("PUT", path, found)
 
 
 # The semver gate.
@@ -250,19 +252,20 @@ def test_a_schema_that_is_none_is_refused(platform: Platform, name: str) -> None
 
 
 def test_webhooks_ask_about_both_versions_as_they_are_written() -> None:
-    found = configurations(DEFINITIONS_WANTED, Webhook("shop", "hooks"))
-    names = {each["name"]: each for one in found for each in one["webhooks"]}
-    checks = names[f"checks.componentdefinitions.{GROUP}"]
-    assert checks["matchPolicy"] == "Exact"
-    assert checks["rules"][0]["apiVersions"] == ["v1beta1", "v2beta1"]
-    assert checks["rules"][0]["operations"] == ["CREATE", "UPDATE", "DELETE"]
-    assert f"records.componentdefinitions.{GROUP}" in names
-    assert f"checks.applications.{GROUP}" in names
+    wanted = [*DEFINITIONS_WANTED, *(each for kind in KINDS for each in wanted_by(kind))]
+    found = configurations(wanted, Webhook("shop", "hooks"))
+    names = [each["name"] for one in found for each in one["webhooks"]]
+    assert len(set(names)) == len(names)
+    hooks = {each["name"]: each for one in found for each in one["webhooks"]}
+    records = hooks[f"records.componentdefinitions.{GROUP}"]
+    assert records["matchPolicy"] == "Exact"
+    assert records["rules"][0]["apiVersions"] == ["v1beta1", "v2beta1"]
+    for name in ("checks.componentdefinitions", "checks.applications", "removals.traitdefinitions"):
+        assert f"{name}.{GROUP}" in hooks
 
 
 def test_a_warning_policy_publishes_what_breaks_and_says_so() -> None:
-    with EmbeddedServer(capabilities=["apis", "definitions"], semver_gate="warn") as server:
-        platform = Platform(server)
+    with served(semver_gate="warn") as platform:
         one, two = entry("1.0.0", parameters=TEXT), entry("1.1.0", parameters=NUMBER)
         found = platform.publish(definition("web", one, two))
         assert [each["version"] for each in found["status"]["versions"]] == ["1.1.0", "1.0.0"]

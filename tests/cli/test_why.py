@@ -6,16 +6,13 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from tests.capabilities.definitions.samples import Platform, application, definition, entry
+from tests.capabilities.definitions.samples import Platform, application, definition, entry, served
 from tests.cli.test_cli import Ran
-
-from polyver.testing import EmbeddedServer
 
 
 @pytest.fixture(scope="module")
 def platform() -> Iterator[Platform]:
-    with EmbeddedServer(capabilities=["apis", "definitions"]) as server:
-        around = Platform(server)
+    with served() as around:
         old = entry("1.1.0", deprecated={"since": "2.0", "use": "2.0"})
         around.publish(definition("web", "1.0.0", old, "2.0.0"))
         around.deploy(application("shop", "web@1"))
@@ -67,3 +64,18 @@ def test_what_is_not_there_is_told(
 ) -> None:
     done = Ran(capsys, "why", name)
     assert (done.code, complaint in done.err) == (code, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("up", "--capabilities", "definitions"), "definitions needs apis, which converts them"),
+        (("run", "--capabilities", "definitions"), "definitions needs apis, which converts them"),
+        (("run", "--capabilities", "apis,functions"), "run on a cluster so far"),
+    ],
+)
+def test_capabilities_that_do_not_go_together_are_told(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], complaint: str
+) -> None:
+    done = Ran(capsys, *arguments)
+    assert (done.code, complaint in done.err) == (2, True)

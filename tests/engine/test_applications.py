@@ -18,21 +18,21 @@ from tests.capabilities.definitions.samples import (
     entry,
     legacy,
     path_of,
+    served,
     versions_of,
 )
 from tests.walks.support import eventually
 
 from polyver.objects import load_manifests
 from polyver.objects.status import ApiError
-from polyver.testing import EmbeddedServer
 
 Object = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
 def platform() -> Iterator[Platform]:
-    with EmbeddedServer(capabilities=["apis", "definitions"]) as server:
-        yield Platform(server)
+    with served() as running:
+        yield running
 
 
 @pytest.fixture
@@ -142,8 +142,7 @@ def test_scenario_4_consistent_versioning_across_clusters(platform: Platform, na
         for version in ("1.2.1", "1.2.2", "2.2.1")
     }
     app = application(name, f"{name}@1.2.2")
-    with EmbeddedServer(capabilities=["apis", "definitions"]) as server:
-        other = Platform(server)
+    with served() as other:
         for version in ("2.2.1", "1.2.2", "1.2.1"):
             known = [each for each in entries if version <= each]
             other.publish(definition(name, *(entries[each] for each in known)))
@@ -309,11 +308,11 @@ def test_the_pin_is_in_a_revision_that_never_changes(platform: Platform, name: s
     latest = found["status"]["latestRevision"]
     assert (latest["name"], latest["revision"]) == (f"{name}-v1", 1)
     path = f"/apis/{GROUP}/v1beta1/namespaces/default/applicationrevisions/{name}-v1"
-    revision = platform.server.request("GET", path)
+    revision = platform.request("GET", path)
     assert [each["version"] for each in revision["spec"]["resolutions"]] == ["1.0.0"]
     revision["spec"]["resolutions"][0]["version"] = "2.0.0"
     with pytest.raises(ApiError, match="a revision never changes"):
-        platform.server.request("PUT", path, revision)
+        platform.request("PUT", path, revision)
 
 
 def test_the_pin_survives_the_loss_of_the_status(platform: Platform, name: str) -> None:
@@ -323,7 +322,7 @@ def test_the_pin_survives_the_loss_of_the_status(platform: Platform, name: str) 
     platform.publish(definition(name, "1.0.0", "2.0.0"))
     found = platform.get(app)
     path = f"/apis/{GROUP}/v1beta1/namespaces/default/applications/{name}/status"
-    platform.server.request("PUT", path, {**found, "status": {}})
+    platform.request("PUT", path, {**found, "status": {}})
     platform.uses(app, "1.0.0")
 
 
@@ -332,17 +331,16 @@ def test_the_pin_survives_a_restore_on_another_cluster(platform: Platform, name:
     app = application(name, name)
     latest = platform.deploy(app)["status"]["latestRevision"]["name"]
     path = f"/apis/{GROUP}/v1beta1/namespaces/default/applicationrevisions"
-    backup = platform.server.request("GET", f"{path}/{latest}")
+    backup = platform.request("GET", f"{path}/{latest}")
     kept = ("name", "namespace", "labels", "annotations")
     backup["metadata"] = {each: backup["metadata"][each] for each in kept}
-    with EmbeddedServer(capabilities=["apis", "definitions"]) as server:
-        other = Platform(server)
+    with served() as other:
         other.publish(definition(name, "1.0.0", "2.0.0"))
-        server.request("POST", path, backup)
+        other.request("POST", path, backup)
         assert versions_of(other.deploy(app)) == ["1.0.0"]
-        server.request("DELETE", path_of(app))
-        eventually(lambda: not server.request("GET", path)["items"])
-        eventually(lambda: not server.request("GET", collection_of(app))["items"])
+        other.request("DELETE", path_of(app))
+        eventually(lambda: not other.request("GET", path)["items"])
+        eventually(lambda: not other.request("GET", collection_of(app))["items"])
         assert versions_of(other.deploy(app)) == ["2.0.0"]
 
 

@@ -18,31 +18,29 @@ from tests.capabilities.definitions.samples import (
     entry,
     legacy,
     path_of,
+    served,
 )
 from tests.walks.support import eventually
 
 from polyver.capabilities.definitions.kinds import KINDS
 from polyver.objects.status import ApiError
-from polyver.testing import EmbeddedServer
 
 Object = dict[str, Any]
-SERVED = ["apis", "definitions"]
 IN_USE = "definition.polyver.dev/in-use"
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}
 
 
 @pytest.fixture(scope="module")
 def platform() -> Iterator[Platform]:
-    with EmbeddedServer(capabilities=SERVED) as server:
-        yield Platform(server)
+    with served() as running:
+        yield running
 
 
 def unreviewed(folder: Path, *objects: Object) -> None:
     """Have objects stored by a control plane that asks nobody about definitions."""
-    with EmbeddedServer(data=folder, capabilities=["apis"], kinds=KINDS) as server:
-        around = Platform(server)
+    with served(data=folder, capabilities=["apis"], kinds=KINDS) as around:
         with contextlib.suppress(ApiError):  # it may be there
-            server.request("POST", "/api/v1/namespaces", NAMESPACE)
+            around.request("POST", "/api/v1/namespaces", NAMESPACE)
         for obj in objects:
             around.write(obj)
 
@@ -65,8 +63,7 @@ def test_what_admission_would_refuse_is_not_published_and_the_status_says_why(
     both = legacy("both", "x", version="1.0.0", named="4.4")
     taken = definition("taken", "1.0.0", kind="TraitDefinition")
     unreviewed(tmp_path, definition("taken", "1.0.0"), wrong, breaking, both)
-    with EmbeddedServer(data=tmp_path, capabilities=SERVED) as server:
-        around = Platform(server)
+    with served(data=tmp_path) as around:
         assert 'a leading "v"' in told(around, wrong, "InvalidVersion")
         assert "breaks users of 1.0.0: image" in told(around, breaking, "Breaking")
         assert "has both a version and the annotation" in told(around, both, "TwoVersions")
@@ -74,42 +71,37 @@ def test_what_admission_would_refuse_is_not_published_and_the_status_says_why(
         for name in ("wrong", "breaking", "both"):
             assert around.revisions(name) == []
     unreviewed(tmp_path, taken)
-    with EmbeddedServer(data=tmp_path, capabilities=SERVED) as server:
-        around = Platform(server)
+    with served(data=tmp_path) as around:
         assert "the revision of ComponentDefinition taken" in told(around, taken, "NameTaken")
 
 
 def test_a_changed_or_missing_version_is_refused_after_the_fact(tmp_path: Path) -> None:
     first = definition("web", "1.0.0", "1.1.0")
     app = application("shop", "web@1.0.0")
-    with EmbeddedServer(data=tmp_path, capabilities=SERVED) as server:
-        around = Platform(server)
+    with served(data=tmp_path) as around:
         before = around.publish(first)["status"]["versions"]
         around.deploy(app)
     unreviewed(tmp_path, definition("web", "1.1.0", "1.2.0"))
-    with EmbeddedServer(data=tmp_path, capabilities=SERVED) as server:
-        around = Platform(server)
+    with served(data=tmp_path) as around:
         message = told(around, first, "InUse")
         assert "web 1.0.0 is used by Application default/shop" in message
         assert around.get(first)["status"]["versions"] == before
         assert around.revisions("web") == ["web-v1.0.0", "web-v1.1.0"]
     unreviewed(tmp_path, definition("web", entry("1.0.0", podSpecPath="other"), "1.1.0"))
-    with EmbeddedServer(data=tmp_path, capabilities=SERVED) as server:
-        around = Platform(server)
+    with served(data=tmp_path) as around:
         assert "exists with other content (sha256:" in told(around, first, "VersionTaken")
         assert around.get(app)["status"]["resolutions"][0]["version"] == "1.0.0"
 
 
 def test_a_list_that_was_written_in_v1beta1_takes_nothing_away(tmp_path: Path) -> None:
     first = definition("web", "1.0.0", "1.1.0")
-    with EmbeddedServer(data=tmp_path, capabilities=SERVED) as server:
-        Platform(server).publish(first)
+    with served(data=tmp_path) as around:
+        around.publish(first)
     created_with = {"definition.polyver.dev/api-version": "v2beta1"}
     stored = legacy("web", "x", version="1.2.0")
     stored["metadata"]["annotations"] = created_with
     unreviewed(tmp_path, stored)
-    with EmbeddedServer(data=tmp_path, capabilities=SERVED) as server:
-        around = Platform(server)
+    with served(data=tmp_path) as around:
         assert "its spec is changed in v1beta1" in told(around, first, "OtherAPIVersion")
         assert around.revisions("web") == ["web-v1.0.0", "web-v1.1.0"]
 
@@ -117,8 +109,7 @@ def test_a_list_that_was_written_in_v1beta1_takes_nothing_away(tmp_path: Path) -
 def test_a_definition_from_before_says_in_which_version_it_was_written(tmp_path: Path) -> None:
     old, new = legacy("old", "x"), definition("new", "1.0.0")
     unreviewed(tmp_path, old, new)
-    with EmbeddedServer(data=tmp_path, capabilities=SERVED) as server:
-        around = Platform(server)
+    with served(data=tmp_path) as around:
         for obj, version in ((old, "v1beta1"), (new, "v2beta1")):
             found = around.until(obj, lambda each: bool(condition(each, "Published")))
             said = found["metadata"]["annotations"]["definition.polyver.dev/api-version"]
@@ -133,12 +124,12 @@ def test_what_is_used_holds_a_finalizer_until_it_is_not(platform: Platform) -> N
     revision = f"/apis/{GROUP}/v1beta1/namespaces/{SYSTEM}/definitionrevisions/held-v1.0.0"
 
     def finalizers(path: str) -> list[str]:
-        found: list[str] = platform.server.request("GET", path)["metadata"].get("finalizers", [])
+        found: list[str] = platform.request("GET", path)["metadata"].get("finalizers", [])
         return found
 
     eventually(lambda: finalizers(revision) == [IN_USE] == finalizers(path_of(whole)))
     assert finalizers(revision.replace("1.0.0", "1.1.0")) == []
-    platform.server.request("DELETE", path_of(app))
+    platform.request("DELETE", path_of(app))
     eventually(lambda: [] == finalizers(revision) == finalizers(path_of(whole)))
 
 
@@ -146,12 +137,12 @@ def test_a_revision_that_somebody_deletes_comes_back(platform: Platform) -> None
     whole = definition("deleted", "1.0.0", "1.1.0")
     platform.publish(whole)
     revision = f"/apis/{GROUP}/v1beta1/namespaces/{SYSTEM}/definitionrevisions/deleted-v1.0.0"
-    before = platform.server.request("GET", revision)
-    platform.server.request("DELETE", revision)
+    before = platform.request("GET", revision)
+    platform.request("DELETE", revision)
 
     def again() -> Object | None:
         try:
-            found: Object = platform.server.request("GET", revision)
+            found: Object = platform.request("GET", revision)
         except ApiError:
             return None
         return found if found["metadata"]["uid"] != before["metadata"]["uid"] else None

@@ -55,9 +55,9 @@ _PLURALS: Final = {kind.names.plural: kind for kind in DEFINITIONS}
 _WRITES = ("CREATE", "UPDATE")
 
 
-def _wanted(kind: Any, *operations: str, mutates: bool = False) -> Wanted:
+def _wanted(name: str, kind: Any, *operations: str, mutates: bool = False) -> Wanted:
     return Wanted(
-        "records" if mutates else "checks",
+        name,
         group=GROUP,
         plural=kind.names.plural,
         # As they are written: in which version that is, is one of the questions.
@@ -68,13 +68,15 @@ def _wanted(kind: Any, *operations: str, mutates: bool = False) -> Wanted:
     )
 
 
+# Definitions are converted, and so every write of them is asked about already.
 DEFINITIONS_WANTED: Final = (
-    *(_wanted(kind, *_WRITES, mutates=True) for kind in DEFINITIONS),
-    *(_wanted(kind, *_WRITES, "DELETE") for kind in DEFINITIONS),
-    _wanted(REVISIONS, "UPDATE", "DELETE"),
-    _wanted(APPLICATION_REVISIONS, "UPDATE"),
-    _wanted(APPLICATIONS, *_WRITES),
+    *(_wanted("records", kind, *_WRITES, mutates=True) for kind in DEFINITIONS),
+    *(_wanted("removals", kind, "DELETE") for kind in DEFINITIONS),
+    _wanted("checks", REVISIONS, "UPDATE", "DELETE"),
+    _wanted("checks", APPLICATION_REVISIONS, "UPDATE"),
+    _wanted("checks", APPLICATIONS, *_WRITES),
 )
+"""What API servers are asked for beside what goes for every kind that is converted."""
 
 
 class Published(Protocol):

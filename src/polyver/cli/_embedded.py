@@ -61,6 +61,11 @@ class Settings:
     release: str = ""
     """The Kubernetes that it tells clients it is; without it, the one it is made after."""
 
+    @property
+    def serves_kinds(self) -> bool:
+        """Whether kinds are served; definitions are such kinds, and nothing without them."""
+        return bool(self.capabilities & {"apis", "definitions"})
+
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
@@ -143,7 +148,7 @@ async def _pipeline(
         AccountController(client, ca=ca),
     ]
     async with in_background(api.run()):
-        if "apis" in settings.capabilities:
+        if settings.serves_kinds:
             kinds = (*_own_kinds(settings.capabilities), *settings.kinds)
             controllers += await serve_apis(api, kinds, address=address, ca=ca)
         if "definitions" in settings.capabilities:

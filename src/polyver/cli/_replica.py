@@ -14,13 +14,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from polyver.admission.chain import Chain
+from polyver.admission.chain import Admission, Chain
 from polyver.admission.conversions import ConversionChecks
+from polyver.admission.definitions import DEFINITIONS_WANTED
 from polyver.admission.kinds import ConvertedKinds
 from polyver.apis import Kind
 from polyver.capabilities.apis import INJECT_CA_FROM, Webhook, conversion_data
 from polyver.capabilities.apis.conversion import Converter
 from polyver.capabilities.apis.conversion_kind import CONVERSIONS
+from polyver.capabilities.definitions.kinds import KINDS
+from polyver.capabilities.definitions.publishing import GatePolicy
+from polyver.cli._definitions import definition_controllers, definition_links
 from polyver.client import Client, Resource, find
 from polyver.client.cluster import Access, ClusterClient
 from polyver.engine import (
@@ -73,6 +77,18 @@ class Settings:
     identity: str = ""
     terms: Terms = field(default_factory=Terms)
     verbose: bool = False
+    capabilities: frozenset[str] = frozenset({"apis"})
+    gate: GatePolicy = "refuse"
+    """What is done about versions of definitions that break users of their neighbours."""
+
+    @property
+    def all_kinds(self) -> tuple[Kind, ...]:
+        """Those of the user, and those of the capabilities."""
+        return (*(KINDS if self.has_definitions else ()), *self.kinds)
+
+    @property
+    def has_definitions(self) -> bool:
+        return "definitions" in self.capabilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +151,7 @@ class _Wired:
         self._client = client
         self._settings = settings
         self._log = log
-        self._kinds = {kind.definition().name: kind for kind in settings.kinds}
+        self._kinds = {kind.definition().name: kind for kind in settings.all_kinds}
         self.converters: dict[str, Converter] = {
             name: kind.converter for name, kind in self._kinds.items() if kind.converter is not None
         }
@@ -144,12 +160,13 @@ class _Wired:
         self.leadership = Leadership(lease, self._acting, tell=self._tell)
         self._document = SecretDocument(client, settings.namespace, _CERTIFICATES)
         self.pair = settings.pair or self._shared(identity)
-        self._chain = Chain(
-            [
-                ConversionChecks(partial(find, client, _CRDS)),
-                ConvertedKinds(lambda kind: self.converters.get(kind.resource), self._kinds),
-            ]
-        )
+        links: list[Admission] = [
+            ConversionChecks(partial(find, client, _CRDS)),
+            ConvertedKinds(lambda kind: self.converters.get(kind.resource), self._kinds),
+        ]
+        if settings.has_definitions:
+            links += definition_links(client, gate=settings.gate)
+        self._chain = Chain(links)
         self.app = App(
             self._served(),
             checks={
@@ -214,7 +231,16 @@ class _Wired:
                 settle=_SETTLE,
             ),
             RegistrationController(
-                self._client, settings.webhook, kinds=settings.kinds, bundle=bundle
+                self._client,
+                settings.webhook,
+                kinds=settings.all_kinds,
+                wanted=DEFINITIONS_WANTED if settings.has_definitions else (),
+                bundle=bundle,
+            ),
+            *(
+                definition_controllers(self._client, gate=settings.gate)
+                if settings.has_definitions
+                else ()
             ),
             *(
                 DeclaredController(self._client, kind)

@@ -10,7 +10,7 @@ import sys
 import uuid
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from cyclopts import App, Parameter
@@ -38,6 +38,7 @@ def run(
     *,
     kinds: Annotated[list[str] | None, Parameter(negative=())] = None,
     capabilities: str = "apis",
+    semver_gate: Literal["refuse", "warn"] = "refuse",
     kubeconfig: Path | None = None,
     context: str = "",
     namespace: str = "",
@@ -65,7 +66,11 @@ def run(
         Where kinds are that are declared in Python, as for `polyver crds`; repeatable. They are
         converted, checked by their hooks, and their controllers run.
     capabilities
-        What it does, separated by commas.
+        What it does, separated by commas: apis, and definitions beside it, whose kinds and
+        namespace `vela-system` have to be there.
+    semver_gate
+        What is done about a new version of a definition that breaks its users without a new major
+        version.
     kubeconfig
         The file that says which cluster: by default as kubectl finds it, or the pod's own.
     context
@@ -103,8 +108,9 @@ def run(
     from polyver.client.cluster import find_access
 
     chosen = read_capabilities(capabilities)
-    if chosen != {"apis"}:
-        raise Misused("only apis runs on a cluster so far", at="--capabilities", hint="name apis")
+    if "apis" not in chosen or "functions" in chosen:
+        fact = "only apis, and definitions beside it, run on a cluster so far"
+        raise Misused(fact, at="--capabilities", hint="say apis, or apis,definitions")
     access = find_access(context, kubeconfig=kubeconfig)
     inside = namespace or access.namespace
     if inject_ca_from and tls_cert is None:
@@ -121,6 +127,8 @@ def run(
         _pair(tls_cert, tls_key),
         identity=f"{socket.gethostname()}.{uuid.uuid4().hex[:8]}",
         verbose=verbose,
+        capabilities=chosen,
+        gate=semver_gate,
     )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run(settings, linger))

@@ -104,9 +104,6 @@ def up(
     if (functions or catalogue) and "functions" not in chosen:
         fact = "--functions and --catalogue need the capability functions"
         raise Misused(fact, at="--capabilities")
-    if "definitions" in chosen and "apis" not in chosen:
-        fact = "the capability definitions needs apis, which converts them"
-        raise Misused(fact, at="--capabilities", hint="say --capabilities apis,definitions")
     settings = Settings(
         _data(data),
         host,
@@ -140,6 +137,9 @@ def read_capabilities(text: str) -> frozenset[str]:
         known = listed(CAPABILITIES)
         fact = f"{listed(sorted(unknown))} is no capability"
         raise Misused(fact, at="--capabilities", hint=f"known: {known}")
+    if "definitions" in names and "apis" not in names:
+        fact = "the capability definitions needs apis, which converts them"
+        raise Misused(fact, at="--capabilities", hint="say apis,definitions")
     return names
 
 

@@ -144,12 +144,9 @@ class DefinitionController(Controller[DefinitionKey]):
 
     async def _perform(self, definition: Definition, decision: Decision, obj: Object) -> None:
         for new in decision.create:
+            # One that exists by now is somebody else's, and the next look tells whose.
             made = revision_object(definition, new, obj)
-            try:
-                await self._client.create(_REVISIONS, made, manager=_MANAGER)
-            except ApiError as error:
-                if error.reason != "AlreadyExists":
-                    raise
+            await self._client.create(_REVISIONS, made, manager=_MANAGER)
         for known in decision.remove:
             await self._delete(known, definition.namespace)
 

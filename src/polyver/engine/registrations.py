@@ -46,12 +46,17 @@ class RegistrationController(Controller[str]):
         webhook: Webhook,
         *,
         kinds: Sequence[DeclaredKind] = (),
+        wanted: Sequence[Wanted] = (),
         bundle: Callable[[], Awaitable[bytes]] | None = None,
     ) -> None:
-        """`kinds` are those in Python; `bundle` tells what is to be trusted at a moment."""
+        """`kinds` are those in Python, `wanted` is what is wanted beside them.
+
+        `bundle` tells what is to be trusted at a moment.
+        """
         self._client = client
         self._webhook = webhook
         self._kinds = kinds
+        self._more = wanted
         self._bundle = bundle
 
     @property
@@ -62,7 +67,7 @@ class RegistrationController(Controller[str]):
         ]
 
     async def reconcile(self, _: str, /) -> None:
-        wanted = [CONVERSIONS_WANTED]
+        wanted = [CONVERSIONS_WANTED, *self._more]
         for kind in self._kinds:
             wanted += wanted_by(kind)
         for name in await self._converted():

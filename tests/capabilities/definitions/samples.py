@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import http.client
+import json
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tests.walks.support import eventually
 
 from polyver.objects.status import ApiError
-from polyver.testing import EmbeddedServer
+from polyver.testing import EmbeddedServer, LocalCluster
 
 Object = dict[str, Any]
 GROUP = "core.oam.dev"
@@ -78,11 +81,29 @@ def collection_of(obj: Object) -> str:
     return f"/apis/{obj['apiVersion']}/namespaces/{obj['metadata']['namespace']}/{plural}"
 
 
-@dataclass(frozen=True)
 class Platform:
-    """A control plane with the capability definitions."""
+    """A control plane with the capability definitions, and one connection to it."""
 
-    server: EmbeddedServer
+    def __init__(self, server: EmbeddedServer | LocalCluster) -> None:
+        self.server = server
+        context = ssl.create_default_context(cafile=server.ca_file)
+        host = server.url.removeprefix("https://")
+        self._connection = http.client.HTTPSConnection(host, context=context, timeout=30)
+
+    def request(self, method: str, path: str, body: object = None) -> Any:
+        """The decoded answer, or an ApiError."""
+        headers = {"Authorization": f"Bearer {self.server.token}"}
+        sent = None if body is None else json.dumps(body)
+        about = {**headers, "Content-Type": "application/json"}
+        self._connection.request(method, path, sent, about)
+        response = self._connection.getresponse()
+        told = json.loads(response.read())
+        if response.status < http.HTTPStatus.BAD_REQUEST:
+            return told
+        raise ApiError.from_status(told)
+
+    def close(self) -> None:
+        self._connection.close()
 
     def write(self, obj: Object) -> Object:
         """Create an object, or replace its spec and what its metadata says."""
@@ -91,7 +112,7 @@ class Platform:
         except ApiError as error:
             if error.reason != "NotFound":
                 raise
-            found: Object = self.server.request("POST", collection_of(obj), obj)
+            found: Object = self.request("POST", collection_of(obj), obj)
             return found
         return eventually(lambda: self._replaced(obj))
 
@@ -107,13 +128,13 @@ class Platform:
     def _replace(self, obj: Object) -> Object:
         known = self.get(obj)
         metadata = {**known["metadata"], "annotations": obj["metadata"].get("annotations") or {}}
-        made: Object = self.server.request(
+        made: Object = self.request(
             "PUT", path_of(obj), {**known, "spec": obj["spec"], "metadata": metadata}
         )
         return made
 
     def get(self, obj: Object) -> Object:
-        found: Object = self.server.request("GET", path_of(obj))
+        found: Object = self.request("GET", path_of(obj))
         return found
 
     def publish(self, obj: Object) -> Object:
@@ -139,8 +160,19 @@ class Platform:
 
     def revisions(self, name: str, namespace: str = SYSTEM) -> list[str]:
         path = f"/apis/{GROUP}/v1beta1/namespaces/{namespace}/definitionrevisions"
-        found = [each["metadata"]["name"] for each in self.server.request("GET", path)["items"]]
+        found = [each["metadata"]["name"] for each in self.request("GET", path)["items"]]
         return sorted(each for each in found if each.rpartition("-v")[0] == name)
+
+
+@contextmanager
+def served(**options: Any) -> Iterator[Platform]:
+    """A control plane of one's own; without options, one with this capability."""
+    with EmbeddedServer(**{"capabilities": ["apis", "definitions"], **options}) as server:
+        platform = Platform(server)
+        try:
+            yield platform
+        finally:
+            platform.close()
 
 
 def versions_of(found: Object) -> list[str]:

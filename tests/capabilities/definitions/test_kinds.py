@@ -33,7 +33,7 @@ def converted(obj: Object, version: str) -> Object:
 
 
 @kinds
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.data())
 def test_the_law_holds(kind: apis.Kind, data: st.DataObject) -> None:
     assert kind.converter is not None
@@ -47,6 +47,7 @@ def test_the_law_holds(kind: apis.Kind, data: st.DataObject) -> None:
     check_law(kind.converter, data.draw(objects_from_schema(shape, **about)), stop, target)
 
 
+@settings(max_examples=50)
 @given(
     st.lists(
         st.builds(

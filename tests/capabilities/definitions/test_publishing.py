@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.capabilities.definitions.samples import SYSTEM, definition, entry, legacy
 
@@ -65,6 +65,7 @@ def published_one_by_one(order: list[str]) -> Published:
     return made
 
 
+@settings(max_examples=40)
 @given(st.permutations(VERSIONS), st.permutations(VERSIONS))
 def test_any_order_of_publishing_gives_the_same_lineage(one: list[str], other: list[str]) -> None:
     first = published_in_lists(one)
@@ -73,6 +74,7 @@ def test_any_order_of_publishing_gives_the_same_lineage(one: list[str], other: l
     assert first.status["latestRevision"]["name"] == "web-v2.0.0"
 
 
+@settings(max_examples=20)
 @given(st.permutations(VERSIONS))
 def test_publishing_again_changes_nothing(order: list[str]) -> None:
     made = published_in_lists(order)

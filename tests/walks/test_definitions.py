@@ -1,0 +1,92 @@
+"""Definitions with `polyver run`, on an API server that knows nothing of polyver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.capabilities.definitions.samples import (
+    GROUP,
+    SYSTEM,
+    Platform,
+    application,
+    definition,
+    entry,
+    path_of,
+    versions_of,
+)
+from tests.walks.replicas import NAMESPACE, Balancer, replicas
+from tests.walks.support import Server, eventually, request
+
+from polyver import apis
+from polyver.capabilities.apis.conversion_kind import CONVERSIONS
+from polyver.capabilities.definitions.kinds import DEFINITIONS, KINDS
+from polyver.objects.status import ApiError
+from polyver.testing import EmbeddedServer, LocalCluster
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+HOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/polyver"
+
+
+@pytest.fixture(
+    scope="module", params=["embedded", pytest.param("kubernetes", marks=pytest.mark.kube)]
+)
+def platform(request: pytest.FixtureRequest) -> Iterator[Platform]:
+    start = EmbeddedServer(capabilities=()) if request.param == "embedded" else LocalCluster()
+    balancer = Balancer()
+    with start as server:
+        prepare(server)
+        with replicas(server, balancer, 1, "--capabilities", "apis,definitions"):
+            eventually(lambda: is_registered(server))
+            running = Platform(server)
+            yield running
+            running.close()
+    balancer.close()
+
+
+def prepare(server: Server) -> None:
+    for name in (NAMESPACE, SYSTEM):
+        request(server, "POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    for kind in (CONVERSIONS, *KINDS):
+        request(server, "POST", CRDS, apis.crd_of(kind.definition()))
+
+
+def is_registered(server: Server) -> bool:
+    """Whether the server asks, and has all versions converted."""
+    crds = [request(server, "GET", f"{CRDS}/{kind.definition().name}") for kind in DEFINITIONS]
+    told = [(crd.get("spec", {}).get("conversion") or {}).get("strategy") for crd in crds]
+    found = request(server, "GET", HOOKS)
+    return told == ["Webhook"] * len(crds) and bool(found and found.get("webhooks"))
+
+
+def test_definitions_are_published_followed_and_refused(platform: Platform) -> None:
+    whole = definition("web", "1.0.0", entry("1.1.0"))
+    found = platform.publish(whole)
+    annotations = found["metadata"]["annotations"]
+    assert annotations["definition.polyver.dev/api-version"] == "v2beta1"
+    assert platform.revisions("web") == ["web-v1.0.0", "web-v1.1.0"]
+    stored = platform.get(whole | {"apiVersion": f"{GROUP}/v1beta1"})
+    assert stored["spec"] == entry("1.1.0")
+    app = application("shop", "web@1", "web")
+    assert versions_of(platform.deploy(app)) == ["1.1.0", "1.1.0"]
+    platform.publish(definition("web", "1.0.0", "1.1.0", "1.2.0"))
+    platform.uses(app, "1.2.0", "1.1.0")
+    for wrong, complaint in (
+        (definition("web", "1.0.0", "1.2.0"), "1.1.0 is used by Application default/shop"),
+        (definition("web", "1.0.0", "1.1.0", "1.2.0", "v2"), 'a leading "v"'),
+        (definition("web", entry("1.0.0", podSpecPath="x"), "1.1.0", "1.2.0"), "sha256:"),
+        (stored | {"spec": entry("3.0.0")}, "was created in v2beta1"),
+    ):
+        with pytest.raises(ApiError) as refused:
+            platform.write(wrong)
+        assert complaint in refused.value.message
+    with pytest.raises(ApiError, match="is used by Application default/shop"):
+        platform.request("DELETE", path_of(whole))
+    platform.request("DELETE", path_of(app))
+    platform.publish(definition("web", "1.2.0"))
+    eventually(lambda: platform.revisions("web") == ["web-v1.2.0"])
+    whole = definition("large", *(f"1.{number}.0" for number in range(300)))
+    if isinstance(platform.server, LocalCluster):  # elsewhere this is tested without a webhook
+        assert platform.publish(whole)["spec"] == whole["spec"]
+        stored = platform.get(whole | {"apiVersion": f"{GROUP}/v1beta1"})
+        assert stored["spec"] == entry("1.299.0")
