@@ -165,9 +165,9 @@ def _own_kinds(capabilities: frozenset[str]) -> tuple[Kind, ...]:
     """The kinds that a capability declares as users declare theirs."""
     if "definitions" not in capabilities:
         return ()
-    from polyver.capabilities.definitions.kinds import KINDS
+    from polyver.cli._definitions import definition_kinds
 
-    return KINDS
+    return definition_kinds()
 
 
 async def _serve_functions(api: Api, functions: Functions | None) -> None:

@@ -12,19 +12,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polyver.admission.chain import Admission, Chain
 from polyver.admission.conversions import ConversionChecks
-from polyver.admission.definitions import DEFINITIONS_WANTED
 from polyver.admission.kinds import ConvertedKinds
 from polyver.apis import Kind
 from polyver.capabilities.apis import INJECT_CA_FROM, Webhook, conversion_data
 from polyver.capabilities.apis.conversion import Converter
 from polyver.capabilities.apis.conversion_kind import CONVERSIONS
-from polyver.capabilities.definitions.kinds import KINDS
-from polyver.capabilities.definitions.publishing import GatePolicy
-from polyver.cli._definitions import definition_controllers, definition_links
+from polyver.cli._definitions import (
+    definition_controllers,
+    definition_kinds,
+    definition_links,
+    definitions_wanted,
+)
 from polyver.client import Client, Resource, find
 from polyver.client.cluster import Access, ClusterClient
 from polyver.engine import (
@@ -47,6 +49,9 @@ from polyver.webhook.bundles import Bundles
 from polyver.webhook.metrics import Metrics
 from polyver.webhook.pairs import PairSource
 from polyver.webhook.shared import SecretDocument, SharedPairs
+
+if TYPE_CHECKING:
+    from polyver.capabilities.definitions.publishing import GatePolicy
 
 __all__ = ["Replica", "Settings", "replica"]
 
@@ -84,7 +89,7 @@ class Settings:
     @property
     def all_kinds(self) -> tuple[Kind, ...]:
         """Those of the user, and those of the capabilities."""
-        return (*(KINDS if self.has_definitions else ()), *self.kinds)
+        return (*(definition_kinds() if self.has_definitions else ()), *self.kinds)
 
     @property
     def has_definitions(self) -> bool:
@@ -234,7 +239,7 @@ class _Wired:
                 self._client,
                 settings.webhook,
                 kinds=settings.all_kinds,
-                wanted=DEFINITIONS_WANTED if settings.has_definitions else (),
+                wanted=definitions_wanted() if settings.has_definitions else (),
                 bundle=bundle,
             ),
             *(

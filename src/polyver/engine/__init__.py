@@ -1,4 +1,7 @@
-"""The one loop for every controller, and the controllers that every control plane has."""
+"""The one loop for every controller, and the controllers that every control plane has.
+
+Those of a capability are in modules of their own, which are loaded with it.
+"""
 
 from polyver.engine._controller import Controller, Result, Watch, every, exactly
 from polyver.engine._engine import Engine
@@ -6,10 +9,8 @@ from polyver.engine._identity import Identity, Owner, identity_of
 from polyver.engine._loop import Loop, Metrics
 from polyver.engine._queue import QueueClosed, WorkQueue
 from polyver.engine.accounts import AccountController
-from polyver.engine.applications import ApplicationController
 from polyver.engine.conversions import ConversionController
 from polyver.engine.declared import DeclaredController
-from polyver.engine.definitions import DefinitionController, DefinitionKey, PublishedOn
 from polyver.engine.garbage import GarbageCollector
 from polyver.engine.lease import Leadership, Lease, Terms
 from polyver.engine.namespaces import NamespaceController
@@ -17,12 +18,9 @@ from polyver.engine.registrations import RegistrationController
 
 __all__ = [
     "AccountController",
-    "ApplicationController",
     "Controller",
     "ConversionController",
     "DeclaredController",
-    "DefinitionController",
-    "DefinitionKey",
     "Engine",
     "GarbageCollector",
     "Identity",
@@ -32,7 +30,6 @@ __all__ = [
     "Metrics",
     "NamespaceController",
     "Owner",
-    "PublishedOn",
     "QueueClosed",
     "RegistrationController",
     "Result",
