@@ -19,6 +19,7 @@ from polyver.capabilities.definitions.choosing import (
     recorded,
     resolution_data,
     revision_of,
+    surplus_revisions,
 )
 from polyver.capabilities.definitions.kinds import (
     APPLICATION_REVISIONS,
@@ -95,12 +96,22 @@ class ApplicationController(Controller[Key]):
         if "deletionTimestamp" in found["metadata"]:
             await self._forget(found)
             return None
-        newest = newest_revision(await self._revisions(key))
+        revisions = await self._revisions(key)
+        newest = newest_revision(revisions)
         application = recorded(found, newest)
         if is_held(application) and found.get("status", {}).get("resolutions"):
             return None
         await self._resolve(found, application, newest)
+        for name in surplus_revisions(revisions):
+            await self._delete(name, key.namespace)
         return None
+
+    async def _delete(self, name: str, namespace: str) -> None:
+        try:
+            await self._client.delete(_REVISIONS, name, namespace)
+        except ApiError as error:
+            if error.code != 404:
+                raise
 
     async def _resolve(
         self, found: Object, application: Object, newest: Mapping[str, Any] | None

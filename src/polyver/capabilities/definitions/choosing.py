@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from polyver.capabilities.definitions.kinds import GROUP, STORED
 from polyver.capabilities.definitions.names import (
@@ -38,11 +38,13 @@ from polyver.core import (
     SemVer,
     Serial,
     Stage,
+    Version,
     resolve,
 )
 from polyver.objects import digest
 
 __all__ = [
+    "KEPT",
     "Chosen",
     "Homes",
     "application_status",
@@ -53,9 +55,12 @@ __all__ = [
     "recorded",
     "resolution_data",
     "revision_of",
+    "surplus_revisions",
 ]
 
 Object = Mapping[str, Any]
+KEPT: Final = 10
+"""How many ApplicationRevisions an application has at most."""
 Homes = Mapping[str, Lineage]
 """The lineages of one kind and name, by their namespaces."""
 
@@ -162,15 +167,22 @@ def resolution_data(chosen: Chosen, *, now: str) -> dict[str, Any]:
 
 def newest_revision(revisions: Iterable[Object]) -> Object | None:
     """Of the ApplicationRevisions of an application, the one that was made last."""
-    numbered: dict[Serial, Object] = {}
+    ordered = _ordered(revisions)
+    return ordered[-1] if ordered else None
+
+
+def surplus_revisions(revisions: Iterable[Object], keep: int = KEPT) -> list[str]:
+    """The names of the ApplicationRevisions that are too many: all but those made last."""
+    return [each["metadata"]["name"] for each in _ordered(revisions)[:-keep]]
+
+
+def _ordered(revisions: Iterable[Object]) -> list[Object]:
+    """In the order in which they were made; what somebody else made is left out."""
+    numbered: dict[Version, Object] = {}
     for each in revisions:
-        with suppress(InvalidVersion):  # somebody else made it
+        with suppress(InvalidVersion):
             numbered[_number(each)] = each
-    if not numbered:
-        return None
-    newest = Lineage("", map(Release, numbered)).newest.version
-    assert isinstance(newest, Serial)
-    return numbered[newest]
+    return [numbered[release.version] for release in Lineage("", map(Release, numbered))]
 
 
 def _number(revision: Object) -> Serial:
