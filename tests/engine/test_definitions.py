@@ -182,3 +182,21 @@ def test_300_versions_are_published_and_read_back_in_both_versions(platform: Pla
         "1.42.0",
         "1.299.0",
     ]
+
+
+def test_a_namespace_goes_when_nobody_uses_its_definitions_any_more(platform: Platform) -> None:
+    path = "/api/v1/namespaces/going"
+    platform.request("POST", "/api/v1/namespaces", {"metadata": {"name": "going"}})
+    platform.publish(definition("going", "1.0.0", "1.1.0", namespace="going"))
+    app = application("going", "going@1.0", namespace="going")
+    platform.deploy(app)
+    platform.request("DELETE", path)
+
+    def is_gone() -> bool:
+        try:
+            platform.request("GET", path)
+        except ApiError as error:
+            return error.reason == "NotFound"
+        return False
+
+    eventually(is_gone)

@@ -12,7 +12,7 @@ from polyver.engine.namespaces import NAMESPACES
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError
 
-__all__ = ["AccountController"]
+__all__ = ["AccountController", "is_terminating"]
 
 _ACCOUNTS = Resource("", "v1", "serviceaccounts")
 _MAPS = Resource("", "v1", "configmaps")
@@ -82,9 +82,13 @@ class AccountController(Controller[str]):
 
 def _is_over(error: ApiError) -> bool:
     """Whether it exists by now, or its namespace is gone or going: nothing is left to do."""
+    return is_terminating(error) or error.code == 404 or error.reason == "AlreadyExists"
+
+
+def is_terminating(error: ApiError) -> bool:
+    """Whether nothing can be made any more because the namespace is going."""
     causes = (error.details or {}).get("causes") or ()
-    terminating = any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
-    return terminating or error.code == 404 or error.reason == "AlreadyExists"
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
 
 
 def account(namespace: str) -> Object:

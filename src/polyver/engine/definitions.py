@@ -55,6 +55,7 @@ from polyver.client import (
 from polyver.core import Lineage
 from polyver.engine._controller import Controller, Result, Watch, exactly
 from polyver.engine._identity import identity_of
+from polyver.engine.accounts import is_terminating
 from polyver.objects import label_value_problems
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError
@@ -123,9 +124,10 @@ class DefinitionController(Controller[DefinitionKey]):
         definition, problems = read_definition(obj)
         decision = await self._decided(definition, revisions, obj, self._uses.of(key))
         refusals = [*other_writer(obj), *problems, *decision.refusals]
+        # First, so that what goes is let go of, and new revisions come back here.
+        await self._hold(key, decision.before, revisions, obj)
         if not refusals and "deletionTimestamp" not in obj["metadata"]:
             await self._perform(definition, decision, obj)
-        await self._hold(key, decision.before, revisions, obj)
         await self._tell(resource, obj, decision, refusals)
         return None
 
@@ -146,7 +148,12 @@ class DefinitionController(Controller[DefinitionKey]):
         for new in decision.create:
             # One that exists by now is somebody else's, and the next look tells whose.
             made = revision_object(definition, new, obj)
-            await self._client.create(_REVISIONS, made, manager=_MANAGER)
+            try:
+                await self._client.create(_REVISIONS, made, manager=_MANAGER)
+            except ApiError as error:
+                if is_terminating(error):
+                    return  # the definition goes as well
+                raise
         for known in decision.remove:
             await self._delete(known, definition.namespace)
 
@@ -160,7 +167,7 @@ class DefinitionController(Controller[DefinitionKey]):
     async def _hold(
         self, key: DefinitionKey, lineage: Lineage, revisions: Sequence[Object], obj: Object
     ) -> None:
-        """Hold what is used, and let go of what is not; new revisions come back here."""
+        """Hold what is used, and let go of what is not."""
         used = users_in(self._uses.of(key), lineage)
         for each in revisions:
             known = known_revision(each)
