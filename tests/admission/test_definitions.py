@@ -153,6 +153,16 @@ def test_a_legacy_definition_is_not_changed_in_v2beta1(platform: Platform, name:
     assert "was created in v1beta1, and its spec is changed in v2beta1" in message
 
 
+def test_a_legacy_definition_may_have_nothing_but_its_name(platform: Platform, name: str) -> None:
+    bare = legacy(name, "") | {"kind": "PolicyDefinition", "spec": {}}
+    platform.publish(bare)
+    assert platform.revisions(name) == [f"{name}-v1"]
+    del bare["spec"]
+    bare["metadata"]["name"] = f"{name}-bare"
+    found = platform.publish(bare)
+    assert [each["version"] for each in found["status"]["versions"]] == ["1"]
+
+
 def test_removing_a_version_that_is_used_is_refused_naming_the_applications(
     platform: Platform, name: str
 ) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.capabilities.definitions._entries import content_of, published_version
-from polyver.capabilities.definitions.kinds import VERSIONED
+from polyver.capabilities.definitions.kinds import STORED, VERSIONED
 from polyver.capabilities.definitions.names import API_VERSION, REVISION_NAME, revision_name
 from polyver.core import Notes, PolyverError, Release, SemVer, Stage, VersionTaken
 from polyver.objects import digest, label_value_problems
@@ -70,8 +70,12 @@ def read_definition(obj: Object) -> tuple[Definition, list[Refusal]]:
     """A definition, and everything that is wrong with it by itself; wrong entries are left out."""
     metadata: Object = obj.get("metadata") or {}
     annotations: Object = metadata.get("annotations") or {}
+    created_with = annotations.get(API_VERSION)
     listed = str(obj.get("apiVersion", "")).endswith(f"/{VERSIONED}")
-    written = [*_entries(obj.get("spec") or {}, listed=listed)]
+    spec: Object = obj.get("spec") or {}
+    if listed and not spec and created_with == STORED:
+        spec = {"versions": [{}]}  # in v1beta1 a definition may have nothing but its name
+    written = [*_entries(spec, listed=listed)]
     reader = _Reader(str(metadata.get("name", "")), annotations.get(REVISION_NAME))
     if problems := label_value_problems(reader.name):
         # As a label its revisions have it, by which they are found.
@@ -82,7 +86,6 @@ def read_definition(obj: Object) -> tuple[Definition, list[Refusal]]:
         reader.refuse("NoVersion", "the definition publishes no version", at="spec.versions")
     for at, entry in written:
         reader.read(at, entry, alone=len(written) == 1)
-    created_with = annotations.get(API_VERSION)
     definition = Definition(
         str(obj.get("kind", "")),
         str(metadata.get("namespace", "")),
