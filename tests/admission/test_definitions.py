@@ -183,6 +183,20 @@ def test_a_removed_number_is_never_used_again(platform: Platform, name: str) -> 
     assert "1.0.0 was removed and its number is never used again" in message
 
 
+def test_a_version_that_was_removed_by_hand_is_not_published_again(
+    platform: Platform, name: str
+) -> None:
+    platform.publish(legacy(name, "one", version="1.0.0"))
+    later = legacy(name, "two", version="1.1.0")
+    platform.publish(later)
+    path = f"/apis/{GROUP}/v1beta1/namespaces/{SYSTEM}/definitionrevisions/{name}-v1.0.0"
+    platform.request("DELETE", path)
+    stages = ["published", "removed"]
+    platform.until(later, lambda found: [e["stage"] for e in found["status"]["versions"]] == stages)
+    message = refusal(platform, legacy(name, "one", version="1.0.0"))
+    assert "its number is never used again" in message
+
+
 def test_what_is_used_is_not_deleted(platform: Platform, name: str) -> None:
     whole = definition(name, "1.0.0")
     platform.publish(whole)

@@ -135,7 +135,7 @@ class DefinitionChecks:
         names = definition.kind, definition.namespace, definition.name
         known = [*filter(None, map(known_revision, await self._published.revisions(*names)))]
         holders = holders_of(await self._published.holders(definition.namespace))
-        removed = removed_of(old) if old is not None else []
+        removed = removed_of(old, definition, known) if old is not None else []
         # In a thread: comparing many schemas takes its time, and others need not wait for it.
         decision = await asyncio.to_thread(
             decide, definition, known, removed, holders=holders, gate=self._gate

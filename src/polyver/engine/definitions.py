@@ -134,7 +134,8 @@ class DefinitionController(Controller[DefinitionKey]):
     async def _decided(
         self, definition: Definition, revisions: Sequence[Object], obj: Object, uses: Sequence[Use]
     ) -> Decision:
-        known, removed = _known(revisions), removed_of(obj)
+        known = _known(revisions)
+        removed = removed_of(obj, definition, known)
         # In a thread: comparing many schemas takes its time, and the loop is everybody's.
         decision = await asyncio.to_thread(decide, definition, known, removed, gate=self._gate)
         if decision.create:

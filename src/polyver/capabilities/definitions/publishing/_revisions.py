@@ -139,15 +139,19 @@ def lineage_of(
     return Lineage(definition.name, releases.values())
 
 
-def removed_of(obj: Object) -> list[Release]:
-    """The versions that a definition had once, as its status tells."""
+def removed_of(obj: Object, definition: Definition, known: Iterable[Known]) -> list[Release]:
+    """The versions that a definition had once, as its status tells.
+
+    One whose revision is gone, and that the definition does not list, was removed by hand.
+    """
     status: Object = obj.get("status") or {}
+    there = {each.version for each in known} | {each.version for each in definition.entries}
     found = []
     for each in status.get("versions") or ():
-        if each.get("stage") == Stage.REMOVED.value:
-            notes = Notes(use=each.get("use") or "")
-            with suppress(InvalidVersion):
-                version = SemVer.complete(each["version"])
+        with suppress(InvalidVersion):  # numbers are not remembered
+            version = SemVer.parse(each["version"])
+            if each["stage"] == Stage.REMOVED.value or version not in there:
+                notes = Notes(use=each.get("use") or "")
                 found.append(Release(version, each["digest"], Stage.REMOVED, notes=notes))
     return found
 
