@@ -11,12 +11,13 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyver.cli._apis import serve_apis
+from polyver.cli._served_functions import CallSettings
 from polyver.server.credentials import Credentials, server_names
 from polyver.server.kubeconfig import write_kubeconfig
 from polyver.serving.addresses import LOOPBACK, url
@@ -55,6 +56,8 @@ class Settings:
     """Kinds that are declared in Python, to be served with what their authors wrote for them."""
     functions: Functions | None = None
     """What blueprints may call."""
+    calls: CallSettings = field(default_factory=CallSettings)
+    """What calls of functions may do and take."""
     release: str = ""
     """The Kubernetes that it tells clients it is; without it, the one it is made after."""
 
@@ -143,16 +146,17 @@ async def _pipeline(
         if "apis" in settings.capabilities:
             controllers += await serve_apis(api, settings.kinds, address=address, ca=ca)
         if "functions" in settings.capabilities:
-            await _serve_functions(api, settings.functions)
+            controllers += await _serve_functions(api, settings)
         async with Engine(client, controllers):
             yield api
 
 
-async def _serve_functions(api: Api, functions: Functions | None) -> None:
+async def _serve_functions(api: Api, settings: Settings) -> list[Controller[Any]]:
     from polyver.capabilities.functions.registering import known_functions
     from polyver.cli._served_functions import serve_functions
 
-    await serve_functions(api, functions or known_functions(()))
+    functions = settings.functions or known_functions(())
+    return await serve_functions(api, functions, calls=settings.calls)
 
 
 def _app(api: Handler, identities: Identities, store: Store, log: Log) -> App:

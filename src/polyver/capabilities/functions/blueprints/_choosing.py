@@ -6,7 +6,7 @@ v0.0.0; what cannot be had stops the action before its first phase.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from polyver.capabilities.functions._policy import FUNCTIONS
@@ -26,6 +26,7 @@ from polyver.core import (
     SemVer,
     resolve,
 )
+from polyver.objects.gotemplate import InvalidTemplate, compile_template
 from polyver.objects.manifests import dotted
 
 __all__ = [
@@ -142,6 +143,7 @@ def resolve_phase(
         raise ActionRefused((PhaseRefused(blueprint, action, phase, found),))
     function = functions.get(phase.function).implementation(found.release)
     wrong = [_of_argument(each, phase, function) for each in function.check(phase.arguments)]
+    wrong += _of_templates(phase.arguments, phase)
     if wrong:
         raise ActionRefused(
             tuple(PhaseRefused(blueprint, action, phase, refusal) for refusal in wrong)
@@ -160,6 +162,7 @@ def refusals_of(functions: Functions, phase: Phase, *, preferred: str = "") -> I
     function = functions.get(phase.function).implementation(found.release)
     for wrong in function.check(phase.arguments):
         yield _of_argument(wrong, phase, function)
+    yield from _of_templates(phase.arguments, phase)
 
 
 def selector_of(phase: Phase, preferred: str = "") -> Selector:
@@ -197,6 +200,22 @@ def _of_argument(wrong: Wrong, phase: Phase, function: Function) -> Refusal:
     return Refusal(
         f"{function.label}: {wrong.fact}", (*phase.path, "args", *wrong.path), wrong.hint
     )
+
+
+def _of_templates(value: object, phase: Phase, *path: str | int) -> Iterator[Refusal]:
+    """Templates that cannot be read: what they call or how they are written is wrong."""
+    if isinstance(value, str) and "{{" in value:
+        try:
+            compile_template(value, name=dotted(("args", *path)))
+        except InvalidTemplate as error:
+            hint = f"{error.at}; {error.hint}" if error.hint else error.at
+            yield Refusal(error.fact, (*phase.path, "args", *path), hint)
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _of_templates(each, phase, *path, str(key))
+    elif isinstance(value, list | tuple):
+        for place, each in enumerate(value):
+            yield from _of_templates(each, phase, *path, place)
 
 
 def about_phase(blueprint: Blueprint, action: str, phase: Phase) -> str:
