@@ -1,4 +1,4 @@
-"""kill -9 in each phase of an action in turn: what was completed is never done again, and it ends."""
+"""kill -9 in each phase of an action in turn: what was completed is never done again."""
 
 from __future__ import annotations
 

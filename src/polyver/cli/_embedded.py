@@ -55,7 +55,7 @@ class Settings:
     kinds: tuple[Kind, ...] = ()
     """Kinds that are declared in Python, to be served with what their authors wrote for them."""
     functions: Functions | None = None
-    """What blueprints may call."""
+    """What blueprints may call; without, what comes with polyver."""
     calls: CallSettings = field(default_factory=CallSettings)
     """What calls of functions may do and take."""
     release: str = ""
@@ -152,10 +152,10 @@ async def _pipeline(
 
 
 async def _serve_functions(api: Api, settings: Settings) -> list[Controller[Any]]:
-    from polyver.capabilities.functions.registering import known_functions
+    from polyver.cli._functions import built_in_functions
     from polyver.cli._served_functions import serve_functions
 
-    functions = settings.functions or known_functions(())
+    functions = settings.functions or built_in_functions()
     return await serve_functions(api, functions, calls=settings.calls)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing
 from typing import Any, TypeVar
@@ -16,16 +16,26 @@ from polyver.client import (
     Client,
     Discovery,
     Event,
+    Executed,
     Listing,
     Object,
     PatchType,
+    PodClient,
     Propagation,
     Resource,
 )
+from polyver.core import PolyverError
 
-__all__ = ["BlockingClient", "RemoteClient"]
+__all__ = ["NO_NODES", "BlockingClient", "NoNodes", "RemoteClient"]
 
 T = TypeVar("T")
+NO_NODES = "on polyver up nothing runs pods: this needs a cluster with nodes"
+
+
+class NoNodes(PolyverError):
+    """Something that only a cluster with nodes can do."""
+
+
 Send = Callable[[Coroutine[Any, Any, Any]], "Future[Any]"]
 """Has something awaited where the client is at home."""
 
@@ -219,6 +229,21 @@ class RemoteClient:
 
     async def discover(self) -> Discovery:
         return await self._there(self._client.discover())
+
+    async def execute(
+        self, pod: str, namespace: str, *, container: str, command: Sequence[str], limit: int
+    ) -> Executed:
+        call = self._pods.execute(pod, namespace, container=container, command=command, limit=limit)
+        return await self._there(call)
+
+    async def logs(self, pod: str, namespace: str, *, container: str, limit: int) -> bytes:
+        return await self._there(self._pods.logs(pod, namespace, container=container, limit=limit))
+
+    @property
+    def _pods(self) -> PodClient:
+        if not isinstance(self._client, PodClient):
+            raise NoNodes("commands in pods and their logs are not there", hint=NO_NODES)
+        return self._client
 
     async def watch_kinds(self) -> AsyncGenerator[Discovery, None]:
         async with aclosing(_carried(self._client.watch_kinds(), self._send)) as carried:
