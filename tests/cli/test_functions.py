@@ -56,21 +56,29 @@ def test_functions_are_listed(run: Run) -> None:
     assert (ran.code, ran.err) == (0, "")
     assert [line.split() for line in ran.out.splitlines()] == [
         ["NAME", "VERSION", "STAGE", "SINCE", "REMOVED", "IN", "USE"],
+        ["Command", "v0.0.0", "stable"],
+        ["HTTPCall", "v0.0.0", "stable"],
         ["KubeExec", "v0.0.0", "candidate"],
         ["KubeExec", "v0.1.0", "stable"],
+        ["KubeOps", "v0.0.0", "stable"],
+        ["KubeTask", "v0.0.0", "stable"],
         ["Report", "v0.0.0", "deprecated", "0.2.0", "0.4.0", "v0.1.0"],
         ["Report", "v0.0.9", "removed", "0.3.0", "v0.1.0"],
         ["Report", "v0.1.0", "stable"],
         ["Report", "v0.2.0", "candidate"],
+        ["Wait", "v0.0.0", "stable"],
+        ["WaitV2", "v0.0.0", "stable"],
     ]
     listed = json.loads(run("functions", "list", *WITH, "-o", "json").out)
-    assert [each["name"] for each in listed["functions"]] == ["KubeExec", "Report"]
+    assert [each["name"] for each in listed["functions"]] == [
+        *("Command", "HTTPCall", "KubeExec", "KubeOps", "KubeTask", "Report", "Wait", "WaitV2")
+    ]
 
 
 def test_a_catalogue_without_code_is_listed_as_such(run: Run) -> None:
     ran = run("functions", "list")
     assert ran.code == 0
-    assert "Report   v0.1.0    stable, without code" in ran.out
+    assert "Report     v0.1.0    stable, without code" in ran.out
     assert run("functions", "show", "Report").out.startswith("Report v0.0.0: deprecated")
 
 

@@ -101,7 +101,9 @@ def _with_built_in(loaded: _Loaded, own: list[Function], listing: Catalogue) -> 
     rest = replace(
         listing, functions=tuple(each for each in listing.functions if each.name not in taken)
     )
-    return known_functions([*loaded.functions, *functions], [*loaded.catalogues, rest])
+    known = known_functions([*loaded.functions, *functions], [*loaded.catalogues, rest])
+    # Releases of a project are none of polyver: its clock stands still beside others.
+    return replace(known, catalogues=tuple(loaded.catalogues) or (rest,))
 
 
 def _resolved(name: str) -> Path:
