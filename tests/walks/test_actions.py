@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import subprocess
 import sys
 import textwrap
@@ -16,7 +15,7 @@ from typing import Any, Protocol
 import pytest
 from tests.capabilities.functions.samples import HEAD, SEED
 from tests.walks.kubectl import Done, newest, on_path
-from tests.walks.support import PATIENCE
+from tests.walks.support import PATIENCE, eventually
 
 from polyver import apis
 from polyver.capabilities.functions.kinds import ACTION_SETS, BLUEPRINTS
@@ -206,9 +205,14 @@ def ended(place: Place, obj: dict[str, Any], state: str) -> Any:
     """The status of an ActionSet that was applied, when it is over."""
     kubectl(place, "apply", "-f", "-", given=dump_yaml(obj))
     name = f"actionset/{obj['metadata']['name']}"
-    waits = f"--for=jsonpath={{.status.state}}={state}"
-    kubectl(place, "wait", waits, name, f"--timeout={PATIENCE}s")
-    return json.loads(kubectl(place, "get", name, "-o", "json").out)["status"]
+
+    def over() -> Any:
+        found = kubectl(place, "get", name, "-o", "json").json().get("status") or {}
+        return found if found.get("state") in ("complete", "failed") else None
+
+    status = eventually(over)
+    assert status["state"] == state, status
+    return status
 
 
 def versions(status: Any) -> list[tuple[str, str]]:

@@ -25,9 +25,6 @@ from polyver.functions._context import Cancelled, FunctionContext
 
 __all__ = ["CallFailed", "Calls"]
 
-_GRACE = 2.0
-"""How long a call that is stopped may take to clean up."""
-
 
 class CallFailed(PolyverError):
     """A call that did not return: what its function raised, or that it took too long."""
@@ -40,9 +37,10 @@ class CallFailed(PolyverError):
 class Calls:
     """Calls functions, not more than some at a time."""
 
-    def __init__(self, client: Client, *, limit: int = 32) -> None:
+    def __init__(self, client: Client, *, limit: int = 32, grace: float = 2.0) -> None:
         self._client = client
         self._free = limit
+        self._grace = grace
 
     def take(self) -> bool:
         """Take the right to one call, if there is one left; the call gives it back."""
@@ -72,11 +70,11 @@ class Calls:
             async with asyncio.timeout(seconds):
                 return await asyncio.shield(call.done)
         except TimeoutError:
-            await call.stop()
+            await call.stop(self._grace)
             fact = f"{function.label} took longer than {Duration(seconds)}"
             raise CallFailed(fact) from None
         except asyncio.CancelledError:
-            await call.stop()
+            await call.stop(self._grace)
             raise
 
 
@@ -105,13 +103,13 @@ class _Call:
         # Of a kind that does not keep the process from ending.
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
-    async def stop(self) -> None:
+    async def stop(self, grace: float) -> None:
         """Tell it to end, and give it a moment for that."""
         self.over.set()
         self.cancel()
         if self.asked is not None:
             self.asked.cancel()
-        await asyncio.wait({self.done}, timeout=_GRACE)
+        await asyncio.wait({self.done}, timeout=grace)
 
     def _run(self) -> None:
         try:

@@ -60,7 +60,7 @@ class CallLimits:
     output: int = 256 * 1024
     """How many bytes the output of a phase may have, as JSON."""
     grace: float = 2.0
-    """How long calls may go on when the controller ends."""
+    """How long calls may go on when they are stopped, or the controller ends."""
 
 
 @dataclass(slots=True)
@@ -120,7 +120,7 @@ class ActionSetController(Controller[Key]):
         self._limits = limits or CallLimits()
         self._allows = allows
         self._log = log or Log()
-        self._calls = Calls(client, limit=self._limits.at_once)
+        self._calls = Calls(client, limit=self._limits.at_once, grace=self._limits.grace)
         self._events = Events(client, self._clock, self._log, component="polyver")
         self._known: dict[str, _Known] = {}
 
@@ -138,8 +138,12 @@ class ActionSetController(Controller[Key]):
             await asyncio.gather(*late, return_exceptions=True)
 
     async def reconcile(self, key: Key) -> Result | None:
-        # Before it is read: a call that ends in between has then stored its end already.
-        alive = {uid: frozenset(known.alive) for uid, known in self._known.items()}
+        # Before it is read: a call that ends in between stores that, which wakes us again.
+        alive = {
+            uid: {number: each.place for number, each in known.alive.items()}
+            for uid, known in self._known.items()
+            if known.key == key
+        }
         found = await find(self._client, _ACTION_SETS, key.name, key.namespace)
         uid = _uid(found) if found is not None else ""
         self._abandon([each for each, known in self._known.items() if known.key == key], but=uid)
@@ -154,7 +158,7 @@ class ActionSetController(Controller[Key]):
         else:
             known = self._known.setdefault(uid, _Known(key))
             written = _Written(self, found, run)
-            if not await self._advance(written, known, alive.get(uid, frozenset())):
+            if not await self._advance(written, known, alive.get(uid, {})):
                 return Result(_FULL)
         return None
 
@@ -246,22 +250,19 @@ class ActionSetController(Controller[Key]):
 
     # The phases.
 
-    async def _advance(self, written: _Written, known: _Known, alive: frozenset[int]) -> bool:
+    async def _advance(self, written: _Written, known: _Known, alive: Mapping[int, int]) -> bool:
         """Go on with every action; whether there was room for all calls that are due."""
         cancelled, room = _cancelled(written.action_set), True
         for number, action in enumerate(written.run.actions):
-            under_way = known.alive.get(number) if number in alive else None
-            place = under_way.place if under_way else None
-            if number in alive and under_way is None:
-                continue  # it has ended just now, and what it stored wakes us
-            match machine.decide(action, alive=place, cancelled=cancelled):
+            match machine.decide(action, alive=alive.get(number), cancelled=cancelled):
                 case machine.Call(place=at):
                     room = await self._call(written, number, at, known) and room
                 case machine.Recover(place=at):
                     room = await self._recover(written, number, at, known) and room
-                case machine.Stop(reason=reason):
-                    assert under_way is not None
-                    under_way.stop(reason)
+                case machine.Stop(place=at, reason=reason):
+                    under_way = known.alive.get(number)
+                    if under_way is not None and under_way.place == at:
+                        under_way.stop(reason)
                 case machine.Conclude():
                     await self._conclude(written, number, known, cancelled)
                 case machine.Await() | machine.Over():

@@ -51,7 +51,7 @@ async def command(
     except TimeoutError:
         raise CommandFailed(f"{command[0]} took longer than {timeout}") from None
     finally:
-        _kill(process)
+        await asyncio.shield(_end(process))
     if code:
         said = text_of(err or out).strip()[-500:]
         raise CommandFailed(f"{command[0]} ended with {code}: {said}")
@@ -74,18 +74,22 @@ async def _printed(process: asyncio.subprocess.Process, given: bytes) -> tuple[b
     assert process.stdout
     assert process.stderr
     out, err, _ = await asyncio.gather(
-        _read(process.stdout), _read(process.stderr), _give(process.stdin, given)
+        _read(process.stdout, process), _read(process.stderr, process), _give(process.stdin, given)
     )
+    if max(len(out), len(err)) > LARGEST:
+        raise BadOutput(f"the program prints more than {LARGEST >> 20} MiB")
     return out, err
 
 
-async def _read(stream: asyncio.StreamReader) -> bytes:
-    read = b""
+async def _read(stream: asyncio.StreamReader, process: asyncio.subprocess.Process) -> bytes:
+    """What it prints; one that prints too much is ended, and what comes then is dropped."""
+    read = bytearray()
     while piece := await stream.read(65536):
-        read += piece
-        if len(read) > LARGEST:
-            raise BadOutput(f"the program prints more than {LARGEST >> 20} MiB")
-    return read
+        if len(read) <= LARGEST:
+            read += piece
+        else:
+            _kill(process)
+    return bytes(read)
 
 
 async def _give(stream: asyncio.StreamWriter, given: bytes) -> None:
@@ -95,7 +99,14 @@ async def _give(stream: asyncio.StreamWriter, given: bytes) -> None:
     stream.close()
 
 
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End it and all that it has started, and let go of what they wrote to."""
+    _kill(process)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(5):
+            await process.communicate()
+
+
 def _kill(process: asyncio.subprocess.Process) -> None:
-    """End it and all that it has started."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
