@@ -389,7 +389,7 @@ def test_conflicts_cost_nothing_but_another_attempt() -> None:
     async def scenario(world: World) -> None:
         await world.blueprint(phase("Say", "x"), phase("Say", "y"))
         stubborn = Stubborn(world.client)
-        controller = ActionSetController(stubborn, known_functions(world.registry))  # type: ignore[arg-type]
+        controller = ActionSetController(stubborn, known_functions(world.registry))
         async with Engine(world.client, [controller]):
             await world.run()
             await world.over()
@@ -456,7 +456,7 @@ def test_events_may_come_before_answers() -> None:
     async def scenario(world: World) -> None:
         await world.blueprint(*(phase("Say", f"p{number}") for number in range(4)))
         late = Late(world.client)
-        controller = ActionSetController(late, known_functions(world.registry))  # type: ignore[arg-type]
+        controller = ActionSetController(late, known_functions(world.registry))
         async with Engine(world.client, [controller]):
             await world.run()
             await world.over()

@@ -189,7 +189,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
 def kubectl(place: Place, *arguments: str, given: str = "", code: int = 0) -> Done:
     assert KUBECTL is not None
-    command = [KUBECTL, "--kubeconfig", place.kubeconfig, "--namespace", "default", *arguments]
+    where = ["--kubeconfig", str(place.kubeconfig), "--namespace", "default"]
+    command = [str(KUBECTL), *where, *arguments]
     ran = subprocess.run(
         command, input=given, capture_output=True, text=True, check=False, timeout=PATIENCE
     )

@@ -37,6 +37,7 @@ __all__ = [
     "ResolvedPhase",
     "about_phase",
     "refusals_of",
+    "resolution_of",
     "resolve_action",
     "resolve_phase",
     "selector_of",
@@ -172,13 +173,18 @@ def selector_of(phase: Phase, preferred: str = "") -> Selector:
     return Exact(SemVer.complete(preferred), wish=True) if preferred else UNSPECIFIED
 
 
+def resolution_of(functions: Functions, phase: Phase, *, preferred: str = "") -> Resolution:
+    """Which version a phase gets, whatever its arguments are; none is an error."""
+    selector = selector_of(phase, preferred)
+    known = functions.get(phase.function)
+    return resolve(known.lineage, selector, FUNCTIONS, Dependent(at=dotted(phase.path)))
+
+
 def _chosen(functions: Functions, phase: Phase, preferred: str, at: str) -> Resolution | Refusal:
     field = (*phase.path, "funcVersion") if phase.version else phase.path
     at = "" if phase.version else at
     try:
-        selector = selector_of(phase, preferred)
-        known = functions.get(phase.function)
-        return resolve(known.lineage, selector, FUNCTIONS, Dependent(at=dotted(phase.path)))
+        return resolution_of(functions, phase, preferred=preferred)
     except UnknownFunction as error:
         return Refusal(error.fact, (*phase.path, "func"), error.hint)
     except InvalidVersion as error:
