@@ -104,9 +104,11 @@ async def client_of(pods: Pods) -> AsyncIterator[ClusterClient]:
     port = server.sockets[0].getsockname()[1]
     access = Access(Cluster(server=f"http://127.0.0.1:{port}"), User(token="t"), "a test")
     async with server:
-        async with ClusterClient(access) as client:
-            yield client
-        await pods.over.wait()
+        try:
+            async with ClusterClient(access) as client:
+                yield client
+        finally:
+            await pods.over.wait()
 
 
 def executed(pods: Pods, limit: int = 1 << 20) -> Executed:
