@@ -63,6 +63,11 @@ class World:
             calls.append(f"{ctx.phase} began")
             gate.wait(20)
 
+        @self.registry.register("Stuck")
+        async def stuck(ctx: AsyncContext) -> None:
+            calls.append(f"{ctx.phase} began")
+            gate.wait(20)  # which no async function should do
+
         @self.registry.register("Sleep")
         async def sleep(ctx: AsyncContext) -> None:
             calls.append(f"{ctx.phase} began")
@@ -121,12 +126,12 @@ class World:
         }
         await self.client.create(BLUEPRINT, content, "a")
 
-    async def run(self, name: str = "one", count: int = 1, **action: Any) -> None:
+    async def run(self, action_set: str = "one", count: int = 1, **action: Any) -> None:
         spec = {"name": "go", "blueprint": "bp", **action}
         content = {
             "apiVersion": "cr.kanister.io/v1alpha1",
             "kind": "ActionSet",
-            "metadata": {"name": name},
+            "metadata": {"name": action_set},
             "spec": {"actions": [spec] * count},
         }
         await self.client.create(SETS, content, "a")
@@ -461,5 +466,40 @@ def test_events_may_come_before_answers() -> None:
             await world.run()
             await world.over()
         assert world.calls == [f"p{number}: " for number in range(4)]
+
+    lived(scenario)
+
+
+def test_what_something_else_has_started_is_left_to_that() -> None:
+    async def scenario(world: World) -> None:
+        await world.blueprint(phase("Say", "x"))
+        await world.run()
+        found = await world.client.get(SETS, "one", "a")
+        phases = [{"name": "x", "state": "running"}]
+        status = {"state": "running", "actions": [{"name": "go", "phases": phases}]}
+        await world.client.update(SETS, {**found, "status": status}, subresource="status")
+        async with world.controller():
+            await world.run("two")
+            await world.over("two")
+        found = await world.client.get(SETS, "one", "a")
+        assert found["status"] == status
+
+    lived(scenario)
+
+
+def test_an_async_function_that_blocks_holds_up_nobody_else() -> None:
+    async def scenario(world: World) -> None:
+        await world.blueprint(phase("Stuck", "x"))
+        other = {"phases": [phase("Api", "y")]}
+        await world.client.patch(BLUEPRINT, "bp", "a", change={"actions": {"other": other}})
+        async with world.controller():
+            await world.run()
+            await world.until(lambda: bool(world.calls))
+            await world.run("two", name="other")
+            assert (await world.over("two"))["state"] == "complete"
+            found = await world.client.get(SETS, "one", "a")
+            assert found["status"]["state"] == "running"
+            world.gate.set()
+            await world.over()
 
     lived(scenario)

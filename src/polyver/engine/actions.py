@@ -155,6 +155,9 @@ class ActionSetController(Controller[Key]):
         elif run is None or run.state.is_over:
             self._known.pop(uid, None)
             await self._release(found)
+        elif not all(action.snapshot for action in run.actions):
+            fact = "an ActionSet was started by something else, and is left to that"
+            self._log.warning(fact, actionset=f"{key.namespace}/{key.name}")
         else:
             known = self._known.setdefault(uid, _Known(key))
             written = _Written(self, found, run)

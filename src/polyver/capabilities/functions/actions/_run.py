@@ -119,7 +119,10 @@ class Run:
 
 
 def read_run(action_set: Mapping[str, Any]) -> Run | None:
-    """How far an ActionSet is; None if it has not started."""
+    """How far an ActionSet is; None if it has not started.
+
+    An action without a snapshot was started by something else.
+    """
     status: Mapping[str, Any] = action_set.get("status") or {}
     if not status.get("state"):
         return None
