@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 
 from polyver import apis, functions, testing
+from polyver.cli._installing import Installation, manifests
+from polyver.cli._installing.roles import rights, rights_inside
 from polyver.objects.builtin import builtin_kinds
 from polyver.server.metrics import Metrics
 from polyver.webhook.metrics import Metrics as WebhookMetrics
@@ -70,3 +72,26 @@ def test_everything_that_registers_functions_is_there() -> None:
 def test_every_name_of_the_test_kit_is_told_of() -> None:
     page = (DOCS / "reference" / "testing.md").read_text()
     assert {name for name in testing.__all__ if f"`{name}" not in page} == set()
+
+
+def test_every_right_of_an_installation_is_listed_and_no_other() -> None:
+    page = (REFERENCE / "installation.md").read_text()
+    text = page.partition("## Rights")[2].partition("## Pods")[0]
+    wanted = Installation("a:1")
+    listed = re.findall(r"^\| (\S+) \| `(\S+)` \| ([a-z, ]+) \| (\S+) \|", text, re.MULTILINE)
+    expected = [
+        (
+            f"`{each.group}`" if each.group else "core",
+            each.resource,
+            ", ".join(each.verbs),
+            f"`{each.name}`" if each.name else "all",
+        )
+        for each in (*rights(wanted), *rights_inside(wanted))
+    ]
+    assert listed == expected
+
+
+def test_every_object_of_an_installation_is_listed() -> None:
+    text = (REFERENCE / "installation.md").read_text()
+    kinds = {each["kind"] for each in manifests(Installation("a:1"))}
+    assert {kind for kind in kinds if kind in text} == kinds

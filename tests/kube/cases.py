@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, field
+from tests.kube.hooks import Configuration  # noqa: TC002 (msgspec reads it)
 
 from polyver.objects import Document, load_manifests
 
@@ -32,6 +33,7 @@ class Step(Struct, forbid_unknown_fields=True):
     watch: str | None = None
     webhook: str | None = None
     restart: str | None = None
+    hooks: list[Configuration] | None = None
 
     body: Any = UNSET
     type: str = "json"
@@ -62,6 +64,8 @@ class Step(Struct, forbid_unknown_fields=True):
             return f"{self.method} {self.path}"
         named = {"kubectl": self.kubectl, "watch": self.watch, "webhook": self.webhook}
         named["restart"] = self.restart
+        if self.hooks is not None:
+            named["hooks"] = ", ".join(each.name for each in self.hooks) or "none"
         return next(f"{kind} {what}" for kind, what in named.items() if what is not None)
 
     @property
@@ -100,7 +104,7 @@ def load_given(name: str, folder: Path = HERE / "cases" / "given") -> list[Docum
 
 
 def _check(step: Step, document: Document, *path: str | int) -> None:
-    said = [step.method, step.kubectl, step.watch, step.webhook, step.restart]
+    said = [step.method, step.kubectl, step.watch, step.webhook, step.restart, step.hooks]
     if sum(what is not None for what in said) != 1:
         raise document.error("a step says exactly one thing to do", *path)
     for number, inner in enumerate(step.while_):

@@ -17,7 +17,9 @@ from string import Template
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+import msgspec
 from tests.kube.cases import Case, Step, load_given
+from tests.kube.hooks import READY, Configuration, Hook
 from tests.kube.paths import omit, pick
 from tests.kube.stable import Stable, without_list_version
 from tests.kube.webhook import Webhook
@@ -37,6 +39,7 @@ MEDIA = {
     "discovery": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
     "discovery-beta": "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
 }
+MUTATING, VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
 T = TypeVar("T")
 QUIET = 0.3  # how long to listen for events that should not come
 
@@ -64,7 +67,10 @@ def perform(case: Case, target: Target) -> list[Any]:
     with Webhook() as webhook, tempfile.TemporaryDirectory() as scratch:
         run = _Run(case, target, webhook, Path(scratch))
         run.prepare()
-        return [run.step(step) for step in case.steps]
+        try:
+            return [run.step(step) for step in case.steps]
+        finally:
+            run.take_away_hooks()
 
 
 @dataclass(frozen=True)
@@ -86,9 +92,14 @@ class _Run:
             "group": f"{case.case}.ex.io",
             "webhook": webhook.url,
             "ca": webhook.ca,
+            "hooks": webhook.hooks.base,
         }
         address = urlsplit(target.url).netloc
-        self._stable = Stable({webhook.url: "webhook", webhook.ca: "ca", address: "server"})
+        known = {webhook.url: "webhook", webhook.ca: "ca", address: "server"}
+        self._stable = Stable(known | {webhook.hooks.base: "hooks"})
+        self._hooks: list[tuple[str, str]] = []
+        """The kinds and names of what configures admission webhooks."""
+        self._marks = 0
 
     def prepare(self) -> None:
         """A namespace for the case, and what it is given."""
@@ -134,6 +145,9 @@ class _Run:
     def step(self, step: Step) -> Any:
         if step.webhook is not None:
             return self._set_webhook(step)
+        if step.hooks is not None:
+            self._set_hooks(step.hooks)
+            return {"step": step.title}
         if step.restart is not None:
             self._target.restart_controllers()
             return {"step": step.title}
@@ -149,8 +163,62 @@ class _Run:
         calls, self._webhook.calls[:] = list(self._webhook.calls), []
         if step.webhook == "calls":
             return {"step": step.title, "calls": self._stable.value(calls)}
+        if step.webhook.startswith(("asked", "reviews")):
+            return {"step": step.title, "asked": self._asked(step)}
         self._webhook.behaviour = step.webhook
         return {"step": step.title}
+
+    def _asked(self, step: Step) -> list[Any]:
+        """What admission webhooks were asked, in full or in a line each."""
+        assert step.webhook is not None
+        found = self._webhook.hooks.asked(self._user())
+        what, _, order = step.webhook.partition("-")
+        if order == "sorted":
+            found.sort(key=lambda each: each[0])
+        if what == "asked":
+            return [self._stable.value(_line(*each)) for each in found]
+        reviews = [{"at": target, **review} for target, review in found]
+        for path in step.omit:
+            for review in reviews:
+                omit(review, path)
+        return [self._stable.value(review) for review in reviews]
+
+    def _user(self) -> str:
+        """Who the case is, as the server knows them."""
+        kind = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+        answer = self._request("POST", path, body=json.dumps(kind).encode())
+        return str(answer.body["status"]["userInfo"]["username"])
+
+    def _set_hooks(self, configurations: list[Configuration]) -> None:
+        """Configure admission webhooks in place of those before, and wait until they are asked."""
+        self.take_away_hooks()
+        for each in configurations:
+            for hooks, kind in ((each.validating, VALIDATING), (each.mutating, MUTATING)):
+                if hooks is not None:
+                    self._set_hook(kind, each.name, hooks)
+
+    def _set_hook(self, kind: str, name: str, hooks: list[Hook]) -> None:
+        self._marks += 1
+        mark = f"{self._case.case}-{self._marks}"
+        filled = [msgspec.convert(self._filled(msgspec.to_builtins(e)), Hook) for e in hooks]
+        full, namespace = f"{self._case.case}-{name}", self._case.case
+        manifest = self._webhook.hooks.manifest(kind, full, namespace, filled, mark)
+        self._expect(201, "POST", _configurations(kind), manifest)
+        self._hooks.append((kind, full))
+        metadata = {"name": "x", "labels": {READY: mark}}
+        probe = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+        path = "/api/v1/namespaces/default/configmaps?dryRun=All"
+        self._until(
+            lambda: self._request("POST", path, body=json.dumps(probe).encode()),
+            lambda answer: mark in str(pick(answer.body, "message")),
+            f"hooks {name}",
+        )
+
+    def take_away_hooks(self) -> None:
+        for kind, name in self._hooks:
+            self._expect(200, "DELETE", f"{_configurations(kind)}/{name}", {})
+        self._hooks = []
 
     def _ask(self, step: Step) -> Any:
         assert step.method is not None
@@ -323,6 +391,19 @@ class _Run:
                 return Template(value).safe_substitute(self._variables)
             case _:
                 return value
+
+
+def _configurations(kind: str) -> str:
+    return f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s"
+
+
+def _line(target: str, review: Any) -> str:
+    """What a webhook was asked, in short."""
+    request = review["request"]
+    resource = request["resource"]
+    names = [resource["group"], resource["version"], resource["resource"]]
+    names += filter(None, [request.get("subResource")])
+    return f"{target.partition('?')[0]}: {request['operation']} {'/'.join(filter(None, names))}"
 
 
 def _kept(response: http.client.HTTPResponse) -> dict[str, Any]:

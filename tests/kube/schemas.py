@@ -49,6 +49,9 @@ class Asked:
         answer = json.loads(response.read())
         return response.status, answer, response.headers.get_all("Warning") or []
 
+    def close(self) -> None:
+        self._connection.close()
+
     def until(self, holds: Callable[[], bool], what: str) -> None:
         end = time.monotonic() + PATIENCE
         while not holds():

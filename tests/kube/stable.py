@@ -83,10 +83,7 @@ class Stable:
     def _mapping(self, value: dict[str, Any]) -> dict[str, Any]:
         self._learn_generated_name(value)
         value = without_build(without_list_version(value))
-        stable = {self.text(key): self._field(key, value[key]) for key in sorted(value)}
-        if "rows" in value:
-            stable["rows"] = [self._row(row) for row in stable["rows"]]
-        return stable
+        return {self.text(key): self._field(key, value[key]) for key in sorted(value)}
 
     def _learn_generated_name(self, value: dict[str, Any]) -> None:
         prefix, name = value.get("generateName"), value.get("name")
@@ -103,6 +100,8 @@ class Stable:
         if key == "managedFields" and isinstance(value, list):
             # The real server sorts these by time, to the second.
             return sorted((self.value(entry) for entry in value), key=_entry_order)
+        if key == "rows" and isinstance(value, list):
+            return [self._row(self.value(row)) for row in value]
         return self.value(value)
 
     def _row(self, row: Any) -> Any:

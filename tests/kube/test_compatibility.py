@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from contextlib import closing
 from http.client import HTTPException
 from typing import Any
 
@@ -20,8 +21,8 @@ KEPT = {rule.name for rule in RULES.values() if "Kubernetes 1.30" in rule.advice
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Asked]:
-    with LocalCluster() as cluster:
-        yield Asked(cluster)
+    with LocalCluster() as cluster, closing(Asked(cluster)) as asked:
+        yield asked
 
 
 class Changed:

@@ -14,6 +14,7 @@ import re
 import ssl
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,9 @@ class Asked:
         self._connection = http.client.HTTPSConnection(place, context=trust, timeout=PATIENCE)
         self._headers = {"Authorization": f"Bearer {token}", "User-Agent": "drawn/1"}
 
+    def close(self) -> None:
+        self._connection.close()
+
     def ask(self, method: str, path: str, body: Any, media: str) -> dict[str, Any]:
         content = None if body is None else json.dumps(body)
         headers = self._headers | {"Content-Type": media}
@@ -175,9 +179,13 @@ def _kept(answer: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def both() -> Iterator[Both]:
-    with LocalCluster() as cluster, EmbeddedServer() as server:
-        real = Asked(cluster.url, cluster.ca_file, cluster.token)
-        yield Both(real, Asked(server.url, server.ca_file, server.token))
+    with LocalCluster() as cluster, EmbeddedServer() as server, ExitStack() as ends:
+        yield Both(
+            *(
+                ends.enter_context(closing(Asked(each.url, each.ca_file, each.token)))
+                for each in (cluster, server)
+            )
+        )
 
 
 def definition(number: int, spec: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""A conversion webhook that can answer rightly, and wrongly in every way that matters."""
+"""A conversion webhook that can answer rightly, and wrongly in every way that matters.
+
+The admission webhooks of a case are served at the same address, each at a path of its own.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
+
+from tests.kube.hooks import PATH, Hooks
 
 from polyver.tls import Authority
 
@@ -41,7 +47,9 @@ class Webhook:
             path.write_bytes(pair.certificate + pair.key)
             context.load_cert_chain(path)
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        self.url = f"https://127.0.0.1:{self._server.server_port}/convert"
+        base = f"https://127.0.0.1:{self._server.server_port}"
+        self.url = f"{base}/convert"
+        self.hooks = Hooks(base, self.ca)
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
@@ -59,12 +67,17 @@ class Webhook:
 
             def do_POST(self) -> None:
                 length = int(self.headers.get("Content-Length", 0))
-                status, answer = webhook.answer(json.loads(self.rfile.read(length)))
+                review, media = json.loads(self.rfile.read(length)), "application/json"
+                if self.path.startswith(PATH):
+                    status, media, answer = webhook.hooks.answer(self.path, review)
+                else:
+                    status, answer = webhook.answer(review)
                 self.send_response(status)
-                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Type", media)
                 self.send_header("Content-Length", str(len(answer)))
-                self.end_headers()
-                self.wfile.write(answer)
+                with suppress(OSError):  # whoever asked does not wait for what is slow
+                    self.end_headers()
+                    self.wfile.write(answer)
 
             def log_message(self, *_: object) -> None:
                 pass

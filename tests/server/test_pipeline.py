@@ -263,19 +263,3 @@ def test_a_review_is_answered(path: str) -> None:
         assert not answered["status"].get(field)
 
     run(test)
-
-
-def test_admission_webhooks_are_not_ignored_in_silence() -> None:
-    async def test(client: Client) -> None:
-        path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-        hook = {
-            "name": "a.ex.io",
-            "clientConfig": {"url": "https://127.0.0.1/x"},
-            "sideEffects": "None",
-            "admissionReviewVersions": ["v1"],
-        }
-        answer = await client.ask("POST", path, {"metadata": {"name": "a"}, "webhooks": [hook]})
-        told = dict(answer.headers).get("warning", "")
-        assert (answer.status, "not called" in told) == (201, True)
-
-    run(test)

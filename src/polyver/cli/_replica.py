@@ -18,7 +18,7 @@ from polyver.admission.chain import Chain
 from polyver.admission.conversions import ConversionChecks
 from polyver.admission.kinds import ConvertedKinds
 from polyver.apis import Kind
-from polyver.capabilities.apis import Webhook, conversion_data
+from polyver.capabilities.apis import INJECT_CA_FROM, Webhook, conversion_data
 from polyver.capabilities.apis.conversion import Converter
 from polyver.capabilities.apis.conversion_kind import CONVERSIONS
 from polyver.client import Client, Resource, find
@@ -208,6 +208,7 @@ class _Wired:
             ConversionController(
                 self._client,
                 told=conversion_data(at),
+                annotations={INJECT_CA_FROM: at.inject_ca_from} if at.inject_ca_from else {},
                 bundle=bundle,
                 kinds=converted,
                 settle=_SETTLE,

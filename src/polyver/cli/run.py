@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
@@ -46,6 +47,7 @@ def run(
     port: Annotated[int, Parameter(validator=Number(gte=0, lte=65535))] = PORT,
     tls_cert: Path | None = None,
     tls_key: Path | None = None,
+    inject_ca_from: str = "",
     linger: Annotated[float, Parameter(validator=Number(gte=0, lte=600))] = 5.0,
     verbose: Annotated[bool, Parameter(negative=())] = False,
     traceback: Annotated[bool, Parameter(negative=())] = False,
@@ -84,6 +86,8 @@ def run(
         when it changes. Without it, the replicas make and renew one that they share.
     tls_key
         A file with the key of that certificate.
+    inject_ca_from
+        The Certificate, NAMESPACE/NAME, from which cert-manager tells API servers what to trust.
     linger
         For how many seconds reviews are still taken after SIGTERM, while others hear that this
         replica is not ready any more.
@@ -103,7 +107,9 @@ def run(
         raise Misused("only apis runs on a cluster so far", at="--capabilities", hint="name apis")
     access = find_access(context, kubeconfig=kubeconfig)
     inside = namespace or access.namespace
-    webhook = _webhook(inside, service, webhook_url)
+    if inject_ca_from and tls_cert is None:
+        raise Misused("--inject-ca-from needs --tls-cert and --tls-key")
+    webhook = replace(_webhook(inside, service, webhook_url), inject_ca_from=inject_ca_from)
     settings = Settings(
         access,
         webhook,

@@ -36,6 +36,7 @@ from polyver.objects.status import ApiError
 __all__ = ["ConversionController"]
 
 _MANAGER = "polyver"
+_HTTPS = 443
 _CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
 _CONVERSIONS = Resource(CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False)
 Publish = Callable[[str, Converter | None], None]
@@ -52,6 +53,7 @@ class ConversionController(Controller[str]):
         publish: Publish = lambda *_: None,
         *,
         told: Mapping[str, Any] | None = None,
+        annotations: Mapping[str, str] | None = None,
         bundle: Callable[[], Awaitable[bytes]] | None = None,
         kinds: Collection[str] = (),
         settle: float = 0.0,
@@ -59,13 +61,15 @@ class ConversionController(Controller[str]):
     ) -> None:
         """`told` is what definitions are to say of who converts; without it nothing is written.
 
-        `bundle` tells what they are to trust then, if that is not part of it. `kinds` are the
-        definitions that are converted without a Conversion. For `settle` seconds a new Conversion
-        is not written down, so that all who serve know it before anybody asks.
+        `annotations` come with it, for others who fill something in. `bundle` tells what they are
+        to trust then, if that is not part of it. `kinds` are the definitions that are converted
+        without a Conversion. For `settle` seconds a new Conversion is not written down, so that all
+        who serve know it before anybody asks.
         """
         self._client = client
         self._publish = publish
         self._told = dict(told) if told is not None else None
+        self._annotations = dict(annotations or {})
         self._bundle = bundle
         self._kinds = kinds
         self._settle = settle
@@ -155,14 +159,14 @@ class ConversionController(Controller[str]):
         said = {"webhook": None, **conversion}
         if said["webhook"]:
             # A definition names a service or a URL, and may have named the other one before.
-            client = {"service": None, "url": None, **said["webhook"]["clientConfig"]}
+            client = {"service": None, "url": None, **_client(said)}
             if self._bundle is not None:
                 client["caBundle"] = base64.b64encode(await self._bundle()).decode()
             said["webhook"] = {**said["webhook"], "clientConfig": client}
-        change = {
-            "metadata": {"resourceVersion": crd["metadata"]["resourceVersion"]},
-            "spec": {"conversion": said},
-        }
+        metadata: Object = {"resourceVersion": crd["metadata"]["resourceVersion"]}
+        if said["webhook"] and self._annotations:
+            metadata["annotations"] = self._annotations
+        change = {"metadata": metadata, "spec": {"conversion": said}}
         name = crd["metadata"]["name"]
         await self._client.patch(_CRDS, name, change=change, manager=_MANAGER)
 
@@ -240,8 +244,15 @@ def _made_from(conversion: Object, crd: Object | None) -> str:
 def _is_told(crd: Object, told: Mapping[str, Any]) -> bool:
     """Whether a definition says that we convert; what the server fills in makes no difference."""
     said = crd["spec"].get("conversion") or {}
-    client = (said.get("webhook") or {}).get("clientConfig") or {}
-    wanted = (told.get("webhook") or {}).get("clientConfig") or {}
+    client, wanted = _client(said), _client(told)
     return said.get("strategy") == told.get("strategy") and all(
         client.get(name) == value for name, value in wanted.items()
     )
+
+
+def _client(conversion: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Who converts; servers write down the port of a service, also if nobody named one."""
+    client: Mapping[str, Any] = (conversion.get("webhook") or {}).get("clientConfig") or {}
+    if not client.get("service"):
+        return client
+    return {**client, "service": {"port": _HTTPS, **client["service"]}}

@@ -21,7 +21,10 @@ class InvalidPatch(PolyverError):
 
 
 class PatchFailed(PolyverError):
-    """A patch that cannot be done on this object: a path that is not there, a test that fails."""
+    """A patch that cannot be done on this object: a path that is not there, a test that fails.
+
+    The text is the one that the real server has for it.
+    """
 
 
 def apply_merge_patch(value: Any, patch: Any) -> Any:
@@ -115,7 +118,7 @@ class _Operation:
             case "test":
                 self._test(root)
             case other:
-                raise PatchFailed(f"there is no operation {other}")
+                raise PatchFailed(f"Unexpected kind: {other}")
         return 0
 
     def _copy(self, root: list[Any]) -> int:
@@ -134,13 +137,13 @@ class _Operation:
     def _test(self, root: list[Any]) -> None:
         found = self._get(root, "path")
         if found is _NOTHING or not _same(found, self._operation.get("value")):
-            raise PatchFailed(f"the test of {self._operation.get('path')} fails")
+            raise PatchFailed(f"testing value {self._operation.get('path')} failed: test failed")
 
     def _get(self, root: list[Any], name: str) -> Any:
         holder, last = self._holder(root, name)
         if isinstance(holder, dict):
             return holder.get(str(last), _NOTHING)
-        return holder[self._index(holder, last)]
+        return holder[self._index(holder, last, name)]
 
     def _add(self, root: list[Any], name: str, value: Any) -> None:
         holder, last = self._holder(root, name)
@@ -151,24 +154,24 @@ class _Operation:
         elif last == "-":
             holder.append(value)
         else:
-            holder.insert(self._index(holder, last, most=len(holder)), value)
+            holder.insert(self._index(holder, last, name, most=len(holder)), value)
 
     def _remove(self, root: list[Any], name: str) -> Any:
         holder, last = self._holder(root, name)
         if isinstance(holder, dict):
             if last not in holder:
-                raise self._missing(name)
+                raise self._undone(name, f"Unable to remove nonexistent key: {last}: missing value")
             return holder.pop(str(last))
         if holder is root:
             raise PatchFailed("the whole object cannot be removed")
-        return holder.pop(self._index(holder, last))
+        return holder.pop(self._index(holder, last, name))
 
     def _replace(self, root: list[Any]) -> None:
         holder, last = self._holder(root, "path")
         if isinstance(holder, dict):
             holder[str(last)] = self._value()
         else:
-            holder[self._index(holder, last)] = self._value()
+            holder[self._index(holder, last, "path")] = self._value()
 
     def _holder(self, root: list[Any], name: str) -> tuple[Any, str | int]:
         """What holds the end of a path, and the last step of it."""
@@ -190,10 +193,12 @@ class _Operation:
         if isinstance(holder, dict) and step in holder:
             return holder[str(step)]
         if isinstance(holder, list):
-            return holder[self._index(holder, step)]
+            return holder[self._index(holder, step, name)]
         raise self._missing(name)
 
-    def _index(self, items: list[Any], step: str | int, *, most: int | None = None) -> int:
+    def _index(
+        self, items: list[Any], step: str | int, name: str, *, most: int | None = None
+    ) -> int:
         most = len(items) - 1 if most is None else most
         text = str(step)
         # A longer one is too large in any case, and more than Python reads as a number.
@@ -203,11 +208,29 @@ class _Operation:
             or (text != "0" and text.startswith("0"))
             or int(text) > most
         ):
-            raise PatchFailed(f"there is no item {step} in a list of {len(items)}")
+            text = f"Unable to access invalid index: {step}: invalid index referenced"
+            raise self._undone(name, text)
         return int(text)
 
     def _missing(self, name: str) -> PatchFailed:
-        return PatchFailed(f"there is nothing at {self._operation.get(name)}")
+        """What a path leads through is not there."""
+        path, done = self._operation.get(name), self._operation.get("op")
+        where = {"from": "from path", "path": "path"}[name]
+        if name == "path" and done in ("move", "copy"):
+            where = "destination path"
+        shown = f'"{path}"' if done in ("add", "remove") else path
+        doc = "" if done == "test" else "doc "
+        text = f"{done} operation does not apply: {doc}is missing {where}: {shown}: missing value"
+        return PatchFailed(text)
+
+    def _undone(self, name: str, problem: str) -> PatchFailed:
+        """Something is at the end of a path, but not what the operation needs."""
+        path, done = self._operation.get(name), self._operation.get("op")
+        if done == "replace":
+            text = f"replace operation does not apply: doc is missing key: {path}: missing value"
+            return PatchFailed(text)
+        shown = str(path).rpartition("/")[2] if (done, name) == ("move", "from") else path
+        return PatchFailed(f"error in {done} for path: '{shown}': {problem}")
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from polyver.core import PolyverError
 
@@ -16,6 +17,7 @@ __all__ = [
     "label_value_problems",
     "parse_field_selector",
     "parse_label_selector",
+    "selects",
 ]
 
 
@@ -253,3 +255,32 @@ def _unescaped(value: str) -> str:
     if re.search(r"(?<!\\)=", _ESCAPED.sub("", value)):
         raise InvalidSelector(f"invalid field selector: unescaped character in field: {value}")
     return _ESCAPED.sub(r"\1", value)
+
+
+def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str] | None) -> bool:
+    """Whether a selector chooses what has these labels; one that is not there chooses nothing.
+
+    >>> selects({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, {"a": "1"})
+    True
+    """
+    if selector is None:
+        return False
+    found = labels or {}
+    wanted = selector.get("matchLabels") or {}
+    if any(found.get(key) != value for key, value in wanted.items()):
+        return False
+    return all(_holds(one, found) for one in selector.get("matchExpressions") or ())
+
+
+def _holds(one: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    key, values = one.get("key", ""), one.get("values") or []
+    match one.get("operator"):
+        case "In":
+            return labels.get(key) in values
+        case "NotIn":
+            return labels.get(key) not in values
+        case "Exists":
+            return key in labels
+        case "DoesNotExist":
+            return key not in labels
+    return False

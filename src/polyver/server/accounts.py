@@ -27,6 +27,7 @@ from polyver.server._http import Response, User
 from polyver.server.answers import data_answer
 from polyver.server.bodies import read_object
 from polyver.server.call import Call, Server
+from polyver.server.hooked import mutate_create, subject_of, validate
 from polyver.server.identity import AUDIENCE, Verdict, account_user, shared_audiences
 from polyver.server.options import WriteOptions
 from polyver.server.owning import own
@@ -89,6 +90,9 @@ class Accounts:
 
     async def request(self, call: Call) -> Response:
         """A token for the account that the path names."""
+        subject = await subject_of(
+            call, "CREATE", name=call.place.name, subresource="token", other_kind=_KIND
+        )
         call = replace(call, resource=self._requests)
         agent = call.request.headers.get("user-agent", "")
         options = WriteOptions.read(call.query, "CreateOptions", agent=agent)
@@ -96,12 +100,16 @@ class Accounts:
         match_namespace(call, asked)
         account = self._account(call, asked)
         await own(call, Whole(self._requests.rules, "token"), asked, None, options.manager)
+        if subject is not None:
+            asked = await mutate_create(call, subject, asked)
         metadata, spec = asked["metadata"], asked["spec"]
         metadata |= {"name": call.place.name, "uid": account["metadata"]["uid"]}
         metadata["creationTimestamp"] = self._server.timestamp()
         spec["audiences"] = spec.get("audiences") or [AUDIENCE]
         if causes := self._requests.rules.check_create(asked):
             raise invalid(_KIND, "", causes)
+        if subject is not None:
+            await validate(call, subject, Whole(self._requests.rules), asked, None)
         claims = self._claims(account, spec)
         until = self._server.timestamp(ahead=spec["expirationSeconds"])
         status = {"token": self._signer.sign(claims), "expirationTimestamp": until}

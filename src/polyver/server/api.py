@@ -104,6 +104,8 @@ class Api:
         except* Exception as errors:
             self.problem = f"definitions are no longer followed: {errors.exceptions[0]!r}"
             raise
+        finally:
+            await self.server.webhooks.close()
 
     async def handle(self, request: Request) -> Response:
         """The answer to a request; what is wrong with it is an answer too."""

@@ -14,6 +14,7 @@ from polyver.server.media import JSON, Form
 from polyver.server.options import Query
 from polyver.server.paths import Place
 from polyver.server.resource import Catalogue, Resource
+from polyver.server.webhooks import Webhooks
 from polyver.store import Store
 
 __all__ = ["Call", "Server"]
@@ -37,9 +38,13 @@ class Server:
     authenticate: Authenticate = lambda token, audiences: Verdict()  # noqa: ARG005
     """Whose token it is, if it is anybody's, and meant for one of the audiences."""
     conversions: ServedConversions = field(default_factory=ServedConversions)
+    webhooks: Webhooks = field(init=False)
     terminating: set[str] = field(default_factory=set)
     """Namespaces whose deletion was asked for, known before it is written: what is created in them
     after that is refused, and what was created before is already on its way to the store."""
+
+    def __post_init__(self) -> None:
+        self.webhooks = Webhooks(self.store, self.catalogue)
 
     def timestamp(self, ahead: float = 0) -> str:
         """Now, or some seconds ahead."""

@@ -47,6 +47,9 @@ class CustomRules(Rules):
         self.terminating = terminating
         self.has_status = "status" in parts
 
+    def default(self, obj: Object) -> None:
+        self._schema.default(obj)
+
     def prepare_create(self, obj: Object) -> None:
         if self.terminating:
             text = "create not allowed while custom resource definition is terminating"

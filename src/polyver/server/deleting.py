@@ -10,6 +10,7 @@ from polyver.server._http import Request, Response
 from polyver.server.answers import data_answer, list_answer
 from polyver.server.bodies import read_delete_options
 from polyver.server.call import Call, Server
+from polyver.server.hooked import deleted, subject_of
 from polyver.server.identity import SERVER
 from polyver.server.media import PLAIN
 from polyver.server.options import DeleteOptions, ListOptions, Query
@@ -88,8 +89,8 @@ async def _delete(call: Call, entry: Entry, options: DeleteOptions) -> Object | 
     """Delete what is there; what is left of it, if something holds it."""
     for _ in range(_MOST_TRIES):
         obj = await call.resource.decode(entry)
-        await _admit(call, obj, options)
         _check_preconditions(call, obj, options)
+        await _admit(call, obj, options)
         try:
             return await _delete_once(call, entry, obj, options)
         except Conflict as error:
@@ -184,3 +185,10 @@ async def _admit(call: Call, obj: Object, options: DeleteOptions) -> None:
     await call.server.admission.validate(review)
     for text in review.warnings:
         call.warn(text)
+    if call.server.webhooks.idle or not call.request.path:
+        # Where the kind itself goes, nobody is asked about each of its objects.
+        return
+    # Whoever deletes a collection has named nothing.
+    subject = await subject_of(call, "DELETE", name=call.place.name, deletion=options)
+    if subject is not None:
+        await deleted(call, subject, obj)

@@ -49,17 +49,19 @@ class Whole(_ShownWhole):
 
 @dataclass(frozen=True, slots=True)
 class Status(_ShownWhole):
-    """The status alone: nothing else changes here, and only in few kinds metadata."""
+    """The status alone: nothing else changes here, but in built-in kinds metadata."""
 
     rules: Rules
     name: str = "status"
 
     def merge(self, shown: Object, old: Object) -> Object:
         merged = self.rules.prepare_status(shown, old)
-        if self.rules.status_has_metadata:
-            return merged
+        given, left = shown["metadata"], self.rules.status_keeps
+        if left is not None:
+            changed = {key: value for key, value in given.items() if key not in left}
+            same = {key: value for key, value in old["metadata"].items() if key in left}
+            return merged | {"metadata": changed | same}
         # The revision that the request was made for is still to be compared.
-        given = shown["metadata"]
         names = {key: given[key] for key in ("resourceVersion", "uid") if key in given}
         kept = {key: value for key, value in old["metadata"].items() if key != "resourceVersion"}
         return merged | {"metadata": kept | names}

@@ -26,8 +26,8 @@ class Rules:
     """Whether a DELETE answers with the object that is gone."""
     has_status = False
     """Whether the status has a path of its own, so that other writes leave it alone."""
-    status_has_metadata = False
-    """Whether a write to that path changes metadata as well."""
+    status_keeps: tuple[str, ...] | None = None
+    """What a write to that path leaves of metadata; all of it, if nobody says."""
     brings_status = False
     """Whether a new object may bring its status along all the same."""
 

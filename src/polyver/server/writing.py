@@ -24,12 +24,22 @@ from polyver.server._http import Response
 from polyver.server.answers import data_answer, object_answer
 from polyver.server.bodies import read_object
 from polyver.server.call import Call
+from polyver.server.hooked import (
+    Changed,
+    mutate_create,
+    mutate_update,
+    pruned,
+    shown_kind,
+    subject_of,
+    validate,
+)
 from polyver.server.options import WriteOptions, parse_revision
 from polyver.server.owning import own, set_entries, times_kept
-from polyver.server.parts import Whole
+from polyver.server.parts import Scale, Whole
 from polyver.server.patching import APPLY, applied_to, patch_type, patched, read_config
 from polyver.server.resource import rewritten
 from polyver.server.rules import Object, Part
+from polyver.server.webhooks import Subject
 from polyver.store import Change, Conflict, Entry
 
 __all__ = ["create_object", "patch_object", "update_object"]
@@ -41,7 +51,6 @@ _SET_BY_SERVER = (
     "creationTimestamp",
     "deletionGracePeriodSeconds",
     "deletionTimestamp",
-    "generation",
     "resourceVersion",
     "selfLink",
     "uid",
@@ -54,6 +63,10 @@ class Draft:
 
     obj: Object
     owners: Sequence[Managed] | None = None
+    shown: Object | None = None
+    """Of a change: what the path is to show, before it was merged into what is there."""
+    entry: Entry | None = None
+    """Of a change: what is there."""
 
 
 async def create_object(call: Call) -> Response:
@@ -65,38 +78,69 @@ async def create_object(call: Call) -> Response:
 
 
 async def _create(call: Call, draft: Draft, options: WriteOptions) -> Response:
-    obj = draft.obj
+    new = await _admitted(call, draft, options)
     for last in (False,) * 7 + (True,):
-        fresh = obj | {"metadata": dict(obj["metadata"])}
+        fresh = new.obj | {"metadata": dict(new.obj["metadata"])}
         generated = not fresh["metadata"].get("name")
         try:
-            return await _create_once(call, Draft(fresh, draft.owners), options)
+            return await _create_once(call, new, fresh, options)
         except ApiError as error:
             if not generated or last or error.reason != "AlreadyExists":
                 raise
     raise AssertionError("the last try returns or raises")
 
 
-async def _create_once(call: Call, draft: Draft, options: WriteOptions) -> Response:
-    resource, rules, obj = call.resource, call.resource.rules, draft.obj
+@dataclass(frozen=True, slots=True)
+class _New:
+    """A new object that everybody who may change it has seen, and what is still to be asked."""
+
+    obj: Object
+    review: Review
+    subject: Subject | None
+    pruned: bool
+
+
+async def _admitted(call: Call, draft: Draft, options: WriteOptions) -> _New:
+    """Let everybody who may change a new object do so, before the server sets what it sets."""
+    obj = draft.obj
     _dedupe_owners(call, obj)
-    _stamp(call, obj)
-    await _own(call, Whole(rules), draft, None, options)
+    _wipe(call, obj)
+    await _own(call, Whole(call.resource.rules), draft, None, options)
     review = _review(call, draft, None, options)
     await call.server.admission.mutate(review)
+    subject = await subject_of(call, "CREATE", name=obj["metadata"].get("name", ""))
+    if subject is None:
+        return _New(obj, review, None, pruned=True)
+    made = await mutate_create(call, subject, obj)
+    if made is not obj:
+        _check_unstored(made)
+        _dedupe_owners(call, made, _AFTER_ADMISSION)
+        match_namespace(call, made)
+    return _New(made, review, subject, pruned=made is obj)
+
+
+async def _create_once(call: Call, new: _New, obj: Object, options: WriteOptions) -> Response:
+    resource, rules, review = call.resource, call.resource.rules, new.review
+    _stamp(call, obj)
+    metadata = obj["metadata"]
+    name = metadata.get("name", "")
+    review.object, review.name = obj, name
     if rules.has_status and not rules.brings_status:
         obj.pop("status", None)
     rules.prepare_create(obj)
-    metadata = obj["metadata"]
     causes = check_metadata(
         metadata,
         namespaced=resource.kind.namespaced,
         name_problems=rules.name_problems,
         generating=True,
     )
-    name = metadata.get("name", "")
     causes += _check_finalizers(call, metadata)
     _refuse(call, name, [*causes, *rules.check_create(obj)])
+    if new.subject is not None:
+        new.subject.name = name
+        await validate(call, new.subject, Whole(rules), obj, None)
+        if not new.pruned:
+            pruned(call, obj)
     await call.server.admission.validate(review)
     _warn(call, obj, None, review)
     key = resource.key(metadata.get("namespace", ""), name)
@@ -141,19 +185,29 @@ async def _exists(call: Call, name: str, found: Entry | None) -> ApiError:
     return already_exists(call.resource.kind, name, deleting=deleting)
 
 
-def _stamp(call: Call, obj: Object) -> None:
-    """Metadata of a new object: what only the server sets is set, whatever was there."""
-    metadata, kind = obj["metadata"], call.resource.kind
-    if metadata.get("resourceVersion"):
+def _check_unstored(obj: Object) -> None:
+    if obj["metadata"].get("resourceVersion"):
         raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
+
+
+def _wipe(call: Call, obj: Object) -> None:
+    """Take away what only the server sets, whatever was there."""
+    _check_unstored(obj)
+    metadata = obj["metadata"]
     for name in _SET_BY_SERVER:
         metadata.pop(name, None)
+    if call.resource.kind.namespaced:
+        metadata["namespace"] = call.place.namespace
+
+
+def _stamp(call: Call, obj: Object) -> None:
+    """Metadata of a new object, as only the server sets it."""
+    metadata = obj["metadata"]
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = metadata["generateName"][:248] + call.server.new_suffix()
-    if kind.namespaced:
-        metadata["namespace"] = call.place.namespace
     metadata["uid"] = call.server.new_uid()
     metadata["creationTimestamp"] = call.server.timestamp()
+    metadata.pop("generation", None)
     if call.resource.rules.counts:
         metadata["generation"] = 1
 
@@ -167,9 +221,8 @@ async def update_object(call: Call, part: Part) -> Response:
     given = obj["metadata"].get("resourceVersion", "")
 
     async def change(entry: Entry, old: Object) -> Draft:
-        del entry
         _check_uid(call, obj, old)
-        return Draft(part.merge(obj, old))
+        return Draft(part.merge(obj, old), shown=obj, entry=entry)
 
     if call.resource.rules.creates_on_update and call.store.get(call.key) is None:
         obj["metadata"].pop("resourceVersion", None)
@@ -189,7 +242,7 @@ async def patch_object(call: Call, part: Part) -> Response:
         shown = patched(call, part.base(await call.resource.decode(entry, kept=True)), options)
         match_name(call, shown)
         match_namespace(call, shown)
-        return Draft(part.merge(shown, old))
+        return Draft(part.merge(shown, old), shown=shown, entry=entry)
 
     return await _change(call, part, options, change, retry=True, kept=True)
 
@@ -203,7 +256,7 @@ async def _apply(call: Call, part: Part, options: WriteOptions) -> Response:
         shown, owners = await applied_to(call, part, live, config, options)
         match_name(call, shown)
         match_namespace(call, shown)
-        return Draft(part.merge(shown, old), owners)
+        return Draft(part.merge(shown, old), owners, shown, entry)
 
     if part.name or call.store.get(call.key) is not None:
         return await _change(call, part, options, change, retry=True, kept=True)
@@ -235,7 +288,6 @@ async def _change(
         # Patches are content with what was converted before.
         old = await call.resource.decode(entry, kept=kept)
         draft = await change(entry, old)
-        _check_revision(call, draft.obj, entry)
         update = await _updated(call, part, draft, old, options)
         try:
             return await _store(call, part, entry, update, options)
@@ -251,10 +303,25 @@ async def _updated(
     """The object as it will be stored: owned, admitted, prepared, validated."""
     obj = draft.obj | {"metadata": dict(draft.obj["metadata"])}
     _dedupe_owners(call, obj)
-    draft = Draft(obj, draft.owners)
+    draft = Draft(obj, draft.owners, draft.shown, draft.entry)
     await _own(call, part, draft, old, options)
     review = _review(call, draft, old, options, part.name)
     await call.server.admission.mutate(review)
+    subject = await subject_of(
+        call,
+        "UPDATE",
+        name=call.place.name,
+        subresource=part.name,
+        other_kind=shown_kind(part),
+    )
+    made = None
+    if subject is not None:
+        made = await _mutated(call, part, draft, old, subject)
+        if made is not None and isinstance(part, Scale):
+            await _own(call, part, Draft(made), old, options)
+        review.object = obj = made or obj
+    assert draft.entry is not None
+    _check_revision(call, obj, draft.entry)
     _keep_metadata(obj, old)
     part.prepare(obj, old)
     if call.resource.rules.counts and part.name != "status":
@@ -266,10 +333,26 @@ async def _updated(
     for text in call.resource.rules.tolerated(obj, old):
         call.warn(text)
     # Twice, as the real server tells them: once for all kinds, once for this one.
-    _refuse(call, call.place.name, [*metadata, *metadata, *part.check(obj, old)])
+    name = obj["metadata"].get("name", "")
+    _refuse(call, name, [*metadata, *metadata, *part.check(obj, old)])
+    if subject is not None:
+        await validate(call, subject, part, obj, old)
+        if made is not None:
+            pruned(call, obj)
     await call.server.admission.validate(review)
     _warn(call, obj, old, review)
     return times_kept(old, obj)
+
+
+async def _mutated(
+    call: Call, part: Part, draft: Draft, old: Object, subject: Subject
+) -> Object | None:
+    """What mutating webhooks make of a change; None if they leave it as it is."""
+    assert draft.shown is not None
+    made = await mutate_update(call, subject, part, Changed(draft.shown, draft.obj, old))
+    if made is not None:
+        _dedupe_owners(call, made, _AFTER_ADMISSION)
+    return made
 
 
 def _keep_metadata(obj: Object, old: Object) -> None:
@@ -391,7 +474,10 @@ def match_namespace(call: Call, obj: Object) -> None:
     metadata["namespace"] = call.place.namespace
 
 
-def _dedupe_owners(call: Call, obj: Object) -> None:
+_AFTER_ADMISSION = " after mutating admission happens"
+
+
+def _dedupe_owners(call: Call, obj: Object, when: str = "") -> None:
     owners = obj["metadata"].get("ownerReferences")
     if not owners or len(owners) == 1:
         return
@@ -406,7 +492,7 @@ def _dedupe_owners(call: Call, obj: Object) -> None:
         obj["metadata"]["ownerReferences"] = kept
         uids = ", ".join(dict.fromkeys(doubled))
         call.warn(
-            ".metadata.ownerReferences contains duplicate entries; API server dedups owner "
+            f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner "
             "references in 1.20+, and may reject such requests as early as 1.24; please fix your "
             f"requests; duplicate UID(s) observed: {uids}"
         )

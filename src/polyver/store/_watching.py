@@ -39,6 +39,10 @@ class Watcher:
             await self._woken.wait()
         return self._waiting.popleft()
 
+    @property
+    def waiting(self) -> bool:
+        return bool(self._waiting) or self._end is not None
+
     async def batch(self, patience: float) -> list[Event]:
         """All events that wait, or none if none comes in time."""
         if not self._waiting and self._end is None:

@@ -143,6 +143,10 @@ class Watch(Protocol):
     def revision(self) -> int:
         """Up to where everything was handed over, or waits to be."""
 
+    @property
+    def waiting(self) -> bool:
+        """Whether there is something to hand over, if only that it has ended."""
+
     async def batch(self, patience: float) -> list[Event]:
         """All events that wait; none if none comes within so many seconds."""
 

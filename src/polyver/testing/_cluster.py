@@ -64,7 +64,8 @@ class ClusterError(PolyverError):
 class LocalCluster:
     """Started on entry, ready for requests in its body, ended on exit.
 
-    Everything lies in `folder`; a folder of your own is kept afterwards, with its logs.
+    Everything lies in `folder`; a folder of your own is kept afterwards, with its logs. `flags` are
+    more of them for kube-apiserver.
     """
 
     url: str
@@ -82,12 +83,14 @@ class LocalCluster:
         *,
         folder: Path | None = None,
         controllers: Sequence[str] = CONTROLLERS,
+        flags: Sequence[str] = (),
         patience: float = 60.0,
     ) -> None:
         self._assets = assets or find_assets()
         self.kubectl = self._assets / "kubectl"
         self._own_folder = folder
         self._controllers = controllers
+        self._flags = flags
         self._patience = patience
 
     def __enter__(self) -> Self:
@@ -169,6 +172,7 @@ class LocalCluster:
         yield f"--service-account-signing-key-file={self.folder / 'accounts.key'}"
         yield f"--service-cluster-ip-range={SERVICES}"
         yield "--allow-privileged"
+        yield from self._flags
 
     def _controller_flags(self) -> Iterator[str]:
         yield f"--kubeconfig={self.kubeconfig}"

@@ -1,7 +1,7 @@
 """Server-side apply and managedFields on plain data: who owns which field of an object."""
 
 from polyver.objects.apply._apply import apply
-from polyver.objects.apply._entries import Entry
+from polyver.objects.apply._entries import Entry, InvalidEntries, read_entries
 from polyver.objects.apply._fields import Fields
 from polyver.objects.apply._scale import track_scale
 from polyver.objects.apply._update import Scope, resets_of, times_kept, track_update
@@ -10,9 +10,11 @@ from polyver.objects.apply._walk import fields_of
 __all__ = [
     "Entry",
     "Fields",
+    "InvalidEntries",
     "Scope",
     "apply",
     "fields_of",
+    "read_entries",
     "resets_of",
     "times_kept",
     "track_scale",

@@ -1,9 +1,11 @@
-"""Rules in CEL: expressions that a schema has for the values at its places.
+"""Rules in CEL: expressions that a schema has for the values at its places; and conditions.
 
 They are read, typed by the schema, bounded in what they may cost, and evaluated, with the texts
 of the real server for all that may be wrong with them.
 """
 
+from polyver.objects.cel._authorizing import Question
+from polyver.objects.cel._conditions import Condition, ConditionFailed, Facts
 from polyver.objects.cel._data import Place, to_value
 from polyver.objects.cel._expression import Environment, Expression, Uncompilable, Unusable
 from polyver.objects.cel._names import escape
@@ -14,13 +16,17 @@ from polyver.objects.cel._values import NONE, Failure, Optional
 __all__ = [
     "MOST_BYTES",
     "NONE",
+    "Condition",
+    "ConditionFailed",
     "Declared",
     "Environment",
     "Expression",
+    "Facts",
     "Failure",
     "Optional",
     "Outcome",
     "Place",
+    "Question",
     "Uncompilable",
     "Unusable",
     "declared",

@@ -262,7 +262,7 @@ dns1035LabelPrefix dns1123Label dns1123LabelPrefix dns1123Subdomain dns1123Subdo
 labelValue qualifiedName uri uuid
 validate format-validate .(kubernetes.NamedFormat, string) optional_type(list(string))
 """
-# These need an authorizer, which rules of custom kinds never get; so they can only be misused.
+# These need an authorizer, which conditions of webhooks have and rules of custom kinds do not.
 _AUTHORIZATION = """
 allowed decision_allowed .(kubernetes.authorization.Decision) bool
 check pathcheck_check .(kubernetes.authorization.PathCheck, string) \

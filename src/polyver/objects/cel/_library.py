@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from polyver.objects.cel._authorizing import AUTHORIZATION
 from polyver.objects.cel._collections import COLLECTIONS
 from polyver.objects.cel._conversions import CONVERSIONS, SIZES
 from polyver.objects.cel._declared import FUNCTIONS
@@ -23,6 +24,7 @@ __all__ = ["LIBRARY", "dispatch"]
 
 Implementation = Callable[..., Any]
 LIBRARY: dict[str, Implementation] = {
+    **AUTHORIZATION,
     **COLLECTIONS,
     **CONVERSIONS,
     **INSERTS,

@@ -129,6 +129,8 @@ class _Compiler:
 
     def _select(self, node: Select) -> Run:
         dotted = None if node.test else dotted_name(node)
+        if dotted is not None and dotted in self._names:
+            return self._ident(Ident(dotted, at=node.at))
         if dotted is not None and node.type is not None and node.type.kind == "type":
             first = dotted.partition(".")[0]
             if first not in self._names:

@@ -41,11 +41,17 @@ def coerce_embedded(value: Any, place: Structure | None, path: str, dropped: lis
         if place.embedded:
             _coerce_object(value, path, dropped)
         for key, inside in value.items():
-            inner = f"{path}.{key}" if path else key
-            coerce_embedded(inside, place.child(key), inner, dropped)
+            coerce_embedded(inside, place.child(key), _inner(path, key, place), dropped)
     elif type(value) is list:
         for number, item in enumerate(value):
             coerce_embedded(item, place.items, f"{path}[{number}]", dropped)
+
+
+def _inner(path: str, key: str, place: Structure) -> str:
+    """Where a field is, or what a map has under a key."""
+    if key not in place.fields:
+        return f"{path}[{key}]"
+    return f"{path}.{key}" if path else key
 
 
 def _coerce_object(value: dict[str, Any], path: str, dropped: list[str]) -> None:
@@ -114,9 +120,7 @@ def check_embedded(value: Any, place: Structure | None, path: str) -> list[Cause
         if place.embedded:
             causes += check_object(value, path)
         for key, inside in value.items():
-            named = key in place.fields
-            inner = (f"{path}.{key}" if path else key) if named else f"{path}[{key}]"
-            causes += check_embedded(inside, place.child(key), inner)
+            causes += check_embedded(inside, place.child(key), _inner(path, key, place))
     elif type(value) is list:
         for number, item in enumerate(value):
             causes += check_embedded(item, place.items, f"{path}[{number}]")

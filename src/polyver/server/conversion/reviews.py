@@ -25,7 +25,7 @@ from polyver.objects.shape import Shape
 from polyver.objects.status import ApiError
 from polyver.objects.typed import Undecodable, decode_plain, decode_typed, read_yaml
 
-__all__ = ["CallFailed", "Review", "failure", "review_version"]
+__all__ = ["CallFailed", "Review", "failure", "parsed", "refuse_others", "review_version"]
 
 GROUP = "apiextensions.k8s.io"
 KIND = "ConversionReview"
@@ -97,7 +97,7 @@ class Review:
     def _objects(self, body: bytes) -> Sequence[bytes]:
         answer, problem = _read(body)
         said = _parsed_version(answer.api_version or "")
-        _check_registered(answer, self.version)
+        refuse_others(answer.api_version or "", answer.kind or "", GROUP, self.version, KIND)
         if problem:
             raise CallFailed(problem)
         if self.version == "v1" and (*said, answer.kind) != (GROUP, "v1", KIND):
@@ -186,7 +186,7 @@ def _read(body: bytes) -> tuple[_Answer, str]:
 
 def _read_slowly(body: bytes) -> tuple[_Answer, str]:
     """An answer that is not written as it should be, and may still be right: also YAML is."""
-    value = _parsed(body)
+    value = parsed(body)
     try:
         decode_typed(value, _SHAPE)
     except Undecodable as error:
@@ -194,7 +194,8 @@ def _read_slowly(body: bytes) -> tuple[_Answer, str]:
     return _answer.decode(encode_json(value)), ""
 
 
-def _parsed(body: bytes) -> dict[str, Any]:
+def parsed(body: bytes) -> dict[str, Any]:
+    """The data of an answer, in JSON or in YAML."""
     try:
         # What does not begin as an object in JSON is taken for YAML, which all texts may be.
         text = body if body.lstrip()[:1] == b"{" else encode_json(read_yaml(body)[0])
@@ -238,26 +239,24 @@ def _parsed_version(text: str) -> tuple[str, str]:
 
 
 _REGISTERED = {
-    **{
-        (f"{GROUP}/{version}", kind): f"{version}.{kind}"
-        for version in _KNOWN_VERSIONS
-        for kind in (KIND, "CustomResourceDefinition", "CustomResourceDefinitionList")
-    },
-    ("v1", "Status"): "v1.Status",
+    GROUP: (KIND, "CustomResourceDefinition", "CustomResourceDefinitionList"),
+    "admission.k8s.io": ("AdmissionReview",),
 }
 
 
-def _check_registered(answer: _Answer, version: str) -> None:
+def refuse_others(said: str, kind: str, group: str, version: str, expected: str) -> None:
     """Refuse what says that it is something else; what an answer does not say, it is."""
-    expected = f"{GROUP}/{version}"
-    said, kind = answer.api_version or expected, answer.kind or KIND
-    if (said, kind) == (expected, KIND):
+    wanted = f"{group}/{version}"
+    said, kind = said or wanted, kind or expected
+    if (said, kind) == (wanted, expected):
         return
-    if (known := _REGISTERED.get((said, kind))) is None:
+    own, _, short = said.rpartition("/")
+    known = own == group and short in _KNOWN_VERSIONS and kind in _REGISTERED[group]
+    if not known and (said, kind) != ("v1", "Status"):
         scheme = '"pkg/runtime/scheme.go:111"'
         text = f'no kind "{kind}" is registered for version "{said}" in scheme {scheme}'
         raise CallFailed(text)
-    raise CallFailed(f"converting ({known}) to ({version}.{KIND}): unknown conversion")
+    raise CallFailed(f"converting ({short}.{kind}) to ({version}.{expected}): unknown conversion")
 
 
 class _Identity(msgspec.Struct, rename="camel"):

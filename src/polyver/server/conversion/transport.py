@@ -11,9 +11,10 @@ import os
 import socket
 import ssl
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 import httptools
@@ -21,9 +22,9 @@ import httptools
 from polyver.objects._texts import quoted
 from polyver.server.conversion.certificates import certificate_problem
 from polyver.server.conversion.reviews import CallFailed
-from polyver.server.conversion.statuses import Answer
+from polyver.server.conversion.statuses import Answer, retry_after
 
-__all__ = ["Address", "Transport"]
+__all__ = ["Address", "Transport", "asked", "no_service", "service_url"]
 
 MOST_CALLS = 32
 """How many calls to one webhook are under way at once; others wait."""
@@ -32,6 +33,7 @@ HANDSHAKE = 10.0
 _KEPT_FOR = 90.0
 _GRACE = 1.0
 _CHUNK = 1 << 16
+_MOST_RETRIES = 10
 _LAST_PORT = 65535
 _TIMED_OUT = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 _UNREAD = "unexpected error when reading response body. Please retry. Original error: "
@@ -83,13 +85,21 @@ class Transport:
     """Sends to one address, over connections that are used again."""
 
     def __init__(
-        self, address: Address, context: Callable[[], ssl.SSLContext], *, timeout: float
+        self,
+        address: Address,
+        context: Callable[[], ssl.SSLContext],
+        *,
+        timeout: float,
+        timed_out: str = _TIMED_OUT,
     ) -> None:
+        """`timed_out` is what is told when no answer came in time."""
         self._address = address
         self._new_context = context
         self._context: ssl.SSLContext | None = None
         self._target = address.target(timeout)
         self._named = f"Post {quoted(f'https://{address.authority}{self._target}')}"
+        self._timed_out = timed_out
+        self._closed = False
         self._idle: deque[_Connection] = deque()
         self._places = asyncio.Semaphore(MOST_CALLS)
 
@@ -102,7 +112,7 @@ class Transport:
         except TimeoutError:
             if call.has_headers:
                 raise CallFailed(f"{_UNREAD}{_TIMED_OUT_INSIDE}") from None
-            raise CallFailed(f"{self._named}: {_TIMED_OUT}") from None
+            raise CallFailed(f"{self._named}: {self._timed_out}") from None
         except _Stopped as stopped:
             raise CallFailed(
                 f"{_UNREAD if stopped.begun else f'{self._named}: '}{stopped}"
@@ -137,7 +147,7 @@ class Transport:
             route, text = connection.route, _error_text(error)
             raise _Stopped(f"read tcp {route}: read: {text}", begun=call.has_headers) from None
         finally:
-            self._put_back(connection) if keep else connection.drop()
+            self._put_back(connection) if keep and not self._closed else connection.drop()
         return answer
 
     def _put_back(self, connection: _Connection) -> None:
@@ -196,9 +206,39 @@ class Transport:
         return _Connection(reader, writer, _route(writer))
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Let go of all connections; those in use follow when they have answered."""
+        self._closed = True
         idle, self._idle = self._idle, deque()
         await asyncio.gather(*(connection.close() for connection in idle))
+
+
+async def asked(transport: Transport, body: bytes, *, until: float) -> Answer:
+    """The answer, asking again when the other side wants it so, until the time is over."""
+    answer = await transport.post(body, until=until)
+    for _ in range(_MOST_RETRIES):
+        if (wait := retry_after(answer)) is None:
+            break
+        await _sleep(wait, until=until)
+        answer = await transport.post(body, until=until)
+    return answer
+
+
+async def _sleep(seconds: float, *, until: float) -> None:
+    """Sleep, but not past the deadline: whoever comes next finds that it is over."""
+    left = until - asyncio.get_running_loop().time()
+    await asyncio.sleep(min(seconds, max(left, 0)))
+
+
+def service_url(service: Mapping[str, Any]) -> str:
+    """The address of a webhook behind a service."""
+    name, namespace, port = service["name"], service["namespace"], service.get("port") or 443
+    return f"https://{name}.{namespace}.svc:{port}{service.get('path') or ''}"
+
+
+def no_service(address: Address, name: str, timeout: float) -> CallFailed:
+    """Nothing is behind a service here, so nothing can be reached there."""
+    url = quoted(f"https://{address.authority}{address.target(timeout)}")
+    return CallFailed(f"Post {url}: service {quoted(name)} not found")
 
 
 def _route(writer: asyncio.StreamWriter) -> str:

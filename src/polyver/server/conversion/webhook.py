@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 from polyver.capabilities.apis.conversion import Converter
 from polyver.core import PolyverError
-from polyver.objects._texts import quoted
 from polyver.objects.converted import Object, fresh
 from polyver.objects.kinds import Kind
 from polyver.objects.status import internal
@@ -25,14 +24,19 @@ from polyver.server.conversion.reviews import (
     review_version,
     source_of,
 )
-from polyver.server.conversion.statuses import Answer, problem_of, retry_after
-from polyver.server.conversion.transport import Address, Transport
+from polyver.server.conversion.statuses import Answer, problem_of
+from polyver.server.conversion.transport import (
+    Address,
+    Transport,
+    asked,
+    no_service,
+    service_url,
+)
 from polyver.serving.logs import Log
 
 __all__ = ["Conversion", "InProcess", "Renaming", "Webhook", "conversion_of"]
 
 TIMEOUT = 30.0
-_MOST_RETRIES = 10
 
 
 class Conversion(Protocol):
@@ -140,7 +144,7 @@ class Webhook:
         self._accepted = tuple(hook.get("conversionReviewVersions") or ())
         self._bundle = client.get("caBundle") or ""
         self._service = client.get("service")
-        url = _service_url(self._service) if self._service else client.get("url") or ""
+        url = service_url(self._service) if self._service else client.get("url") or ""
         self._address = Address.parse(url)
         self._transport = Transport(self._address, self._context, timeout=timeout)
 
@@ -163,17 +167,9 @@ class Webhook:
     async def _ask(self, body: bytes) -> Answer:
         """The answer, asking again when the webhook wants it so, until the time is over."""
         if self._service:
-            target = self._address.target(self._timeout)
-            url = quoted(f"https://{self._address.authority}{target}")
-            raise CallFailed(f"Post {url}: service {quoted(self._service['name'])} not found")
+            raise no_service(self._address, self._service["name"], self._timeout)
         until = asyncio.get_running_loop().time() + self._timeout
-        answer = await self._transport.post(body, until=until)
-        for _ in range(_MOST_RETRIES):
-            if (wait := retry_after(answer)) is None:
-                break
-            await _sleep(wait, until=until)
-            answer = await self._transport.post(body, until=until)
-        return answer
+        return await asked(self._transport, body, until=until)
 
     def _context(self) -> ssl.SSLContext:
         try:
@@ -184,14 +180,3 @@ class Webhook:
 
     async def close(self) -> None:
         await self._transport.close()
-
-
-async def _sleep(seconds: float, *, until: float) -> None:
-    """Sleep, but not past the deadline: whoever comes next finds that it is over."""
-    left = until - asyncio.get_running_loop().time()
-    await asyncio.sleep(min(seconds, max(left, 0)))
-
-
-def _service_url(service: Mapping[str, Any]) -> str:
-    name, namespace, port = service["name"], service["namespace"], service.get("port") or 443
-    return f"https://{name}.{namespace}.svc:{port}{service.get('path') or ''}"

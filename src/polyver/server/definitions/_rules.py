@@ -29,7 +29,7 @@ class DefinitionRules(Rules):
     unconditional = False
     counts = True
     has_status = True
-    status_has_metadata = True
+    status_keeps = ()
 
     def default(self, obj: Object) -> None:
         spec, status = obj.get("spec") or {}, obj.get("status") or {}
@@ -51,10 +51,6 @@ class DefinitionRules(Rules):
         known = old["status"].get("storedVersions") or []
         new = [name for name in _stored(obj["spec"]) if name not in known]
         obj["status"] = old["status"] | {"storedVersions": [*known, *new] or None}
-
-    def prepare_status(self, obj: Object, old: Object) -> Object:
-        """A write to /status may change metadata as well, other than in most kinds."""
-        return obj | {"spec": old["spec"]}
 
     def check_create(self, obj: Object) -> list[Cause]:
         causes = [*_check_name(obj), *_check_spec(obj["spec"], any_ca=True)]

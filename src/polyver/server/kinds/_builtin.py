@@ -17,6 +17,8 @@ __all__ = ["BuiltinRules"]
 class BuiltinRules(Rules):
     """Defaults on every write; kinds add what else they prepare and check."""
 
+    status_keeps: tuple[str, ...] | None = ()
+
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
         self.has_status = kind.subresource("status") is not None

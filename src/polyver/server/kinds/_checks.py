@@ -37,7 +37,6 @@ __all__ = [
     "in_structure",
     "missing_field",
     "not_negative",
-    "selects",
 ]
 
 IMMUTABLE = "field is immutable"
@@ -135,31 +134,6 @@ def _check_expression(path: str, one: Object) -> Iterator[Cause]:
     yield from check_name(f"{path}.key", one.get("key", ""), label_key_problems)
     for number, value in enumerate(values or ()):
         yield from check_name(f"{path}.values[{number}]", value, label_value_problems)
-
-
-def selects(selector: Object | None, labels: Mapping[str, str] | None) -> bool:
-    """Whether a selector chooses what has these labels; one that is not there chooses nothing."""
-    if selector is None:
-        return False
-    found = labels or {}
-    wanted = selector.get("matchLabels") or {}
-    if any(found.get(key) != value for key, value in wanted.items()):
-        return False
-    return all(_holds(one, found) for one in selector.get("matchExpressions") or ())
-
-
-def _holds(one: Object, labels: Mapping[str, str]) -> bool:
-    key, values = one.get("key", ""), one.get("values") or []
-    match one.get("operator"):
-        case "In":
-            return labels.get(key) in values
-        case "NotIn":
-            return labels.get(key) not in values
-        case "Exists":
-            return key in labels
-        case "DoesNotExist":
-            return key not in labels
-    return False
 
 
 _PERCENT = re.compile("[0-9]+%")

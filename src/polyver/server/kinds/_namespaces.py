@@ -22,6 +22,7 @@ class NamespaceRules(Rules):
     name_problems = staticmethod(dns_label_problems)
     answers_deletion = True
     has_status = True
+    status_keeps = ()
 
     def prepare_create(self, obj: Object) -> None:
         spec = obj.setdefault("spec", {})

@@ -34,6 +34,8 @@ _MOST_SECONDS = 2**31 - 1
 class PodRules(BuiltinRules):
     """Nothing runs a pod here: it waits, as it would in a cluster without nodes."""
 
+    status_keeps: tuple[str, ...] | None = ("ownerReferences",)
+
     def begin(self, obj: Object) -> None:
         spec = dict(obj["spec"])
         # What the real server's own admission adds, but for the volume with a token.

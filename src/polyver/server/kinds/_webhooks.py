@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from polyver.objects.cel import Condition, Uncompilable
 from polyver.objects.rules import dns_1035_label_problems, dns_subdomain_problems
-from polyver.objects.status import Cause, duplicate, invalid_field, required, unsupported
+from polyver.objects.selection import label_key_problems
+from polyver.objects.status import (
+    Cause,
+    duplicate,
+    invalid_field,
+    required,
+    too_many,
+    unsupported,
+)
 from polyver.server.kinds._builtin import BuiltinRules
 from polyver.server.kinds._checks import check_name, check_one_of, check_selector
 from polyver.server.rules import Object
@@ -16,6 +25,7 @@ __all__ = ["WebhookRules"]
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _VERSIONS = ("v1", "v1beta1")
 _EFFECTS = ("None", "NoneOnDryRun")
+_MOST_CONDITIONS = 64
 _URL = "desired format: https://host[/path]"
 
 
@@ -23,10 +33,6 @@ class WebhookRules(BuiltinRules):
     """Webhooks that change or refuse what is written."""
 
     unconditional = False
-
-    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
-        if obj.get("webhooks") and (old is None or old.get("webhooks") != obj["webhooks"]):
-            yield "admission webhooks are stored, but not called by this server"
 
     def check_create(self, obj: Object) -> list[Cause]:
         names: set[str] = set()
@@ -64,6 +70,35 @@ def _check_hook(path: str, hook: Object) -> Iterator[Cause]:
     again = hook.get("reinvocationPolicy")
     yield from check_one_of(f"{path}.reinvocationPolicy", again, ("IfNeeded", "Never"))
     yield from _check_client(f"{path}.clientConfig", hook.get("clientConfig") or {})
+    yield from _check_conditions(f"{path}.matchConditions", hook.get("matchConditions") or [])
+
+
+def _check_conditions(path: str, conditions: list[Object]) -> Iterator[Cause]:
+    if len(conditions) > _MOST_CONDITIONS:
+        yield too_many(path, len(conditions), _MOST_CONDITIONS)
+        return
+    names: set[str] = set()
+    for number, condition in enumerate(conditions):
+        place, name = f"{path}[{number}]", condition.get("name") or ""
+        yield from _check_expression(f"{place}.expression", condition.get("expression") or "")
+        if not name:
+            yield required(f"{place}.name")
+            continue
+        yield from check_name(f"{place}.name", name, label_key_problems)
+        if name in names:
+            yield duplicate(f"{place}.name", name)
+        names.add(name)
+
+
+def _check_expression(field: str, given: str) -> Iterator[Cause]:
+    text = given.strip()
+    if not text:
+        yield required(field)
+        return
+    try:
+        Condition.compile(text)
+    except Uncompilable as error:
+        yield invalid_field(field, text, str(error))
 
 
 def _check_hook_name(field: str, name: str) -> Iterator[Cause]:

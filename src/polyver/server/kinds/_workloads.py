@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from polyver.objects.rules import dns_label_problems
-from polyver.objects.selection import label_key_problems
+from polyver.objects.selection import label_key_problems, selects
 from polyver.objects.status import (
     Cause,
     forbidden_field,
@@ -25,7 +25,6 @@ from polyver.server.kinds._checks import (
     in_structure,
     not_negative,
     selector_shown,
-    selects,
 )
 from polyver.server.kinds._pods import check_pod_spec, template_warnings
 from polyver.server.rules import Object
@@ -137,6 +136,7 @@ def check_counts(status: Object, *names: str) -> Iterator[Cause]:
 class DeploymentRules(_Workload):
     """A Deployment: how its pods are replaced."""
 
+    status_keeps: tuple[str, ...] | None = ("labels",)
     _word = "deployment"
 
     def _check(self, spec: Object) -> Iterator[Cause]:

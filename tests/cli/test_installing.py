@@ -1,0 +1,382 @@
+"""What an installation consists of, without any cluster: nothing names what is not there."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.rights import APISERVICES, Asked, Grant, grants, read_path
+from tests.walks.installed_kinds import GROUP, KITES
+
+from polyver.admission.configurations import configurations
+from polyver.admission.conversions import CONVERSIONS_WANTED
+from polyver.admission.kinds import wanted_by
+from polyver.apis import Webhook
+from polyver.cli import _replica
+from polyver.cli._installing import Installation, Installer, manifests
+from polyver.cli._replica import Settings, replica
+from polyver.client import Client, Object, Resource, find
+from polyver.client.cluster import ClusterClient, find_access
+from polyver.client.rest import Answer, Ask
+from polyver.objects import dump_yaml, load_manifests
+from polyver.testing import EmbeddedServer
+
+WANTED = Installation("a:1", modules=("shop.kinds",), kinds=(KITES,))
+names = st.from_regex("[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
+
+
+@st.composite
+def installations(draw: st.DrawFn) -> Installation:
+    secret = draw(st.just("") | names)
+    return Installation(
+        draw(names),
+        draw(names),
+        draw(st.integers(1, 9)),
+        tuple(draw(st.lists(names, max_size=2))),
+        draw(st.sampled_from([(), (KITES,)])),
+        tuple(draw(st.lists(names, max_size=3))),
+        secret,
+        f"{draw(names)}/{draw(names)}" if secret else "",
+    )
+
+
+def by_kind(objects: list[Object]) -> dict[tuple[str, str], Object]:
+    return {(each["kind"], each["metadata"]["name"]): each for each in objects}
+
+
+def pod(objects: list[Object]) -> Object:
+    spec: Object = by_kind(objects)["Deployment", "polyver"]["spec"]["template"]["spec"]
+    return spec
+
+
+@settings(max_examples=30)
+@given(installations())
+def test_everything_that_is_named_is_there(wanted: Installation) -> None:
+    objects = manifests(wanted)
+    found = by_kind(objects)
+    assert len(found) == len(objects)
+    for each in objects:
+        assert each["metadata"].get("namespace", wanted.namespace) == wanted.namespace
+        if "roleRef" in each:
+            role = each["roleRef"]["kind"], each["roleRef"]["name"]
+            assert role in found or role[1] in wanted.roles
+            assert [s["namespace"] for s in each["subjects"]] == [wanted.namespace]
+            assert ("ServiceAccount", each["subjects"][0]["name"]) in found
+    template = found["Deployment", "polyver"]["spec"]["template"]
+    labels = template["metadata"]["labels"].items()
+    assert found["Service", "polyver"]["spec"]["selector"].items() <= labels
+    [container] = template["spec"]["containers"]
+    ports = {each["name"] for each in container["ports"]}
+    assert found["Service", "polyver"]["spec"]["ports"][0]["targetPort"] in ports
+    volumes = {each["name"] for each in template["spec"]["volumes"]}
+    assert {each["name"] for each in container["volumeMounts"]} == volumes
+
+
+@settings(max_examples=30)
+@given(installations())
+def test_what_is_written_is_read_back_as_the_same(wanted: Installation) -> None:
+    objects = manifests(wanted)
+    text = "---\n".join(map(dump_yaml, objects))
+    assert [each.value for each in load_manifests(text, "out")] == objects
+    assert manifests(wanted) == objects
+
+
+@settings(max_examples=30)
+@given(installations())
+def test_a_budget_never_stops_the_only_replica_from_moving(wanted: Installation) -> None:
+    budgets = [each for each in manifests(wanted) if each["kind"] == "PodDisruptionBudget"]
+    assert [each["spec"]["minAvailable"] < wanted.replicas for each in budgets] == (
+        [True] if wanted.replicas > 1 else []
+    )
+
+
+def test_a_pod_may_do_nothing_on_its_machine() -> None:
+    spec = pod(manifests(WANTED))
+    [container] = spec["containers"]
+    context = container["securityContext"]
+    assert spec["securityContext"]["runAsNonRoot"]
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert context["readOnlyRootFilesystem"]
+    assert not context["allowPrivilegeEscalation"]
+    assert context["capabilities"] == {"drop": ["ALL"]}
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & {*spec}
+
+
+def test_replicas_are_asked_how_they_are_over_https() -> None:
+    [container] = pod(manifests(WANTED))["containers"]
+    for probe, path in (
+        ("readiness", "/readyz"),
+        ("liveness", "/healthz"),
+        ("startup", "/healthz"),
+    ):
+        asked = container[f"{probe}Probe"]["httpGet"]
+        assert (asked["path"], asked["port"], asked["scheme"]) == (path, "https", "HTTPS")
+
+
+def test_the_arguments_are_those_that_run_takes() -> None:
+    from polyver.cli.run import app
+
+    tls = Installation("a:1", modules=("m",), tls_secret="certs", inject_ca_from="a/b")
+    [container] = pod(manifests(tls))["containers"]
+    command, *arguments = container["args"]
+    assert command == "run"
+    _, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
+    assert bound.arguments["namespace"] == "polyver-system"
+    assert bound.arguments["kinds"] == ["m"]
+    assert bound.arguments["inject_ca_from"] == "a/b"
+    assert str(bound.arguments["tls_key"]) == f"{mounted(container, 'tls')}/tls.key"
+
+
+def mounted(container: Object, name: str) -> str:
+    [found] = [each["mountPath"] for each in container["volumeMounts"] if each["name"] == name]
+    return str(found)
+
+
+# Rights.
+
+
+@settings(max_examples=30)
+@given(installations())
+def test_no_right_is_for_anything_at_all(wanted: Installation) -> None:
+    for grant in grants(wanted):
+        assert "*" not in (grant.verb, grant.right.group, grant.right.resource)
+        assert grant.verb not in ("delete", "deletecollection", "escalate", "bind", "impersonate")
+        assert grant.right.group != "rbac.authorization.k8s.io"
+
+
+@settings(max_examples=30)
+@given(installations())
+def test_of_secrets_one_may_be_read_at_most(wanted: Installation) -> None:
+    secrets = [each for each in grants(wanted) if each.right.resource == "secrets"]
+    assert {each.role for each in secrets} <= {"namespace"}
+    read = [each.right.name for each in secrets if each.verb != "create"]
+    assert {*read} == (set() if wanted.tls_secret else {"polyver-webhook"})
+
+
+def test_nobody_is_locked_out_when_no_replica_answers() -> None:
+    """What is needed to start one is never asked about, whatever the kinds are."""
+    wanted = [CONVERSIONS_WANTED, *wanted_by(KITES)]
+    registered = configurations(wanted, WANTED.webhook)
+    rules = [rule for each in registered for hook in each["webhooks"] for rule in hook["rules"]]
+    assert rules
+    for rule in rules:
+        assert {*rule["apiGroups"]} <= {GROUP, "polyver.dev"}
+        assert not [each for each in rule["resources"] if "*" in each]
+        assert "DELETE" not in rule["operations"]
+        assert "*" not in rule["operations"]
+
+
+# What `polyver run` asks for, beside the embedded server.
+
+
+class Recording(ClusterClient):
+    """A client that notes what it asks for."""
+
+    asked: set[Asked]
+
+    async def _send(self, ask: Ask) -> Answer:
+        answer = await super()._send(ask)
+        found = {*read_path(ask.method, ask.path, ask.query)}
+        self.asked |= found
+        if answer.status == 201 and ask.method == "PATCH":
+            # An apply that creates has to be allowed to, under that name.
+            self.asked |= {Asked("create", a.group, a.resource, a.namespace, a.name) for a in found}
+        return answer
+
+    async def _pieces(self, ask: Ask) -> AsyncGenerator[bytes, None]:
+        self.asked |= {*read_path(ask.method, ask.path, ask.query)}
+        async for piece in super()._pieces(ask):
+            yield piece
+
+
+@pytest.fixture(scope="module")
+def asked() -> Iterator[set[Asked]]:
+    """All that a replica asks for on a walk through what it does."""
+    with pytest.MonkeyPatch.context() as patch, EmbeddedServer(capabilities=()) as server:
+        found: set[Asked] = set()
+        patch.setattr(Recording, "asked", found, raising=False)
+        patch.setattr(_replica, "ClusterClient", Recording)
+        asyncio.run(walk(server))
+        yield found
+
+
+async def walk(server: EmbeddedServer) -> None:
+    async with installed(server) as client:
+        port = free_port()
+        at = Webhook(url=f"https://127.0.0.1:{port}")
+        async with replica(settings_of(client, at, port)), asyncio.timeout(30):
+            await steps(client)
+
+
+@asynccontextmanager
+async def installed(server: EmbeddedServer) -> AsyncIterator[ClusterClient]:
+    async with ClusterClient(find_access(kubeconfig=server.kubeconfig)) as client:
+        await install(client, server.url)
+        yield client
+
+
+async def install(client: Client, url: str) -> list[str]:
+    said: list[str] = []
+    await Installer(client, url, said.append).install(WANTED, manifests(WANTED))
+    return said
+
+
+def settings_of(client: ClusterClient, at: Webhook, port: int = 0) -> Settings:
+    own = "127.0.0.1", port, WANTED.namespace, ("127.0.0.1",), (KITES,)
+    return Settings(client.access, at, *own)
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+MAPS, KITE, LEASES = (
+    Resource("", "v1", "configmaps"),
+    Resource(GROUP, "v2", "kites"),
+    Resource("coordination.k8s.io", "v1", "leases"),
+)
+CRDS, SERVED, HOOKS = (
+    Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False),
+    Resource("polyver.dev", "v1alpha1", "conversions", namespaced=False),
+    Resource(
+        "admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", namespaced=False
+    ),
+)
+
+
+async def steps(client: Client) -> None:
+    """A kind in Python is reconciled, and a Conversion served."""
+    await client.create(CRDS, BOATS)
+    await client.create(SERVED, CONVERSION)
+    await until(client, HOOKS, "polyver", "", lambda _: True)
+    kite = {"apiVersion": f"{GROUP}/v2", "kind": "Kite", "metadata": {"name": "red"}}
+    await client.create(KITE, {**kite, "spec": {"metres": 3}}, "default")
+    await until(client, KITE, "red", "default", lambda obj: bool(obj.get("status")))
+    await until(client, MAPS, "tail", "default", lambda _: True)
+    await until(client, SERVED, "boats.example.com", "", lambda obj: bool(obj.get("status")))
+    lease = await client.get(LEASES, "polyver", WANTED.namespace)
+    await until(client, LEASES, "polyver", WANTED.namespace, lambda obj: obj != lease)
+
+
+async def until(
+    client: Client, resource: Resource, name: str, namespace: str, holds: Callable[[Object], bool]
+) -> None:
+    while (found := await find(client, resource, name, namespace)) is None or not holds(found):
+        await asyncio.sleep(0.02)
+
+
+def _version(name: str) -> dict[str, Any]:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    whole = {"openAPIV3Schema": schema}
+    return {"name": name, "served": True, "storage": name == "v1", "schema": whole}
+
+
+BOATS: Object = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "boats.example.com"},
+    "spec": {
+        "group": "example.com",
+        "names": {"kind": "Boat", "plural": "boats"},
+        "scope": "Namespaced",
+        "versions": [_version("v1"), _version("v2")],
+    },
+}
+CONVERSION: Object = {
+    "apiVersion": "polyver.dev/v1alpha1",
+    "kind": "Conversion",
+    "metadata": {"name": "boats.example.com"},
+    "spec": {
+        "group": "example.com",
+        "kind": "Boat",
+        "versions": ["v1", "v2"],
+        "edges": [{"from": "v1", "to": "v2", "rules": [{"move": {"from": "a", "to": "b"}}]}],
+    },
+}
+MADE = ("configmaps",)
+"""What the controller of the kinds' author makes, by a right that its author gives."""
+
+
+def test_replicas_ask_for_nothing_that_they_have_no_right_to(asked: set[Asked]) -> None:
+    given = grants(WANTED)
+    refused = [
+        str(each)
+        for each in asked - {APISERVICES, Asked("watch", APISERVICES.group, APISERVICES.resource)}
+        if each.resource not in MADE and not any(grant.allows(each) for grant in given)
+    ]
+    assert refused == []
+
+
+@pytest.mark.parametrize("grant", grants(WANTED), ids=str)
+def test_without_one_right_replicas_could_not_ask_something(
+    asked: set[Asked], grant: Grant
+) -> None:
+    others = [each for each in grants(WANTED) if each != grant]
+    needing = [each for each in asked if grant.allows(each)]
+    assert [each for each in needing if not any(other.allows(each) for other in others)]
+
+
+# The installation and those who run in it write the same definitions.
+
+
+def test_what_replicas_wrote_is_no_reason_to_install_anything_anew() -> None:
+    async def scenario(server: EmbeddedServer) -> None:
+        async with installed(server) as client:
+            at = Webhook(WANTED.namespace, "polyver")
+            async with replica(settings_of(client, at)), asyncio.timeout(30):
+                await until(client, CRDS, KITES.definition().name, "", trusts)
+            said = await install(client, server.url)
+            assert {line.split()[-1] for line in said} == {"unchanged"}
+
+    with EmbeddedServer(capabilities=()) as server:
+        asyncio.run(scenario(server))
+
+
+def test_a_definition_is_let_go_with_its_conversion() -> None:
+    async def scenario(server: EmbeddedServer) -> None:
+        async with installed(server) as client:
+            await client.create(CRDS, BOATS)
+            await client.create(SERVED, CONVERSION)
+            at = Webhook(WANTED.namespace, "polyver")
+            async with replica(settings_of(client, at)), asyncio.timeout(30):
+                await until(client, CRDS, "boats.example.com", "", trusts)
+                await client.delete(SERVED, "boats.example.com")
+                await until(client, CRDS, "boats.example.com", "", lambda obj: not trusts(obj))
+
+    with EmbeddedServer(capabilities=()) as server:
+        asyncio.run(scenario(server))
+
+
+def test_another_port_is_put_right() -> None:
+    def asks(port: int) -> Callable[[Object], bool]:
+        def holds(crd: Object) -> bool:
+            client = crd["spec"]["conversion"]["webhook"]["clientConfig"]
+            return bool(client["service"]["port"] == port)
+
+        return holds
+
+    async def scenario(server: EmbeddedServer) -> None:
+        async with installed(server) as client:
+            at, name = Webhook(WANTED.namespace, "polyver"), KITES.definition().name
+            async with replica(settings_of(client, at)), asyncio.timeout(30):
+                await until(client, CRDS, name, "", trusts)
+                change = {"webhook": {"clientConfig": {"service": {"port": 8443}}}}
+                await client.patch(CRDS, name, change={"spec": {"conversion": change}})
+                await until(client, CRDS, name, "", asks(443))
+
+    with EmbeddedServer(capabilities=()) as server:
+        asyncio.run(scenario(server))
+
+
+def trusts(crd: Object) -> bool:
+    """Whether a definition says who converts, and why it may be believed."""
+    webhook = (crd["spec"].get("conversion") or {}).get("webhook") or {}
+    return bool(webhook.get("clientConfig", {}).get("caBundle"))

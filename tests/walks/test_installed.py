@@ -1,0 +1,288 @@
+"""`polyver run` on a real API server, with the rights that `polyver install` gives it.
+
+A walk through all that it does is recorded by the server. The rights are enough if nothing that
+was needed is refused; and each is needed if the server, once it is taken away, refuses something
+that the walk asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+from tests.rights import APISERVICES, Asked, Grant, grants
+from tests.walks.installed import Installed, Process, installed
+from tests.walks.installed_kinds import GROUP, KITES
+from tests.walks.support import eventually
+
+from polyver.cli._installing import Installation
+
+pytestmark = pytest.mark.kube
+
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+HOOKS = "/apis/admissionregistration.k8s.io/v1"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+OURS = "/api/v1/namespaces/polyver-system"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/polyver-system/leases/polyver"
+ROLES = {
+    "cluster": f"{RBAC}/clusterroles/polyver",
+    "namespace": f"{RBAC}/namespaces/polyver-system/roles/polyver",
+}
+CONVERSIONS = "/apis/polyver.dev/v1alpha1/conversions"
+KITE = f"/apis/{GROUP}/v2/namespaces/default/kites"
+BOATS = "boats.example.com"
+
+
+# The walk.
+
+
+def start(on: Installed) -> None:
+    """Certificates are made, the lease is taken, and API servers are told whom to ask."""
+    eventually(lambda: on.request("GET", f"{OURS}/secrets/polyver-webhook"))
+    eventually(lambda: on.request("GET", LEASE))
+    for each in ("mutating", "validating"):
+        path = f"{HOOKS}/{each}webhookconfigurations/polyver"
+        eventually(partial(on.request, "GET", path))
+
+
+def convert(on: Installed) -> None:
+    """A Conversion is served, written into its definition, and told so."""
+    apply_boats(on)
+    eventually(lambda: serving(on) == "True")
+    boat = {"apiVersion": f"{BOATS}/v1", "kind": "Boat", "metadata": {"name": "a"}, "oars": 2}
+    eventually(lambda: on.request("POST", f"/apis/{BOATS}/v1/namespaces/default/boats", boat))
+    found = on.request("GET", f"/apis/{BOATS}/v2/namespaces/default/boats/a")
+    assert found["paddles"] == 2
+
+
+def reconcile(on: Installed) -> None:
+    """A kind in Python is converted, filled in, reconciled, and its status told."""
+    content = {"metadata": {"name": "red"}, "spec": {"length": 3}}
+    kite = {"apiVersion": f"{GROUP}/v1", "kind": "Kite", **content}
+    eventually(lambda: on.request("POST", KITE.replace("v2", "v1"), kite))
+    eventually(lambda: on.request("GET", f"{KITE}/red").get("status", {}).get("flies"))
+    tail = on.request("GET", "/api/v1/namespaces/default/configmaps/tail")
+    assert tail["data"] == {"metres": "3"}
+
+
+def lead(on: Installed) -> None:
+    """The lease is renewed."""
+    before = on.request("GET", LEASE)["spec"]["renewTime"]
+    eventually(lambda: on.request("GET", LEASE)["spec"]["renewTime"] != before)
+
+
+def repair(on: Installed) -> None:
+    """What somebody deletes or changes comes back."""
+    path = f"{HOOKS}/validatingwebhookconfigurations/polyver"
+    uid = on.request("GET", path)["metadata"]["uid"]
+    on.request("DELETE", path)
+    eventually(
+        lambda: (on.request("GET", path) or {"metadata": {"uid": uid}})["metadata"]["uid"] != uid
+    )
+    crd = on.request("GET", f"{CRDS}/boats.{BOATS}")
+    del crd["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"]
+    on.request("PUT", f"{CRDS}/boats.{BOATS}", crd)
+    eventually(lambda: bundle(on))
+
+
+STEPS: tuple[Callable[[Installed], None], ...] = (start, convert, reconcile, lead, repair)
+
+
+def apply_boats(on: Installed) -> None:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    whole = {"openAPIV3Schema": schema}
+    versions = [
+        {"name": name, "served": True, "storage": name == "v1", "schema": whole}
+        for name in ("v1", "v2")
+    ]
+    names = {"kind": "Boat", "plural": "boats"}
+    spec = {"group": BOATS, "names": names, "scope": "Namespaced", "versions": versions}
+    about = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    on.request("POST", CRDS, {**about, "metadata": {"name": f"boats.{BOATS}"}, "spec": spec})
+    rules = [{"move": {"from": "oars", "to": "paddles"}}]
+    edges = [{"from": "v1", "to": "v2", "rules": rules}]
+    said = {"group": BOATS, "kind": "Boat", "versions": ["v1", "v2"], "edges": edges}
+    about = {"apiVersion": "polyver.dev/v1alpha1", "kind": "Conversion"}
+    content = {**about, "metadata": {"name": f"boats.{BOATS}"}, "spec": said}
+    on.request("POST", CONVERSIONS, content)
+
+
+def remove_boats(on: Installed) -> None:
+    on.request("DELETE", f"{CONVERSIONS}/boats.{BOATS}")
+    on.request("DELETE", f"{CRDS}/boats.{BOATS}")
+    eventually(lambda: on.request("GET", f"{CRDS}/boats.{BOATS}") is None)
+
+
+def condition(on: Installed) -> dict[str, Any]:
+    found = on.request("GET", f"{CONVERSIONS}/boats.{BOATS}") or {}
+    return next(iter(found.get("status", {}).get("conditions") or []), {})
+
+
+def serving(on: Installed) -> str:
+    return str(condition(on).get("status"))
+
+
+def bundle(on: Installed) -> str:
+    said = on.request("GET", f"{CRDS}/boats.{BOATS}")["spec"]["conversion"]
+    return str(said.get("webhook", {}).get("clientConfig", {}).get("caBundle") or "")
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    """A cluster on which the walk was taken, and every request of it is known."""
+    with installed(tmp_path_factory.mktemp("installed")) as on:
+        on.install()
+        with on.running() as replica:
+            replica.says("polyver runs on")
+            for step in STEPS:
+                step(on)
+                on.note(step.__name__)
+            remove_boats(on)
+            on.request("DELETE", f"{KITE}/red")
+        on.note("end")
+        yield on
+
+
+# Each right.
+
+
+GRANTS = grants(Installation("a:1", kinds=(KITES,)))
+
+
+@contextmanager
+def without(on: Installed, grant: Grant) -> Iterator[None]:
+    """The role with one verb less."""
+    role = on.request("GET", ROLES[grant.role])
+    wanted = grant.right.rule
+    rules = []
+    for rule in role["rules"]:
+        same = all(rule.get(key) == value for key, value in wanted.items())
+        verbs = [verb for verb in rule["verbs"] if not (same and verb == grant.verb)]
+        rules += [{**rule, "verbs": verbs}] if verbs else []
+    assert rules != role["rules"], "there is no such rule"
+    on.request("PUT", ROLES[grant.role], {**role, "rules": rules})
+    try:
+        yield
+    finally:
+        changed = on.request("GET", ROLES[grant.role])
+        on.request("PUT", ROLES[grant.role], {**changed, "rules": role["rules"]})
+
+
+def test_the_rights_are_enough(walked: Installed) -> None:
+    assert [asked for asked, step in walked.forbidden.items() if step != "lacking"] == [APISERVICES]
+    assert {*walked.asked.values()} >= {step.__name__ for step in STEPS[:3]}
+
+
+@pytest.mark.parametrize("grant", GRANTS, ids=str)
+def test_without_one_right_a_step_of_the_walk_is_refused(walked: Installed, grant: Grant) -> None:
+    needing = [asked for asked in walked.asked if grant.covers(asked)]
+    assert needing, f"no step of the walk needs to {grant}: take it away"
+    for asked in needing:
+        eventually(partial(walked.may, asked))
+    with without(walked, grant):
+        eventually(lambda: any(not walked.may(asked) for asked in needing))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Asked("get", "", "secrets", "polyver-system", "other"),
+        Asked("list", "", "secrets", "polyver-system"),
+        Asked("get", "", "secrets", "kube-system", "polyver-webhook"),
+        Asked("create", "", "pods", "polyver-system"),
+        Asked("create", "", "serviceaccounts/token", "polyver-system", "polyver"),
+        Asked("delete", "apiextensions.k8s.io", "customresourcedefinitions", "", "a.b"),
+        Asked("create", "apiextensions.k8s.io", "customresourcedefinitions"),
+        Asked("patch", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "x"),
+        Asked("create", "admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+        Asked("delete", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "x"),
+        Asked("patch", "polyver.dev", "conversions", "", "a.b"),
+        Asked("delete", GROUP, "kites", "default", "red"),
+        Asked("patch", "rbac.authorization.k8s.io", "clusterroles", "", "polyver"),
+        Asked("update", "coordination.k8s.io", "leases", "kube-system", "kube-scheduler"),
+    ],
+    ids=str,
+)
+def test_other_things_are_not_allowed(walked: Installed, asked: Asked) -> None:
+    assert not walked.may(asked)
+
+
+# What becomes of it where a right is missing.
+
+
+def granted(verb: str, resource: str) -> Grant:
+    [found] = [each for each in GRANTS if (each.verb, each.right.resource) == (verb, resource)]
+    return found
+
+
+@contextmanager
+def lacking(on: Installed, verb: str, resource: str, *made: str) -> Iterator[Process]:
+    """A replica that has to begin anew with one right less."""
+    # Those of the replica before name its address, where nobody answers now.
+    stale = [f"{HOOKS}/{each}webhookconfigurations/polyver" for each in ("mutating", "validating")]
+    for path in (*made, *stale):
+        on.request("DELETE", path)
+    with without(on, granted(verb, resource)), on.running() as replica:
+        yield replica
+
+
+def test_without_creating_secrets_it_does_not_start(walked: Installed) -> None:
+    with lacking(walked, "create", "secrets", f"{OURS}/secrets/polyver-webhook") as replica:
+        assert replica.process.wait(30) == 3
+        assert "secrets is forbidden" in replica.text
+        assert "Traceback" not in replica.text
+
+
+@contextmanager
+def boats(on: Installed) -> Iterator[None]:
+    start(on)
+    apply_boats(on)
+    try:
+        yield
+    finally:
+        remove_boats(on)
+
+
+def test_without_patching_definitions_a_conversion_says_why_it_is_not_served(
+    walked: Installed,
+) -> None:
+    with lacking(walked, "patch", "customresourcedefinitions") as replica:
+        replica.says("polyver runs on")
+        with boats(walked):
+            eventually(lambda: condition(walked).get("reason") == "DefinitionNotChanged")
+            assert "is forbidden" in condition(walked)["message"]
+
+
+def test_without_telling_the_status_a_conversion_is_served_and_does_not_say_so(
+    walked: Installed,
+) -> None:
+    with lacking(walked, "patch", "conversions/status") as replica:
+        replica.says("polyver runs on")
+        with boats(walked):
+            eventually(lambda: bundle(walked))
+            told = Asked("patch", "polyver.dev", "conversions/status", "", f"boats.{BOATS}")
+            eventually(lambda: told in refused(walked))
+            assert condition(walked) == {}
+
+
+def test_without_telling_the_status_of_kites_their_controller_tells_nothing(
+    walked: Installed,
+) -> None:
+    with lacking(walked, "update", "kites/status") as replica:
+        replica.says("polyver runs on")
+        start(walked)
+        kite = {"apiVersion": f"{GROUP}/v2", "kind": "Kite", "metadata": {"name": "blue"}}
+        eventually(lambda: walked.request("POST", KITE, {**kite, "spec": {"metres": 4}}))
+        told = Asked("update", GROUP, "kites/status", "default", "blue")
+        eventually(lambda: told in refused(walked))
+        assert "status" not in walked.request("GET", f"{KITE}/blue")
+        walked.request("DELETE", f"{KITE}/blue")
+
+
+def refused(on: Installed) -> dict[Asked, str]:
+    """What the account was not allowed until now."""
+    on.note("lacking")
+    return on.forbidden
