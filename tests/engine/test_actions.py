@@ -17,6 +17,7 @@ from polyver.client import Client, Object, Resource, find
 from polyver.engine import Engine
 from polyver.engine.actions import CANCEL, FINALIZER, ActionSetController, CallLimits
 from polyver.functions import AsyncContext, Cancelled, Context, Registry
+from polyver.objects.status import ApiError
 from polyver.server._http import User
 from polyver.server.api import Api
 from polyver.server.direct import DirectClient
@@ -89,7 +90,11 @@ class World:
 
         @self.registry.register("Return")
         def give(ctx: Context, what: Any = None) -> Any:
-            return {"list": ["a"], "large": {"x": "y" * 300_000}, "odd": {"x": object()}}[what]
+            deep: Any = "x"
+            for _ in range(500):
+                deep = [deep]
+            known = {"list": ["a"], "large": {"x": "y" * 300_000}, "odd": {"x": object()}}
+            return (known | {"deep": {"x": deep}, "some": {"x": "y" * 1000}})[what]
 
         @self.registry.register("Api")
         async def api(ctx: AsyncContext) -> dict[str, Any]:
@@ -256,6 +261,7 @@ def test_what_takes_longer_than_it_may_fails(function: str) -> None:
         ("list", "Return v0.0.0 returned a list, not a mapping of texts to data"),
         ("large", "Return v0.0.0 returned 300008 bytes, more than 262144; keep it elsewhere"),
         ("odd", "Return v0.0.0 returned what is no plain data"),
+        ("deep", "Return v0.0.0 returned what nests more than 90 levels deep"),
     ],
 )
 def test_an_output_that_cannot_be_kept_fails_its_phase(what: str, told: str) -> None:
@@ -501,5 +507,56 @@ def test_an_async_function_that_blocks_holds_up_nobody_else() -> None:
             assert found["status"]["state"] == "running"
             world.gate.set()
             await world.over()
+
+    lived(scenario)
+
+
+def test_outputs_that_are_too_large_together_fail_the_phase_that_is_too_much() -> None:
+    async def scenario(world: World) -> None:
+        phases = [phase("Return", f"p{number}", what="some") for number in range(9)]
+        await world.blueprint(*phases, deferPhase=phase("Say", "last"))
+        async with world.controller(status=6_000):
+            await world.run()
+            status = await world.over()
+        found = states(status)
+        assert found[0] == "complete"
+        assert found[-1] == "complete"
+        assert found.count("failed") == 1
+        assert "too large to be recorded in the status" in status["error"]["message"]
+
+    lived(scenario)
+
+
+def test_actions_that_are_too_large_do_not_start() -> None:
+    async def scenario(world: World) -> None:
+        await world.blueprint(phase("Say", "x", text="y" * 3000))
+        async with world.controller(status=2_000):
+            await world.run()
+            status = await world.over()
+        assert status["error"]["message"].startswith("its actions are too large")
+        assert world.calls == []
+
+    lived(scenario)
+
+
+class Forbidding(Stubborn):
+    """A client that may not read secrets."""
+
+    async def get(self, resource: Resource, *arguments: Any, **options: Any) -> Object:
+        if resource == SECRETS:
+            raise ApiError(403, "Forbidden", "you may not read secrets")
+        return await self._client.get(resource, *arguments, **options)
+
+
+def test_what_a_controller_may_not_read_fails_the_phase_and_is_not_tried_for_ever() -> None:
+    async def scenario(world: World) -> None:
+        await world.blueprint(phase("Say", "x"))
+        client = Forbidding(world.client)
+        async with Engine(
+            world.client, [ActionSetController(client, known_functions(world.registry))]
+        ):
+            await world.run(secrets={"l": {"name": "login"}})
+            status = await world.over()
+        assert "you may not read secrets" in status["error"]["message"]
 
     lived(scenario)

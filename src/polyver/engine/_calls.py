@@ -22,6 +22,7 @@ from polyver.client import Client
 from polyver.core import PolyverError
 from polyver.functions._clients import BlockingClient, RemoteClient
 from polyver.functions._context import Cancelled, FunctionContext
+from polyver.serving.logs import Log
 
 __all__ = ["CallFailed", "Calls"]
 
@@ -37,8 +38,9 @@ class CallFailed(PolyverError):
 class Calls:
     """Calls functions, not more than some at a time."""
 
-    def __init__(self, client: Client, *, limit: int = 32, grace: float = 2.0) -> None:
+    def __init__(self, client: Client, log: Log, *, limit: int = 32, grace: float = 2.0) -> None:
         self._client = client
+        self._log = log
         self._free = limit
         self._grace = grace
 
@@ -70,12 +72,18 @@ class Calls:
             async with asyncio.timeout(seconds):
                 return await asyncio.shield(call.done)
         except TimeoutError:
-            await call.stop(self._grace)
+            await self._stop(call)
             fact = f"{function.label} took longer than {Duration(seconds)}"
             raise CallFailed(fact) from None
         except asyncio.CancelledError:
-            await call.stop(self._grace)
+            await self._stop(call)
             raise
+
+    async def _stop(self, call: _Call) -> None:
+        await call.stop(self._grace)
+        if not call.done.done():
+            fact = "a function goes on although nobody waits for it any more"
+            self._log.warning(fact, function=call.function.label, phase=call.about.phase)
 
 
 @dataclass(eq=False)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import msgspec
-
 from polyver.capabilities.functions import actions as machine
-from polyver.capabilities.functions.actions import ActionRun, Objects, Run, read_run, status_of
-from polyver.capabilities.functions.blueprints import Blueprint, blueprint_of
-from polyver.capabilities.functions.kinds import ACTION_SETS, BLUEPRINTS, GROUP
+from polyver.capabilities.functions.actions import ActionRun, Run, read_run, status_of
+from polyver.capabilities.functions.kinds import ACTION_SETS, GROUP
 from polyver.capabilities.functions.registering import Function, Functions
 from polyver.client import (
     Backoff,
@@ -28,10 +26,13 @@ from polyver.client import (
     sleep,
 )
 from polyver.core import PolyverError, SemVer
+from polyver.engine._beginning import begun, is_final
 from polyver.engine._calls import CallFailed, Calls
 from polyver.engine._controller import Controller, Result, Watch, exactly
 from polyver.engine._events import Events
-from polyver.engine._gathering import NotThere, gather, read_workload
+from polyver.engine._gathering import NotThere, gather
+from polyver.engine._holding import hold, release
+from polyver.engine._under_way import Alive, Call, CallLimits, Known, output_of
 from polyver.functions._context import FunctionContext, FunctionLog
 from polyver.objects import encode_json
 from polyver.objects.kinds import Kind
@@ -43,60 +44,12 @@ __all__ = ["CANCEL", "FINALIZER", "ActionSetController", "CallLimits"]
 FINALIZER = "polyver.dev/actions"
 CANCEL = "polyver.dev/cancel"
 _ACTION_SETS = Resource(GROUP, "v1alpha1", ACTION_SETS.definition().names.plural)
-_BLUEPRINTS = Resource(GROUP, "v1alpha1", BLUEPRINTS.definition().names.plural)
 _LONGEST_REASON = 4096
 _STORING = Backoff(first=0.05, most=10.0)
+_TOO_LARGE = "what it and others have returned is too large to be recorded in the status"
+_UNTAKEN = (400, 413, 422)
 _FULL = 0.2
 """How long to wait where as many calls are under way as there may be."""
-
-
-@dataclass(frozen=True, slots=True)
-class CallLimits:
-    """What calls of functions may take."""
-
-    at_once: int = 32
-    seconds: float = 3600.0
-    """How long one call may take."""
-    output: int = 256 * 1024
-    """How many bytes the output of a phase may have, as JSON."""
-    grace: float = 2.0
-    """How long calls may go on when they are stopped, or the controller ends."""
-
-
-@dataclass(slots=True)
-class _Alive:
-    """A call that is under way here."""
-
-    place: int
-    task: asyncio.Task[None]
-    reason: str = ""
-    """Why it was stopped."""
-
-    def stop(self, reason: str) -> None:
-        """Stop it, once: a second time would interrupt its end."""
-        if not self.reason:
-            self.reason = reason
-            self.task.cancel()
-
-
-@dataclass(slots=True)
-class _Known:
-    """What is kept of a running ActionSet, by the number of each action."""
-
-    key: Key
-    objects: dict[int, Objects] = field(default_factory=dict)
-    alive: dict[int, _Alive] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """All that one call needs."""
-
-    number: int
-    place: int
-    function: Function
-    arguments: Mapping[str, object]
-    context: FunctionContext[Client]
 
 
 class ActionSetController(Controller[Key]):
@@ -120,9 +73,9 @@ class ActionSetController(Controller[Key]):
         self._limits = limits or CallLimits()
         self._allows = allows
         self._log = log or Log()
-        self._calls = Calls(client, limit=self._limits.at_once, grace=self._limits.grace)
+        self._calls = Calls(client, self._log, limit=self._limits.at_once, grace=self._limits.grace)
         self._events = Events(client, self._clock, self._log, component="polyver")
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, Known] = {}
 
     @property
     def watches(self) -> Sequence[Watch[Any, Key]]:
@@ -154,12 +107,12 @@ class ActionSetController(Controller[Key]):
             await self._start(found)
         elif run is None or run.state.is_over:
             self._known.pop(uid, None)
-            await self._release(found)
+            await release(self._client, _ACTION_SETS, found, FINALIZER)
         elif not all(action.snapshot for action in run.actions):
             fact = "an ActionSet was started by something else, and is left to that"
             self._log.warning(fact, actionset=f"{key.namespace}/{key.name}")
         else:
-            known = self._known.setdefault(uid, _Known(key))
+            known = self._known.setdefault(uid, Known(key))
             written = _Written(self, found, run)
             if not await self._advance(written, known, alive.get(uid, {})):
                 return Result(_FULL)
@@ -175,44 +128,15 @@ class ActionSetController(Controller[Key]):
     # The start.
 
     async def _start(self, action_set: Object) -> None:
-        namespace = action_set["metadata"].get("namespace", "")
-        wanted = machine.wanted_of(action_set)
-        blueprints = {
-            each.blueprint: await self._blueprint(each.blueprint, namespace)
-            for each in wanted
-            if each.blueprint
-        }
         time = self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        try:
-            run = machine.start(wanted, blueprints.get, self._functions, time=time)
-            if not run.refusal:
-                run = await self._with_workloads(run, namespace)
-        except NotThere as error:
-            run = machine.refused(str(error))
-        action_set = await self._held(action_set) if run.actions else action_set
+        run = await begun(self._client, action_set, self._functions, time=time)
+        if self._is_too_large(run):
+            run = machine.refused("its actions are too large to be recorded in its status")
+        if run.actions:
+            action_set = await hold(self._client, _ACTION_SETS, action_set, FINALIZER)
         await self._warn(action_set, run.warnings)
         await self._tell_end(action_set, run)
         await _Written(self, action_set, run).store(run)
-
-    async def _blueprint(self, name: str, namespace: str) -> Blueprint | None:
-        found = await find(self._client, _BLUEPRINTS, name, namespace)
-        if found is None:
-            return None
-        blueprint, problems = await asyncio.to_thread(blueprint_of, found)
-        if blueprint is None:
-            raise NotThere(f"blueprint {name} cannot be read: {problems[-1].fact}")
-        return blueprint
-
-    async def _with_workloads(self, run: Run, namespace: str) -> Run:
-        """What actions are run on, as it is now: it counts to their end."""
-        for number, action in enumerate(run.actions):
-            reference = action.snapshot["spec"].get("object")
-            if reference:
-                at = f"spec.actions[{number}].object"
-                _, params = await read_workload(self._client, reference, namespace, at=at)
-                snapshot = {**action.snapshot, "workload": params}
-                run = run.with_action(number, replace(action, snapshot=snapshot))
-        return run
 
     async def _warn(self, action_set: Object, warnings: Sequence[str]) -> None:
         metadata = action_set["metadata"]
@@ -227,33 +151,9 @@ class ActionSetController(Controller[Key]):
         elif run.state is machine.State.COMPLETE:
             await self._events.tell(action_set, "ActionSetComplete", "all actions are complete")
 
-    # Whoever deletes an ActionSet waits until its actions have ended.
-
-    async def _held(self, action_set: Object) -> Object:
-        finalizers = action_set["metadata"].get("finalizers") or []
-        if FINALIZER in finalizers:
-            return action_set
-        return await self._with_finalizers(action_set, [*finalizers, FINALIZER])
-
-    async def _release(self, action_set: Object) -> None:
-        finalizers = action_set["metadata"].get("finalizers") or []
-        if FINALIZER in finalizers:
-            rest = [each for each in finalizers if each != FINALIZER]
-            await self._with_finalizers(action_set, rest)
-
-    async def _with_finalizers(self, action_set: Object, finalizers: list[str]) -> Object:
-        metadata = action_set["metadata"]
-        known = {name: metadata[name] for name in ("uid", "resourceVersion")}
-        return await self._client.patch(
-            _ACTION_SETS,
-            metadata["name"],
-            metadata.get("namespace", ""),
-            change={"metadata": {**known, "finalizers": finalizers}},
-        )
-
     # The phases.
 
-    async def _advance(self, written: _Written, known: _Known, alive: Mapping[int, int]) -> bool:
+    async def _advance(self, written: _Written, known: Known, alive: Mapping[int, int]) -> bool:
         """Go on with every action; whether there was room for all calls that are due."""
         cancelled, room = _cancelled(written.action_set), True
         for number, action in enumerate(written.run.actions):
@@ -272,7 +172,7 @@ class ActionSetController(Controller[Key]):
                     pass
         return room
 
-    async def _recover(self, written: _Written, number: int, place: int, known: _Known) -> bool:
+    async def _recover(self, written: _Written, number: int, place: int, known: Known) -> bool:
         """Go on after a call of which nobody knows how far it got."""
         action = written.run.actions[number]
         function = self._function(action, place)
@@ -282,7 +182,7 @@ class ActionSetController(Controller[Key]):
         await written.store_action(number, machine.interrupted(action, place, called))
         return True
 
-    async def _call(self, written: _Written, number: int, place: int, known: _Known) -> bool:
+    async def _call(self, written: _Written, number: int, place: int, known: Known) -> bool:
         """Call a phase, or store why that cannot be done; False if there is no room for it."""
         if not self._calls.take():
             return False
@@ -294,11 +194,11 @@ class ActionSetController(Controller[Key]):
         if task is None:
             self._calls.give_back()
         else:
-            known.alive[number] = _Alive(place, task)
+            known.alive[number] = Alive(place, task)
         return True
 
     async def _called(
-        self, written: _Written, number: int, place: int, known: _Known
+        self, written: _Written, number: int, place: int, known: Known
     ) -> asyncio.Task[None] | None:
         action = written.run.actions[number]
         function = self._function(action, place)
@@ -311,22 +211,22 @@ class ActionSetController(Controller[Key]):
             arguments = await asyncio.to_thread(
                 machine.render_arguments, action, place, function, params
             )
-        except ApiError:
-            raise
         except PolyverError as error:
+            if not is_final(error):
+                raise
             await written.store_action(number, machine.failed(action, place, _short(str(error))))
             return None
         await written.store_action(number, machine.called(action, place))
         # Only now, and whatever happens next: it is known that it was called.
         context = self._context(written, number, place, params)
-        call = _Call(number, place, function, arguments, context)
+        call = Call(number, place, function, arguments, context)
         return asyncio.create_task(self._perform(written, call, known))
 
     def _function(self, action: ActionRun, place: int) -> Function | None:
         known = self._functions.known.get(action.written(place).function)
         return known.code.get(SemVer.complete(action.calls[place].version)) if known else None
 
-    async def _params(self, written: _Written, number: int, known: _Known) -> dict[str, Any]:
+    async def _params(self, written: _Written, number: int, known: Known) -> dict[str, Any]:
         action = written.run.actions[number]
         if number not in known.objects:
             at = f"spec.actions[{number}]"
@@ -345,26 +245,31 @@ class ActionSetController(Controller[Key]):
         client, inside = self._client, written.namespace
         return FunctionContext(client, params, log, phase, now, inside, key, self._allows)
 
-    async def _perform(self, written: _Written, call: _Call, known: _Known) -> None:
+    async def _perform(self, written: _Written, call: Call, known: Known) -> None:
         """Call a function, and store what came of it."""
         own = asyncio.current_task()
         assert own is not None
         try:
             change = await self._ended(call, own, known)
             await self._store_end(written, call.number, change)
+        except Exception as error:
+            # Somebody has to be told, or nobody would ever look at it again.
+            self._log.failure("a phase has ended by a bug", error, actionset=written.name)
+            reason = f"this is a bug in polyver: {error!r}"
+            await self._store_end(written, call.number, partial(_without_output, reason=reason))
         finally:
             alive = known.alive.get(call.number)
             if alive is not None and alive.task is own:
                 del known.alive[call.number]
 
     async def _ended(
-        self, call: _Call, own: asyncio.Task[None], known: _Known
+        self, call: Call, own: asyncio.Task[None], known: Known
     ) -> Callable[[ActionRun], ActionRun]:
         """How a call changes its action."""
         seconds, function, place = self._limits.seconds, call.function, call.place
         try:
             result = await self._calls.call(function, call.arguments, call.context, seconds=seconds)
-            output = self._output(result, function)
+            output = output_of(result, function, largest=self._limits.output)
         except CallFailed as failure:
             reason = _short(failure.fact)
             if failure.error is not None and not isinstance(failure.error, PolyverError):
@@ -379,22 +284,6 @@ class ActionSetController(Controller[Key]):
             return lambda action: machine.failed(action, place, stopped)
         return lambda action: machine.returned(action, place, output)
 
-    def _output(self, result: object, function: Function) -> dict[str, Any]:
-        if result is None:
-            return {}
-        if not isinstance(result, Mapping) or not all(isinstance(key, str) for key in result):
-            kind = type(result).__name__
-            raise CallFailed(f"{function.label} returned a {kind}, not a mapping of texts to data")
-        try:
-            text = encode_json(dict(result))
-        except (TypeError, ValueError, PolyverError) as error:
-            raise CallFailed(f"{function.label} returned what is no plain data: {error}") from None
-        if len(text) > self._limits.output:
-            fact = f"{function.label} returned {len(text)} bytes"
-            raise CallFailed(f"{fact}, more than {self._limits.output}; keep it elsewhere")
-        output: dict[str, Any] = msgspec.json.decode(text)
-        return output
-
     async def _store_end(
         self, written: _Written, number: int, change: Callable[[ActionRun], ActionRun]
     ) -> None:
@@ -406,11 +295,17 @@ class ActionSetController(Controller[Key]):
                 run = read_run(found) if found and _uid(found) == written.uid else None
                 if found is None or run is None:
                     return
-                now = _Written(self, found, run)
-                await now.store_action(number, change(run.actions[number]))
-            except (ApiError, PolyverError) as error:
+                ended = run.with_action(number, change(run.actions[number]))
+                if self._is_too_large(ended):
+                    ended = run.with_action(
+                        number, _without_output(run.actions[number], reason=_TOO_LARGE)
+                    )
+                await _Written(self, found, run).store(ended)
+            except PolyverError as error:
                 failures += 1
-                if not (isinstance(error, ApiError) and error.code == 409):
+                if isinstance(error, ApiError) and error.code in _UNTAKEN:
+                    change = partial(_without_output, reason=f"it cannot be stored: {error}")
+                elif not isinstance(error, ApiError) or error.code != 409:
                     fact = "the end of a phase cannot be stored yet"
                     self._log.warning(fact, actionset=written.name, error=str(error))
                 await sleep(self._clock, _STORING.delay(failures, spread=chance()))
@@ -419,9 +314,7 @@ class ActionSetController(Controller[Key]):
 
     # The end.
 
-    async def _conclude(
-        self, written: _Written, number: int, known: _Known, cancelled: str
-    ) -> None:
+    async def _conclude(self, written: _Written, number: int, known: Known, cancelled: str) -> None:
         action = written.run.actions[number]
         has_failed = any(call.state is machine.State.FAILED for call in action.calls)
         artifacts, error = None, ""
@@ -429,14 +322,19 @@ class ActionSetController(Controller[Key]):
             try:
                 params = await self._params(written, number, known)
                 artifacts = await asyncio.to_thread(machine.render_artifacts, action, params)
-            except ApiError:
-                raise
             except PolyverError as problem:
+                if not is_final(problem):
+                    raise
                 error = _short(str(problem))
         ended = machine.concluded(action, artifacts, error=error, cancelled=cancelled)
+        if self._is_too_large(written.run.with_action(number, ended)):
+            ended = machine.concluded(action, error=_TOO_LARGE, cancelled=cancelled)
         # Told before it is stored: told twice is told once, and what is over is not looked at.
         await self._tell_end(written.action_set, written.run.with_action(number, ended))
         await written.store_action(number, ended)
+
+    def _is_too_large(self, run: Run) -> bool:
+        return len(encode_json(status_of(run, now=""))) > self._limits.status
 
     async def write(self, action_set: Object, run: Run) -> Object:
         """Store how far a run is, if nobody was faster."""
@@ -475,6 +373,12 @@ class _Written:
 
 def _uid(action_set: Object) -> str:
     return str(action_set["metadata"]["uid"])
+
+
+def _without_output(action: ActionRun, *, reason: str) -> ActionRun:
+    """A call that has ended with what cannot be kept."""
+    running = [n for n, call in enumerate(action.calls) if call.state is machine.State.RUNNING]
+    return machine.failed(action, running[0], _short(reason)) if running else action
 
 
 def _short(reason: str) -> str:

@@ -22,20 +22,11 @@ import httpx2
 from polyver.client._clock import Backoff, Clock, SystemClock, chance, sleep
 from polyver.client._informer import Change, Informer
 from polyver.client.cluster._access import Access
-from polyver.client.cluster._commands import PROTOCOLS, Channels
+from polyver.client.cluster._commands import PROTOCOLS, Channels, executed
 from polyver.client.cluster._connections import Connections, Lent
 from polyver.client.cluster._limits import Limits
 from polyver.client.cluster._problems import NoAccess, Unauthorized, Unreachable, Untrusted
-from polyver.client.cluster._websocket import (
-    CLOSE,
-    PING,
-    PONG,
-    BadFrame,
-    Frames,
-    accepted,
-    frame,
-    new_key,
-)
+from polyver.client.cluster._websocket import BadFrame, accepted, new_key
 from polyver.client.port import Discovery, Executed, Object, Resource
 from polyver.client.rest import Answer, Ask, BadAnswer, RestClient
 from polyver.objects.status import ApiError
@@ -155,7 +146,7 @@ class ClusterClient(RestClient):
                 if response.headers.get("sec-websocket-accept") != accepted(key):
                     raise BadAnswer("what answers speaks no WebSocket", at=str(ask))
                 stream = response.extensions["network_stream"]
-                return await _executed(stream, Channels(str(ask), limit))
+                return await executed(stream, Channels(str(ask), limit))
         except httpx2.HTTPError as error:
             raise self._unreachable(ask, error) from error
         except BadFrame as error:
@@ -331,35 +322,6 @@ class ClusterClient(RestClient):
             case _:
                 fact, hint = f"{ask}: the connection was lost: {_reason(cause, error)}", ""
         return Unreachable(fact, at=self._place, hint=hint)
-
-
-async def _executed(stream: httpcore2.AsyncNetworkStream, channels: Channels) -> Executed:
-    """Read what a command prints, until it is told how it ended."""
-    import httpcore2
-
-    frames = Frames(largest=channels.limit)
-    try:
-        while channels.ended is None:
-            data = await stream.read(65536)
-            if not data:
-                raise BadAnswer("the connection ended before the command", at=channels.what)
-            for opcode, payload in frames.feed(data):
-                if opcode == PING:
-                    await stream.write(frame(PONG, payload, mask=os.urandom(4)))
-                else:
-                    _take(channels, opcode, payload)
-    except (httpcore2.NetworkError, httpcore2.TimeoutException) as error:
-        raise BadAnswer(f"the connection was lost: {error}", at=channels.what) from None
-    return channels.ended
-
-
-def _take(channels: Channels, opcode: int, payload: bytes) -> None:
-    if opcode == CLOSE and channels.ended is None:
-        said = payload[2:].decode(errors="replace")
-        fact = f"the server closed the connection before the command ended: {said}"
-        raise BadAnswer(fact, at=channels.what)
-    if opcode not in (CLOSE, PONG) and payload:
-        channels.take(payload)
 
 
 class _Making:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from polyver.client.cluster._websocket import CLOSE, PING, PONG, Frames, frame
 from polyver.client.port import Executed
 from polyver.client.rest import BadAnswer
 
-__all__ = ["PROTOCOLS", "Channels"]
+if TYPE_CHECKING:
+    import httpcore2
+
+__all__ = ["PROTOCOLS", "Channels", "executed"]
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _OUT, _ERR, _STATUS = 1, 2, 3
@@ -53,3 +58,32 @@ class Channels:
         if status.get("reason") != "NonZeroExitCode" or not codes:
             raise BadAnswer(status.get("message") or "the command could not be run", at=self.what)
         return int(codes[0])
+
+
+async def executed(stream: httpcore2.AsyncNetworkStream, channels: Channels) -> Executed:
+    """Read what a command prints, until it is told how it ended."""
+    import httpcore2
+
+    frames = Frames(largest=channels.limit)
+    try:
+        while channels.ended is None:
+            data = await stream.read(65536)
+            if not data:
+                raise BadAnswer("the connection ended before the command", at=channels.what)
+            for opcode, payload in frames.feed(data):
+                if opcode == PING:
+                    await stream.write(frame(PONG, payload, mask=os.urandom(4)))
+                else:
+                    _take(channels, opcode, payload)
+    except (httpcore2.NetworkError, httpcore2.TimeoutException) as error:
+        raise BadAnswer(f"the connection was lost: {error}", at=channels.what) from None
+    return channels.ended
+
+
+def _take(channels: Channels, opcode: int, payload: bytes) -> None:
+    if opcode == CLOSE and channels.ended is None:
+        said = payload[2:].decode(errors="replace")
+        fact = f"the server closed the connection before the command ended: {said}"
+        raise BadAnswer(fact, at=channels.what)
+    if opcode not in (CLOSE, PONG) and payload:
+        channels.take(payload)
