@@ -412,3 +412,10 @@ def test_what_comes_with_polyver_gives_way(run: Run) -> None:
     listed = run("functions", "list", "--catalogue", "only.yaml").out
     assert "KubeExec   v0.0.0    stable" in listed
     assert "KubeOps    v0.0.0    stable" in listed
+
+
+@pytest.mark.parametrize("text", ["soon", "0s", "-1h", "5"])
+def test_the_time_of_a_call_has_to_be_one(run: Run, text: str) -> None:
+    ran = run("up", "--functions", "fns.py", f"--function-timeout={text}")
+    assert ran.code == 2
+    assert f"'{text}' is no length of time (--function-timeout)" in ran.err

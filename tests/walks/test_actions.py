@@ -66,6 +66,10 @@ actions:
     - {func: Report, name: any, args: {text: "{{ .Namespace.Name }}"}}
     deferPhase: {func: Report, funcVersion: v0.1.0, name: last, args: {text: bye}}
 """
+COMMAND = """\
+actions:
+  echo: {phases: [{func: Command, name: say, args: {command: [echo, "hello {{ .Options.who }}"]}}]}
+"""
 
 
 def action_set(name: str, action: str = "tell", blueprint: str = "weekly") -> dict[str, Any]:
@@ -104,7 +108,7 @@ class Up:
 
     def start(self) -> None:
         data = ["--port", "0", "--data", str(self.folder / "data")]
-        told = ["--kubeconfig", str(self.kubeconfig), "--functions", "code.py"]
+        told = ["--kubeconfig", str(self.kubeconfig), "--functions", "code.py", "--allow-command"]
         self.process = subprocess.Popen(
             [POLYVER, "up", *data, *told, "--catalogue", "catalogue.yaml"],
             cwd=self.folder,
@@ -291,3 +295,12 @@ def test_a_version_that_never_was_is_refused_with_those_that_are(place: Place) -
     [phase] = status["actions"][0]["phases"]
     assert (phase["resolvedVersion"], phase["state"]) == ("v0.1.0", "failed")
     assert phase["reason"] == "there is no pod default/timer"
+    # Programs run where whoever has started the controller allows it.
+    here = BLUEPRINT.partition("actions:")[0] + COMMAND
+    kubectl(place, "apply", "-f", "-", given=here)
+    status = ended(place, action_set("echo", "echo"), "complete" if place.admits else "failed")
+    [phase] = status["actions"][0]["phases"]
+    if place.admits:
+        assert phase["output"] == {"stdout": "hello ann\n", "stderr": ""}
+    else:
+        assert "Command is switched off" in phase["reason"]

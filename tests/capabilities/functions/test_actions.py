@@ -100,6 +100,7 @@ class World:
             case Call(place=place):
                 self.begin(place)
             case Await(place=place):
+                assert self.alive == place
                 if not self.crashed():
                     self.finish(place)
             case Stop(place=place, reason=reason):
@@ -144,6 +145,7 @@ def test_any_crashes_leave_phases_in_order_done_once_and_the_deferred_one_last(
         goes_on = world.step()
         for place in world.calls[before:]:
             assert place not in complete
+            assert world.stored.is_deferred(place) or complete >= set(range(place))
             first_calls += [] if place in first_calls else [place]
         if not goes_on:
             break

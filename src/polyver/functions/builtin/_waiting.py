@@ -20,7 +20,6 @@ from polyver.client import Object, Resource
 from polyver.core import PolyverError
 from polyver.functions._context import AsyncContext
 from polyver.functions.builtin._resources import ObjectReference, find_kind
-from polyver.objects.gotemplate import RenderFailed, compile_template, render_value
 from polyver.objects.jsonpath import parse_path
 from polyver.objects.status import ApiError
 
@@ -72,6 +71,8 @@ async def wait(ctx: AsyncContext, conditions: Written, timeout: Timeout = _MINUT
     object that is not there yet is waited for.
     """
 
+    from polyver.objects.gotemplate import compile_template  # which takes long to load
+
     def holds(condition: str, obj: Object) -> bool:
         text = _PATH.sub(lambda found: _values(found[1], obj), condition)
         return compile_template(text, name="condition").render(ctx.params).strip() == "true"
@@ -86,6 +87,8 @@ async def wait_v2(ctx: AsyncContext, conditions: Written, timeout: Timeout = _MI
     For instance `{{ if eq .status.phase "Active" }}true{{ end }}`. A field that is not there
     means that the condition does not hold yet; an object that is not there is waited for.
     """
+
+    from polyver.objects.gotemplate import compile_template
 
     def holds(condition: str, obj: Object) -> bool:
         return compile_template(condition, name="condition").render(obj).strip() == "true"
@@ -129,6 +132,8 @@ async def _hold(
 async def _holds(
     ctx: AsyncContext, condition: Condition, holds: Holds, problems: list[str]
 ) -> bool:
+    from polyver.objects.gotemplate import RenderFailed, render_value
+
     rendered = render_value(condition.reference, ctx.params, name="objectReference")
     assert isinstance(rendered, dict)
     reference = _reference(rendered)

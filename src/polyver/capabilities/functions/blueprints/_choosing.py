@@ -26,7 +26,6 @@ from polyver.core import (
     SemVer,
     resolve,
 )
-from polyver.objects.gotemplate import InvalidTemplate, compile_template
 from polyver.objects.manifests import dotted
 
 __all__ = [
@@ -211,6 +210,9 @@ def _of_argument(wrong: Wrong, phase: Phase, function: Function) -> Refusal:
 def _of_templates(value: object, phase: Phase, *path: str | int) -> Iterator[Refusal]:
     """Templates that cannot be read: what they call or how they are written is wrong."""
     if isinstance(value, str) and "{{" in value:
+        # Not before there is one to read: it takes long to load.
+        from polyver.objects.gotemplate import InvalidTemplate, compile_template
+
         try:
             compile_template(value, name=dotted(("args", *path)))
         except InvalidTemplate as error:
