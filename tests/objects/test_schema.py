@@ -186,6 +186,13 @@ def test_checking_a_schema_leaves_it_as_it_is() -> None:
     assert schema == before
 
 
+def test_what_is_unknown_in_metadata_inside_of_a_map_is_named_by_its_key() -> None:
+    embedded = {"type": "object", "x-kubernetes-embedded-resource": True}
+    schema = compile_schema(kind(pods={"type": "object", "additionalProperties": embedded}))
+    found = {"spec": {"pods": {"a": {"apiVersion": "v1", "kind": "A", "metadata": {"zzz": 1}}}}}
+    assert schema.prune(found) == ["spec.pods[a].metadata.zzz"]
+
+
 SCHEMAS = [given_schema(name) for name in ("widgets", "b-checks", "b-defaults", "b-rules")]
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from tests.walks.support import PATIENCE, Server
 
 ROOT = Path(__file__).parents[2]
-RUN = "import sys; from polyver.cli import main; sys.exit(main())"
 NAMESPACE = "polyver-system"
 
 
@@ -76,7 +75,7 @@ class Replica:
         at = ["--webhook-url", balancer.url, "--host", "127.0.0.1", "--port", "0"]
         path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
         self.process = subprocess.Popen(
-            [sys.executable, "-c", RUN, "run", *where, *at, "--linger", "0", *options],
+            [sys.executable, "-m", "polyver", "run", *where, *at, "--linger", "0", *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.walks.replicas import NAMESPACE, ROOT, RUN, Balancer, Replica, replicas
+from tests.walks.replicas import NAMESPACE, ROOT, Balancer, Replica, replicas
 from tests.walks.support import Server, eventually, request
 
 from polyver import apis
@@ -281,7 +281,7 @@ def test_a_cluster_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
         )
     )
     ran = subprocess.run(
-        [sys.executable, "-c", RUN, "run", "--kubeconfig", str(config), "--port", "0"],
+        [sys.executable, "-m", "polyver", "run", "--kubeconfig", str(config), "--port", "0"],
         capture_output=True,
         check=False,
         text=True,

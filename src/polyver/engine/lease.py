@@ -41,6 +41,11 @@ class Seen:
     spec: dict[str, Any]
     at: float
 
+    @property
+    def until(self) -> float:
+        """When others may take it."""
+        return self.at + float(self.spec.get("leaseDurationSeconds") or 0)
+
 
 Step = Literal["take", "renew", "wait"]
 
@@ -59,8 +64,7 @@ def decide(seen: Seen | None, identity: str, now: float) -> Step:
         return "take"
     if holder == identity:
         return "renew"
-    expired = now - seen.at >= float(seen.spec.get("leaseDurationSeconds") or 0)
-    return "take" if expired else "wait"
+    return "take" if now >= seen.until else "wait"
 
 
 def taken(
@@ -105,6 +109,12 @@ class Lease:
     def holder(self) -> str:
         """Who has it, as far as is known."""
         return str(self._seen.spec.get("holderIdentity") or "") if self._seen else ""
+
+    @property
+    def pause(self) -> float:
+        """How long to wait before looking again: no longer than somebody else's lease holds."""
+        left = self._seen.until - self.clock.time() if self._seen else self.terms.every
+        return min(self.terms.every, max(left, 0.1))
 
     async def try_once(self) -> bool:
         """Take it or renew it if that may be done; whether it is ours then."""
@@ -242,4 +252,4 @@ class Leadership:
 
     async def _until(self, holds: Callable[[], Awaitable[bool]]) -> None:
         while not await holds():
-            await sleep(self._lease.clock, self._lease.terms.every)
+            await sleep(self._lease.clock, self._lease.pause)

@@ -1,0 +1,8 @@
+"""`python -m polyver`: the command, where its script is not on the PATH."""
+
+import sys
+
+from polyver.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())
