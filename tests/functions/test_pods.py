@@ -69,9 +69,10 @@ async def node(cluster: LocalCluster, client: ClusterClient) -> AsyncIterator[No
 
 async def call(client: ClusterClient, name: str, version: str, **arguments: Any) -> Any:
     until = datetime.now(UTC) + timedelta(seconds=30)
-    about = ({}, FunctionLog(), "x", until, "default", "uid-0-0")
+    log, params = FunctionLog(), dict[str, Any]()
+    context = FunctionContext(client, params, log, "x", until, "default", "uid-0-0")
     function = built_in_functions().get(name).code[SemVer.parse(version)]
-    return await function.call(FunctionContext(client, *about), arguments)
+    return await function.call(context, arguments)
 
 
 async def end_of_pods(client: ClusterClient) -> None:
