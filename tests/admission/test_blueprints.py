@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.capabilities.functions.samples import HEAD, SEED, known, phase
 
+from polyver.capabilities.functions.registering import known_functions
 from polyver.objects import load_manifests
 from polyver.objects.status import ApiError
 from polyver.testing import EmbeddedServer
@@ -64,7 +65,8 @@ def test_a_blueprint_may_be_relabelled_whatever_has_become_of_its_functions(
 ) -> None:
     with EmbeddedServer(capabilities=["functions"], functions=known(), data=tmp_path) as server:
         server.request("POST", f"{PATH}/blueprints", sent(SEED, "old"))
-    with EmbeddedServer(capabilities=["functions"], data=tmp_path) as server:
+    none = known_functions(())
+    with EmbeddedServer(capabilities=["functions"], functions=none, data=tmp_path) as server:
         old = server.request("GET", f"{PATH}/blueprints/old")
         old["metadata"]["labels"] = {"a": "b"}
         old = server.request("PUT", f"{PATH}/blueprints/old", old)

@@ -1,15 +1,19 @@
-"""`polyver functions`, `catalogue`, `blueprint` and `impact`, as someone types them."""
+"""`polyver functions`, `catalogue`, `blueprint`, `impact` and `why`, as someone types them."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.capabilities.functions.samples import CATALOGUE, HEAD, SEED
+from tests.capabilities.functions.samples import CATALOGUE, HEAD, SEED, known
 from tests.cli.test_cli import Ran
+from tests.walks.support import eventually
+
+from polyver.objects import load_manifests
+from polyver.testing import EmbeddedServer
 
 FUNCTIONS = '''
 from polyver import functions
@@ -56,21 +60,29 @@ def test_functions_are_listed(run: Run) -> None:
     assert (ran.code, ran.err) == (0, "")
     assert [line.split() for line in ran.out.splitlines()] == [
         ["NAME", "VERSION", "STAGE", "SINCE", "REMOVED", "IN", "USE"],
+        ["Command", "v0.0.0", "stable"],
+        ["HTTPCall", "v0.0.0", "stable"],
         ["KubeExec", "v0.0.0", "candidate"],
         ["KubeExec", "v0.1.0", "stable"],
+        ["KubeOps", "v0.0.0", "stable"],
+        ["KubeTask", "v0.0.0", "stable"],
         ["Report", "v0.0.0", "deprecated", "0.2.0", "0.4.0", "v0.1.0"],
         ["Report", "v0.0.9", "removed", "0.3.0", "v0.1.0"],
         ["Report", "v0.1.0", "stable"],
         ["Report", "v0.2.0", "candidate"],
+        ["Wait", "v0.0.0", "stable"],
+        ["WaitV2", "v0.0.0", "stable"],
     ]
     listed = json.loads(run("functions", "list", *WITH, "-o", "json").out)
-    assert [each["name"] for each in listed["functions"]] == ["KubeExec", "Report"]
+    assert [each["name"] for each in listed["functions"]] == [
+        *("Command", "HTTPCall", "KubeExec", "KubeOps", "KubeTask", "Report", "Wait", "WaitV2")
+    ]
 
 
 def test_a_catalogue_without_code_is_listed_as_such(run: Run) -> None:
     ran = run("functions", "list")
     assert ran.code == 0
-    assert "Report   v0.1.0    stable, without code" in ran.out
+    assert "Report     v0.1.0    stable, without code" in ran.out
     assert run("functions", "show", "Report").out.startswith("Report v0.0.0: deprecated")
 
 
@@ -321,3 +333,89 @@ def test_a_package_brings_its_catalogue_along_and_is_one_with_what_is_named(
     assert "Report     v0.0.0    deprecated   0.2.0" in ran.out
     again = ("--functions", "shipped/__init__.py", "--catalogue", "shipped/catalogue.yaml")
     assert run("functions", "list", *again).out == ran.out
+
+
+# What is on a server.
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedServer]:
+    with EmbeddedServer(capabilities=["functions"], functions=known()) as running:
+        group = "/apis/cr.kanister.io/v1alpha1/namespaces/default"
+        [document] = load_manifests(BLUEPRINT.replace(", namespace: kanister", ""), "bp.yaml")
+        running.request("POST", f"{group}/blueprints", document.value)
+        for name, action in (("now", "tail"), ("never", "none")):
+            about = {"apiVersion": "cr.kanister.io/v1alpha1", "kind": "ActionSet"}
+            spec = {"actions": [{"name": action, "blueprint": "times", "preferredVersion": "v0.2"}]}
+            running.request(
+                "POST", f"{group}/actionsets", about | {"metadata": {"name": name}, "spec": spec}
+            )
+            eventually(
+                lambda name=name: (
+                    "state"  # type: ignore[misc]
+                    in running.request("GET", f"{group}/actionsets/{name}").get("status", {})
+                )
+            )
+        yield running
+
+
+@pytest.fixture
+def connected(server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig))
+
+
+@pytest.mark.usefixtures("connected")
+def test_why_tells_what_a_phase_got_and_would_get_now(run: Run) -> None:
+    ran = run("why", "actionset/now", *WITH, "--explain")
+    assert ran.code == 0
+    rows = [line.split() for line in ran.out.splitlines()]
+    assert rows[1][:5] == ["tail", "tail", "KubeExec", "v0.1.0", "v0.1.0"]
+    assert rows[2][:5] == ["tail", "report", "Report", "v0.0.0", "v0.0.0"]
+    assert "Report v0.0.0 is deprecated since 0.2.0 and will be removed in 0.4.0" in ran.out
+    assert "not 0.1.0" in ran.out
+    found = json.loads(run("why", "actionset/now", *WITH, "-o", "json").out)
+    assert found["phases"][0]["now"] == {
+        "version": "v0.1.0",
+        "why": "exactly what was asked for",
+        "rejected": [{"version": "v0.0.0", "why": "not 0.1.0"}],
+    }
+
+
+@pytest.mark.usefixtures("connected")
+def test_why_tells_why_nothing_has_begun(run: Run) -> None:
+    ran = run("why", "actionsets/never", *WITH)
+    assert "it failed: blueprint default/times has no action none" in ran.out
+    assert "action none of blueprint times is not there" in ran.err
+    assert run("why", "actionset/other", *WITH).code == 1
+    assert run("why", "pod/other", *WITH).code == 2
+    assert run("why", "actionset/now", "--context", "nowhere").code == 3
+
+
+@pytest.mark.usefixtures("connected")
+def test_impact_asks_the_cluster_where_no_file_is_named(run: Run) -> None:
+    for where in ([], ["-f", "cluster:"], ["-f", "cluster:polyver-token"]):
+        ran = run("impact", "Report@v0.0.0", *WITH, *where)
+        assert [line.split()[:3] for line in ran.out.splitlines()[1:]] == [
+            ["default/times", "tail", "report"]
+        ]
+    both = run("impact", "Report@v0.0.0", *WITH, "-f", "bp.yaml", "-f", "cluster:")
+    assert len(both.out.splitlines()) == 3
+
+
+def test_what_comes_with_polyver_gives_way(run: Run) -> None:
+    shown = run("functions", "show", "KubeExec@v0.0.0", *WITH).out
+    assert "Runs a command in a container." in shown
+    Path("only.yaml").write_text(
+        "releases: [1.0.0]\nfunctions:\n  KubeExec:\n    versions:\n      v0.0.0: {stage: stable}\n"
+        "      v0.1.0: {stage: candidate}\n      v0.2.0: {stage: candidate}\n"
+    )
+    listed = run("functions", "list", "--catalogue", "only.yaml").out
+    assert "KubeExec   v0.0.0    stable" in listed
+    assert "KubeOps    v0.0.0    stable" in listed
+
+
+@pytest.mark.parametrize("text", ["soon", "0s", "-1h", "5"])
+def test_the_time_of_a_call_has_to_be_one(run: Run, text: str) -> None:
+    ran = run("up", "--functions", "fns.py", f"--function-timeout={text}")
+    assert ran.code == 2
+    assert f"'{text}' is no length of time (--function-timeout)" in ran.err

@@ -26,7 +26,7 @@ def _kubeconfig(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_tells_what_is_used_and_why_not_others(capsys: pytest.CaptureFixture[str]) -> None:
-    done = Ran(capsys, "why", "app/shop")
+    done = Ran(capsys, "why", "app/shop", "--explain")
     assert done.code == 0
     assert "spec.components[0].type" in done.out
     assert "web@1" in done.out
@@ -38,7 +38,7 @@ def test_it_tells_what_is_used_and_why_not_others(capsys: pytest.CaptureFixture[
 
 
 def test_it_tells_programs_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    done = Ran(capsys, "why", "app/shop", "-n", "default", "-o", "json")
+    done = Ran(capsys, "why", "app/shop", "-n", "default", "-o", "json", "--explain")
     [said] = json.loads(done.out)["resolutions"]
     assert (said["version"], said["requested"]) == ("1.1.0", "1")
     assert [each["release"] for each in said["rejected"]] == ["2.0.0", "1.0.0"]
@@ -55,8 +55,8 @@ def test_what_is_not_answered_is_told_beside_what_is(capsys: pytest.CaptureFixtu
     ("name", "code", "complaint"),
     [
         ("app/none", 1, "there is no application none in the namespace default"),
-        ("shop", 2, "shop names no application"),
-        ("app/", 2, "app/ names no application"),
+        ("shop", 2, "'shop' is no ActionSet, and no application"),
+        ("app/", 2, "write actionset/NAME or app/NAME"),
     ],
 )
 def test_what_is_not_there_is_told(

@@ -39,10 +39,10 @@ GONE = (OSError, http.client.HTTPException)
 class Server:
     """A `polyver up` in a process of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *arguments: str) -> None:
         began = time.monotonic()
         self.process = subprocess.Popen(
-            [POLYVER, "up", "--port", "0", "--data", str(folder)],
+            [POLYVER, "up", "--port", "0", "--data", str(folder), *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

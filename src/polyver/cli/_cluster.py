@@ -1,4 +1,4 @@
-"""What is on a cluster: the CustomResourceDefinitions that a command compares with."""
+"""What is on a cluster: what a command compares with, or tells of."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from polyver.cli._exit import Unreadable
+from polyver.cli._output import warn
 from polyver.client import Resource
+from polyver.objects import Document, encode_json, load_manifests
 from polyver.objects.status import ApiError
 
 if TYPE_CHECKING:
     from polyver.client import Client
     from polyver.client.cluster import Access
 
-__all__ = ["CLUSTER", "definitions_on"]
+__all__ = ["CLUSTER", "definitions_on", "documents_on", "object_on"]
 
 CLUSTER = "cluster:"
 """What a name of a context begins with where files and revisions could be meant as well."""
+_PAGE = 500
 _DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
 
 
@@ -32,6 +35,66 @@ def definitions_on(context: str, names: Sequence[str]) -> tuple[str, dict[str, d
             return {name: crd for name in names if (crd := await _read(client, access, name))}
 
     return access.server, asyncio.run(read())
+
+
+def documents_on(context: str, resources: Sequence[Resource]) -> list[Document]:
+    """All objects of some kinds, in all namespaces; a kind that is not served has none."""
+    from polyver.client.cluster import ClusterClient, find_access
+
+    access = find_access(context)
+
+    async def read() -> list[Document]:
+        async with ClusterClient(access) as client:
+            return [
+                document
+                for resource in resources
+                for each in await _listed(client, access, resource)
+                for document in _documents(each, resource, access)
+            ]
+
+    return asyncio.run(read())
+
+
+def object_on(
+    context: str, resource: Resource, name: str, namespace: str
+) -> tuple[Access, dict[str, Any] | None]:
+    """One object, if it is there; without a namespace in that of the context."""
+    from polyver.client import find
+    from polyver.client.cluster import ClusterClient, find_access
+
+    access = find_access(context)
+
+    async def read() -> dict[str, Any] | None:
+        async with ClusterClient(access) as client:
+            return await find(client, resource, name, namespace or access.namespace)
+
+    return access, asyncio.run(read())
+
+
+async def _listed(client: Client, access: Access, resource: Resource) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    more = ""
+    while True:
+        try:
+            page = await client.list(resource, limit=_PAGE, more=more)
+        except ApiError as error:
+            if error.code == 404:
+                warn(f"{access.server} has no {resource.plural}.{resource.group}")
+                return []
+            raise
+        found += page.items
+        more = page.more
+        if not more:
+            return found
+
+
+def _documents(obj: dict[str, Any], resource: Resource, access: Access) -> list[Document]:
+    metadata = obj.get("metadata") or {}
+    path = "/".join(
+        filter(None, (metadata.get("namespace"), resource.plural, metadata.get("name")))
+    )
+    obj = {"apiVersion": f"{resource.group}/{resource.version}", **obj}
+    return load_manifests(encode_json(obj).decode(), f"{access.server} {path}")
 
 
 async def _read(client: Client, access: Access, name: str) -> dict[str, Any] | None:

@@ -11,12 +11,13 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyver.cli._apis import serve_apis
+from polyver.cli._served_functions import CallSettings
 from polyver.server.credentials import Credentials, server_names
 from polyver.server.kubeconfig import write_kubeconfig
 from polyver.serving.addresses import LOOPBACK, url
@@ -55,7 +56,9 @@ class Settings:
     kinds: tuple[Kind, ...] = ()
     """Kinds that are declared in Python, to be served with what their authors wrote for them."""
     functions: Functions | None = None
-    """What blueprints may call."""
+    """What blueprints may call; without, what comes with polyver."""
+    calls: CallSettings = field(default_factory=CallSettings)
+    """What calls of functions may do and take."""
     gate: GatePolicy = "refuse"
     """What is done about versions of definitions that break users of their neighbours."""
     release: str = ""
@@ -156,7 +159,7 @@ async def _pipeline(
 
             controllers += await serve_definitions(api, client, gate=settings.gate)
         if "functions" in settings.capabilities:
-            await _serve_functions(api, settings.functions)
+            controllers += await _serve_functions(api, settings)
         async with Engine(client, controllers):
             yield api
 
@@ -170,11 +173,12 @@ def _own_kinds(capabilities: frozenset[str]) -> tuple[Kind, ...]:
     return definition_kinds()
 
 
-async def _serve_functions(api: Api, functions: Functions | None) -> None:
-    from polyver.capabilities.functions.registering import known_functions
+async def _serve_functions(api: Api, settings: Settings) -> list[Controller[Any]]:
+    from polyver.cli._functions import built_in_functions
     from polyver.cli._served_functions import serve_functions
 
-    await serve_functions(api, functions or known_functions(()))
+    functions = settings.functions or built_in_functions()
+    return await serve_functions(api, functions, calls=settings.calls)
 
 
 def _app(api: Handler, identities: Identities, store: Store, log: Log) -> App:

@@ -28,7 +28,7 @@ from polyver.cli._kinds import project_names
 from polyver.cli._output import warn
 from polyver.core import PolyverError
 
-__all__ = ["load_functions", "load_known"]
+__all__ = ["built_in_functions", "load_functions", "load_known"]
 
 _GROUP = "polyver.functions"
 
@@ -60,6 +60,7 @@ def load_functions(
 ) -> Functions:
     """All functions: those of installed packages, and those that are named."""
     loaded = _Loaded()
+    own, listing = built_in()
     for entry in sorted(entry_points(group=_GROUP), key=lambda each: each.name):
         _add_installed(entry, loaded, show_traceback=show_traceback)
     for name in names:
@@ -70,10 +71,39 @@ def load_functions(
     known_files = {_resolved(each.source) for each in loaded.catalogues}
     more = [name for name in catalogues if _resolved(name) not in known_files]
     loaded.catalogues += load_listed(more)
-    known = known_functions(loaded.functions, loaded.catalogues)
+    known = _with_built_in(loaded, own, listing)
     for warning in known.warnings:
         warn(warning)
     return known
+
+
+# What comes with polyver gives way to what others call by the same name.
+
+
+def built_in() -> tuple[list[Function], Catalogue]:
+    """The functions that come with polyver, and their catalogue."""
+    from polyver.functions import builtin
+
+    [catalogue] = load_listed([shown(Path(builtin.__file__).with_name(CATALOGUE))])
+    return [*map(_placed, Registry.of(builtin))], catalogue
+
+
+def built_in_functions() -> Functions:
+    """What can be called where nothing else is said."""
+    own, listing = built_in()
+    return known_functions(own, [listing])
+
+
+def _with_built_in(loaded: _Loaded, own: list[Function], listing: Catalogue) -> Functions:
+    registered = {each.name for each in loaded.functions}
+    taken = registered | {each.name for one in loaded.catalogues for each in one.functions}
+    functions = [each for each in own if each.name not in registered]
+    rest = replace(
+        listing, functions=tuple(each for each in listing.functions if each.name not in taken)
+    )
+    known = known_functions([*loaded.functions, *functions], [*loaded.catalogues, rest])
+    # Releases of a project are none of polyver: its clock stands still beside others.
+    return replace(known, catalogues=tuple(loaded.catalogues) or (rest,))
 
 
 def _resolved(name: str) -> Path:

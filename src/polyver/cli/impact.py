@@ -15,12 +15,15 @@ from polyver.capabilities.functions.blueprints import (
 )
 from polyver.capabilities.functions.registering import UnknownFunction
 from polyver.cli._catalogues import version_of
+from polyver.cli._cluster import CLUSTER, documents_on
 from polyver.cli._exit import UnknownName
 from polyver.cli._files import read_manifests
 from polyver.cli._functions import load_known
 from polyver.cli._output import Format, emit, print_lines, print_table, warn
 from polyver.cli.functions import CatalogueFiles, FunctionFiles, Output, Traceback
+from polyver.cli.why import ACTION_SETS, BLUEPRINTS
 from polyver.core import Resolution
+from polyver.objects import Document
 
 app = App(name="impact")
 
@@ -31,8 +34,8 @@ def impact(
     /,
     *,
     file: Annotated[
-        list[str], Parameter(name=["--file", "-f"], negative=(), allow_leading_hyphen=True)
-    ],
+        list[str] | None, Parameter(name=["--file", "-f"], negative=(), allow_leading_hyphen=True)
+    ] = None,
     functions: FunctionFiles = None,
     catalogue: CatalogueFiles = None,
     output: Output = Format.TABLE,
@@ -49,7 +52,8 @@ def impact(
         what a phase gets, by whatever rule, and where it is asked for in vain.
     file
         A file, a folder, or - for standard input; repeatable. Blueprints are read, and ActionSets,
-        which may prefer a version.
+        which may prefer a version. cluster: is the cluster of the current context, and
+        cluster:CONTEXT another one. Without any, cluster:.
     """
     name, at, text = name.partition("@")
     version = version_of(text, "NAME@VERSION") if at else None
@@ -57,7 +61,7 @@ def impact(
     if name not in known.known:
         error = UnknownFunction(name, known)
         raise UnknownName(error.fact, hint=error.hint)
-    documents = read_manifests(file)
+    documents = _documents(file or [CLUSTER])
     blueprints: list[Blueprint] = []
     for document, blueprint, findings in blueprints_in(documents):
         if blueprint is None:
@@ -69,6 +73,15 @@ def impact(
     if version is not None:
         uses = [use for use in uses if use.concerns(version)]
     _print(uses, output)
+
+
+def _documents(names: list[str]) -> list[Document]:
+    files = [name for name in names if not name.startswith(CLUSTER)]
+    found = read_manifests(files) if files else []
+    for name in names:
+        if name.startswith(CLUSTER):
+            found = [*found, *documents_on(name.removeprefix(CLUSTER), (BLUEPRINTS, ACTION_SETS))]
+    return found
 
 
 def _print(uses: list[Use], output: Format) -> None:

@@ -17,6 +17,7 @@ from polyver.cli._embedded import Embedded, Settings, embedded
 from polyver.cli._exit import Misused
 from polyver.cli._files import data_folder
 from polyver.cli._output import print_lines
+from polyver.cli._served_functions import CallSettings
 from polyver.cli._signals import signalled
 from polyver.core import listed
 from polyver.serving.addresses import LOOPBACK
@@ -52,6 +53,8 @@ def up(
     kinds: Annotated[list[str] | None, Parameter(negative=())] = None,
     functions: Annotated[list[str] | None, Parameter(negative=())] = None,
     catalogue: Annotated[list[str] | None, Parameter(negative=())] = None,
+    allow_command: Annotated[bool, Parameter(negative=())] = False,
+    function_timeout: str = "1h",
     capabilities: str | None = None,
     semver_gate: Literal["refuse", "warn"] = "refuse",
     verbose: Annotated[bool, Parameter(negative=())] = False,
@@ -84,6 +87,10 @@ def up(
         packages; repeatable.
     catalogue
         A catalogue that says in which stages their versions are; repeatable.
+    allow_command
+        Let blueprints run programs beside this process, with the function Command.
+    function_timeout
+        How long one phase of an action may take: 90s, 1m30s, 2h.
     capabilities
         What it does beyond Kubernetes, separated by commas, of apis, functions and definitions;
         empty for nothing. Without it apis, and functions if --functions or --catalogue is there.
@@ -115,11 +122,22 @@ def up(
         _functions(functions, catalogue, show_traceback=traceback)
         if "functions" in chosen
         else None,
+        CallSettings(_seconds(function_timeout), frozenset({"command"} if allow_command else ())),
         semver_gate,
     )
     manifests = _manifests(load or [])
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, manifests))
+
+
+def _seconds(text: str) -> float:
+    from polyver.objects.durations import nanoseconds
+
+    found = nanoseconds(text)
+    if not found or found < 0:
+        hint = "write a length of time as 90s, 1m30s or 2h"
+        raise Misused(f"{text!r} is no length of time", at="--function-timeout", hint=hint)
+    return found / 1e9
 
 
 def _data(given: str | None) -> Path | None:

@@ -1,33 +1,63 @@
-"""`polyver why`: which versions an application on a cluster uses, and why not others."""
+"""`polyver why`: which version each phase of an action got, why, and what it would get now."""
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from polyver.capabilities.definitions.choosing import Chosen, choose, lineage_in, resolution_data
-from polyver.capabilities.definitions.kinds import (
-    APPLICATIONS,
-    DEFINITIONS,
-    GROUP,
-    STORED,
-    VERSIONED,
-)
-from polyver.capabilities.definitions.uses import Use, check_application, uses_of
-from polyver.cli._exit import Found, Misused, UnknownName, Unreadable
+from polyver.capabilities.functions.actions import Run, read_run, wanted_of
+from polyver.capabilities.functions.blueprints import Phase, blueprint_of, resolution_of
+from polyver.capabilities.functions.registering import Functions
+from polyver.cli._cluster import object_on
+from polyver.cli._exit import Misused, UnknownName
+from polyver.cli._functions import load_known
 from polyver.cli._output import Format, emit, print_lines, print_table, warn
-from polyver.client import Client, Resource, find
-from polyver.core import Lineage, PolyverError
-from polyver.objects.status import ApiError
+from polyver.cli.functions import CatalogueFiles, FunctionFiles, Output, Traceback
+from polyver.client import Resource
+from polyver.core import PolyverError
+
+ACTION_SETS = Resource("cr.kanister.io", "v1alpha1", "actionsets")
+BLUEPRINTS = Resource("cr.kanister.io", "v1alpha1", "blueprints")
+_NAMES = ("actionset", "actionsets", "actionset.cr.kanister.io", "actionsets.cr.kanister.io")
+
+APPLICATION_NAMES = ("app", "apps", "application", "applications", "applications.core.oam.dev")
 
 app = App(name="why")
 
-_APPLICATIONS = Resource(GROUP, STORED, APPLICATIONS.names.plural)
-_DEFINITIONS = {kind.kind: Resource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS}
-_Homes = dict[tuple[str, str], dict[str, Lineage]]
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One phase: what is recorded, and what it would get now."""
+
+    action: str
+    phase: str
+    function: str
+    asks: str
+    recorded: str
+    state: str
+    reason: str
+    now: str
+    why_now: str
+    rejected: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def data(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "action": self.action,
+            "phase": self.phase,
+            "function": self.function,
+            "asksFor": self.asks,
+            "version": self.recorded,
+            "state": self.state,
+            "reason": self.reason,
+            "now": {"version": self.now, "why": self.why_now},
+        }
+        rejected = [{"version": version, "why": why} for version, why in self.rejected]
+        found["now"] |= {"rejected": rejected} if rejected else {}
+        return {name: value for name, value in found.items() if value}
 
 
 @app.default
@@ -37,106 +67,118 @@ def why(
     *,
     namespace: Annotated[str, Parameter(name=["--namespace", "-n"])] = "",
     context: str = "",
-    kubeconfig: Path | None = None,
-    output: Annotated[Format, Parameter(name=["--output", "-o"])] = Format.TABLE,
+    functions: FunctionFiles = None,
+    catalogue: CatalogueFiles = None,
+    explain: Annotated[bool, Parameter(negative=())] = False,
+    output: Output = Format.TABLE,
+    traceback: Traceback = False,
 ) -> None:
-    """Say which versions an application uses, and why each other one was passed over.
+    """Tell which version each phase of an ActionSet got, or each place of an application, and why.
 
-    Example: polyver why app/shop -n default
+    Of an ActionSet, what is recorded on the cluster is told beside what the functions that are
+    known here would give now.
+
+    Example: polyver why actionset/backup-1 -n shop --catalogue catalogue.yaml
 
     Parameters
     ----------
     name
-        The application, as app/NAME.
+        The ActionSet, actionset/NAME, or the application, app/NAME.
     namespace
-        Its namespace; without it, that of the context.
+        Its namespace: by default that of the context.
     context
-        The context of the kubeconfig to use; without it, the current one.
-    kubeconfig
-        The kubeconfig to use; without it, what kubectl would use.
-    output
-        What to print.
+        The context of the kubeconfig: by default the current one.
+    explain
+        Say also why each other version would not be chosen now.
     """
-    from polyver.client.cluster import ClusterClient, find_access
+    kind, slash, wanted = name.partition("/")
+    if kind.lower() in APPLICATION_NAMES and wanted:
+        from polyver.cli._applications import why_application
 
-    noun, _, named = name.partition("/")
-    if noun not in ("app", "application", "applications") or not named:
-        raise Misused(f"{name} names no application", hint="write app/NAME")
-    access = find_access(context, kubeconfig=kubeconfig)
-    where = namespace or access.namespace
-
-    async def read() -> tuple[dict[str, Any], _Homes]:
-        async with ClusterClient(access) as client:
-            try:
-                return await _read(client, where, named)
-            except ApiError as error:
-                fact = f"{name} cannot be read: {error.message}"
-                raise Unreadable(fact, at=f"{access.server}, {access.place}") from None
-
-    _answer(*asyncio.run(read()), output)
-
-
-async def _read(client: Client, namespace: str, name: str) -> tuple[dict[str, Any], _Homes]:
-    """An application, and the lineages of all that it names."""
-    application = await find(client, _APPLICATIONS, name, namespace)
-    if application is None:
-        raise UnknownName(f"there is no application {name} in the namespace {namespace}")
-    homes: _Homes = {}
-    for kind, definition in {(use.kind, use.definition) for use in uses_of(application)}:
-        fields = f"metadata.name={definition}"
-        found = (await client.list(_DEFINITIONS[kind], fields=fields)).items
-        lineages = {each["metadata"]["namespace"]: lineage_in(each) for each in found}
-        homes[kind, definition] = {k: v for k, v in lineages.items() if v is not None}
-    return application, homes
+        why_application(wanted, namespace, context, output, explain=explain)
+        return
+    if not slash or kind.lower() not in _NAMES or not wanted:
+        fact = f"{name!r} is no ActionSet, and no application"
+        raise Misused(fact, hint="write actionset/NAME or app/NAME")
+    known = load_known(functions, catalogue, traceback=traceback)
+    access, found = object_on(context, ACTION_SETS, wanted, namespace)
+    if found is None:
+        inside = namespace or access.namespace
+        raise UnknownName(f"there is no ActionSet {inside}/{wanted}", at=access.server)
+    run = read_run(found)
+    recorded = run is not None and bool(run.actions)
+    rows = list(_recorded(run, known) if run and recorded else _asked(found, context, known))
+    _print(rows, run, output, explain=explain)
 
 
-def _answer(application: dict[str, Any], homes: _Homes, output: Format) -> None:
-    check_application(application)
-    answers = [(use, _asked(use, homes)) for use in uses_of(application)]
-    errors = [answer for _, answer in answers if isinstance(answer, PolyverError)]
-    chosen = [answer for _, answer in answers if isinstance(answer, Chosen)]
-    if output is Format.TABLE:
-        _print(chosen)
-    else:
-        emit({"resolutions": [*map(_data, chosen)], "errors": [*map(str, errors)]}, output)
-    if errors:
-        raise Found("; ".join(map(str, errors)))
+def _recorded(run: Run, known: Functions) -> Iterator[_Row]:
+    for action in run.actions:
+        preferred = action.snapshot.get("spec", {}).get("preferredVersion") or ""
+        for place, call in enumerate(action.calls):
+            phase = action.written(place)
+            now, told, rejected = _now(known, phase, preferred)
+            yield _Row(
+                action.name,
+                action.label(place),
+                phase.function,
+                phase.version or preferred,
+                call.version,
+                call.state.value,
+                call.reason,
+                now,
+                told,
+                rejected,
+            )
 
 
-def _asked(use: Use, homes: _Homes) -> Chosen | PolyverError:
+def _asked(found: dict[str, Any], context: str, known: Functions) -> Iterator[_Row]:
+    """What an ActionSet that has not started asks for."""
+    for wanted in wanted_of(found):
+        inside = found["metadata"]["namespace"]
+        _, obj = object_on(context, BLUEPRINTS, wanted.blueprint, inside)
+        blueprint = blueprint_of(obj)[0] if obj is not None else None
+        if blueprint is None or wanted.name not in blueprint.actions:
+            warn(f"action {wanted.name} of blueprint {wanted.blueprint} is not there")
+            continue
+        preferred = wanted.spec.get("preferredVersion") or ""
+        for phase in blueprint.action(wanted.name).calls:
+            asks = phase.version or preferred
+            about = (wanted.name, phase.label, phase.function, asks, "", "", "")
+            yield _Row(*about, *_now(known, phase, preferred))
+
+
+def _now(
+    known: Functions, phase: Phase, preferred: str
+) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+    """The version that a phase would get now, why, and why no other."""
     try:
-        return choose(use, homes[use.kind, use.definition])
+        found = resolution_of(known, phase, preferred=preferred)
     except PolyverError as error:
-        return error
+        return "", str(error), ()
+    rejected = tuple((each.release.name, each.why) for each in found.rejected)
+    return found.release.name, "; ".join([found.reason, *found.warnings]), rejected
 
 
-def _print(chosen: list[Chosen]) -> None:
-    rows = [
-        [each.use.dependent.at, _wanted(each.use), each.resolution.release.name, _reason(each)]
-        for each in chosen
-    ]
-    if rows:
-        print_table(["PLACE", "ASKED FOR", "VERSION", "REASON"], rows)
-    for each in chosen:
-        for warning in each.resolution.warnings:
-            warn(warning)
-        rejected = [[other.release.name, other.why] for other in each.resolution.rejected]
-        if rejected:
-            print_lines("", f"{each.use.dependent.at}:")
-            print_table(["NOT CHOSEN", "WHY"], rejected)
-
-
-def _wanted(use: Use) -> str:
-    return f"{use.definition}@{use.requested}" if use.requested else use.definition
-
-
-def _reason(chosen: Chosen) -> str:
-    since = f", since {chosen.use.since}" if chosen.use.since else ""
-    return f"{chosen.resolution.reason}{since}"
-
-
-def _data(chosen: Chosen) -> dict[str, Any]:
-    rejected = [
-        {"release": other.release.name, "why": other.why} for other in chosen.resolution.rejected
-    ]
-    return resolution_data(chosen, now="") | {"rejected": rejected}
+def _print(rows: list[_Row], run: Run | None, output: Format, *, explain: bool) -> None:
+    if output is not Format.TABLE:
+        state = {"state": run.state.value} if run else {}
+        error = {"error": run.error} if run and run.error else {}
+        emit({**state, **error, "phases": [row.data for row in rows]}, output)
+        return
+    columns = ("ACTION", "PHASE", "FUNCTION", "ASKS FOR", "GOT", "STATE", "WHY", "NOW", "WHY NOW")
+    print_table(
+        columns,
+        [
+            (
+                *(row.action, row.phase, row.function, row.asks or "nothing", row.recorded),
+                *(row.state, row.reason, row.now or "nothing", row.why_now),
+            )
+            for row in rows
+        ],
+    )
+    for row in rows if explain else ():
+        if row.rejected:
+            print_lines("", f"{row.action}, {row.phase}: {row.function}")
+            print_table(("NOT CHOSEN", "WHY"), row.rejected)
+    if run is not None and run.error:
+        print_lines("", f"it failed: {run.error}")

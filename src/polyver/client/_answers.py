@@ -50,6 +50,8 @@ class Ask:
     body: bytes = b""
     tag: str = ""
     """The ETag of what is known already."""
+    further: tuple[tuple[str, str], ...] = ()
+    """Further headers."""
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -61,7 +63,7 @@ class Ask:
             found["content-type"] = self.media
         if self.tag:
             found["if-none-match"] = self.tag
-        return found
+        return found | dict(self.further)
 
 
 @dataclass(frozen=True, slots=True)

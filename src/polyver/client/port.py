@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError
@@ -19,9 +19,11 @@ __all__ = [
     "Discovery",
     "Event",
     "EventType",
+    "Executed",
     "Listing",
     "Object",
     "PatchType",
+    "PodClient",
     "Propagation",
     "Resource",
     "find",
@@ -239,6 +241,29 @@ class Client(Protocol):
 
     def watch_kinds(self) -> AsyncGenerator[Discovery, None]:
         """What is served now, and again whenever that has changed."""
+
+
+class Executed(NamedTuple):
+    """A command that has ended in a pod: its exit code, and what it printed."""
+
+    code: int
+    stdout: bytes
+    stderr: bytes
+    output: bytes
+    """Both, in the order in which they came."""
+
+
+@runtime_checkable
+class PodClient(Protocol):
+    """What a client can do where pods run, beyond the API of objects."""
+
+    async def execute(
+        self, pod: str, namespace: str, *, container: str, command: Sequence[str], limit: int
+    ) -> Executed:
+        """Run a command in a container to its end; `limit` is how many bytes it may print."""
+
+    async def logs(self, pod: str, namespace: str, *, container: str, limit: int) -> bytes:
+        """What a container has printed, not more than some bytes of it."""
 
 
 async def find(client: Client, resource: Resource, name: str, namespace: str = "") -> Object | None:

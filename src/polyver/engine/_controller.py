@@ -77,6 +77,9 @@ class Controller(ABC, Generic[K]):
     async def reconcile(self, key: K) -> Result | None:
         """Bring what is to what should be; an exception means to try again later."""
 
+    async def close(self) -> None:
+        """Let go of what it has under way, when the engine stops."""
+
     def discovered(self, discovery: Discovery) -> Iterable[K]:
         """Take note of the kinds that are served now, and name the keys that this touches."""
         del discovery

@@ -70,6 +70,7 @@ class Engine:
         for task in tasks[:1]:
             task.cancel()
         await asyncio.gather(*stops)
+        await asyncio.gather(*(loop.controller.close() for loop in self._loops.values()))
         # Not the first one again: a second cancellation would interrupt its cleaning up.
         for task in tasks[1:]:
             task.cancel()

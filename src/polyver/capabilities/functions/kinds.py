@@ -171,23 +171,30 @@ class PhaseStatus:
 
 
 @part
+class Failure:
+    """Why it failed."""
+
+    message: str | None
+
+
+@part
 class ActionStatus:
     """What became of an action."""
 
     name: str
     object: ObjectReference | None
     blueprint: str | None
+    state: State | None
+    """How far it is: it fails when its deferred phase is over, too."""
     phases: list[PhaseStatus] | None
     deferPhase: PhaseStatus | None
     artifacts: dict[str, Artifact] | None
     """What it left for others, rendered."""
-
-
-@part
-class Failure:
+    error: Failure | None
     """Why it failed."""
-
-    message: str | None
+    snapshot: dict[str, Any] | None
+    """What it was when it started: time, spec, the blueprint's action, the pods of its object.
+    It runs by this to its end, whatever is changed meanwhile."""
 
 
 @ACTION_SETS.version(

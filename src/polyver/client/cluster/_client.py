@@ -11,21 +11,23 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import httpx2
 
 from polyver.client._clock import Backoff, Clock, SystemClock, chance, sleep
 from polyver.client._informer import Change, Informer
 from polyver.client.cluster._access import Access
+from polyver.client.cluster._commands import PROTOCOLS, Channels, executed
 from polyver.client.cluster._connections import Connections, Lent
 from polyver.client.cluster._limits import Limits
 from polyver.client.cluster._problems import NoAccess, Unauthorized, Unreachable, Untrusted
-from polyver.client.port import Discovery, Object, Resource
+from polyver.client.cluster._websocket import BadFrame, accepted, new_key
+from polyver.client.port import Discovery, Executed, Object, Resource
 from polyver.client.rest import Answer, Ask, BadAnswer, RestClient
 from polyver.objects.status import ApiError
 
@@ -43,6 +45,7 @@ _DEFINING = (
     Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False),
     Resource("apiregistration.k8s.io", "v1", "apiservices", namespaced=False),
 )
+_PODS = Resource("", "v1", "pods")
 _LOOK_AGAIN = (0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
 _PATIENT = Backoff(first=1.0, most=300.0)
 
@@ -117,6 +120,45 @@ class ClusterClient(RestClient):
         finally:
             timer.cancel()
         return not over
+
+    # Pods
+
+    async def execute(
+        self, pod: str, namespace: str, *, container: str, command: Sequence[str], limit: int
+    ) -> Executed:
+        words = [("stdout", "true"), ("stderr", "true"), ("container", container)]
+        query = urlencode([*words, *(("command", word) for word in command)])
+        key = new_key()
+        further = (
+            ("connection", "Upgrade"),
+            ("upgrade", "websocket"),
+            ("sec-websocket-version", "13"),
+            ("sec-websocket-key", key),
+            ("sec-websocket-protocol", ", ".join(PROTOCOLS)),
+        )
+        path = _PODS.path(pod, namespace, subresource="exec")
+        ask = Ask("GET", path, query, accept="*/*", further=further)
+        await self._connections.ready()
+        try:
+            async with self._opened(ask, watching=True) as response:
+                if response.status_code != 101:
+                    raise self._refused(ask, await self._whole(ask, response))
+                if response.headers.get("sec-websocket-accept") != accepted(key):
+                    raise BadAnswer("what answers speaks no WebSocket", at=str(ask))
+                stream = response.extensions["network_stream"]
+                return await executed(stream, Channels(str(ask), limit))
+        except httpx2.HTTPError as error:
+            raise self._unreachable(ask, error) from error
+        except BadFrame as error:
+            raise BadAnswer(error.fact, at=str(ask)) from None
+
+    async def logs(self, pod: str, namespace: str, *, container: str, limit: int) -> bytes:
+        query = urlencode({"container": container, "limitBytes": str(limit)})
+        ask = Ask("GET", _PODS.path(pod, namespace, subresource="log"), query, accept="*/*")
+        answer = await self._send(ask)
+        if not 200 <= answer.status < 300:
+            raise self._refused(ask, answer)
+        return answer.body
 
     # Sending
 

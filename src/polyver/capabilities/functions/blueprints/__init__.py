@@ -12,6 +12,7 @@ from polyver.capabilities.functions.blueprints._choosing import (
     PhaseRefused,
     ResolvedAction,
     ResolvedPhase,
+    resolution_of,
     resolve_action,
     resolve_phase,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "losses_at",
     "losses_between",
     "requests_in",
+    "resolution_of",
     "resolve_action",
     "resolve_phase",
     "uses_in",

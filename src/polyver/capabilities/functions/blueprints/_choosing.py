@@ -6,7 +6,7 @@ v0.0.0; what cannot be had stops the action before its first phase.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from polyver.capabilities.functions._policy import FUNCTIONS
@@ -36,6 +36,7 @@ __all__ = [
     "ResolvedPhase",
     "about_phase",
     "refusals_of",
+    "resolution_of",
     "resolve_action",
     "resolve_phase",
     "selector_of",
@@ -142,6 +143,7 @@ def resolve_phase(
         raise ActionRefused((PhaseRefused(blueprint, action, phase, found),))
     function = functions.get(phase.function).implementation(found.release)
     wrong = [_of_argument(each, phase, function) for each in function.check(phase.arguments)]
+    wrong += _of_templates(phase.arguments, phase)
     if wrong:
         raise ActionRefused(
             tuple(PhaseRefused(blueprint, action, phase, refusal) for refusal in wrong)
@@ -160,6 +162,7 @@ def refusals_of(functions: Functions, phase: Phase, *, preferred: str = "") -> I
     function = functions.get(phase.function).implementation(found.release)
     for wrong in function.check(phase.arguments):
         yield _of_argument(wrong, phase, function)
+    yield from _of_templates(phase.arguments, phase)
 
 
 def selector_of(phase: Phase, preferred: str = "") -> Selector:
@@ -169,13 +172,18 @@ def selector_of(phase: Phase, preferred: str = "") -> Selector:
     return Exact(SemVer.complete(preferred), wish=True) if preferred else UNSPECIFIED
 
 
+def resolution_of(functions: Functions, phase: Phase, *, preferred: str = "") -> Resolution:
+    """Which version a phase gets, whatever its arguments are; none is an error."""
+    selector = selector_of(phase, preferred)
+    known = functions.get(phase.function)
+    return resolve(known.lineage, selector, FUNCTIONS, Dependent(at=dotted(phase.path)))
+
+
 def _chosen(functions: Functions, phase: Phase, preferred: str, at: str) -> Resolution | Refusal:
     field = (*phase.path, "funcVersion") if phase.version else phase.path
     at = "" if phase.version else at
     try:
-        selector = selector_of(phase, preferred)
-        known = functions.get(phase.function)
-        return resolve(known.lineage, selector, FUNCTIONS, Dependent(at=dotted(phase.path)))
+        return resolution_of(functions, phase, preferred=preferred)
     except UnknownFunction as error:
         return Refusal(error.fact, (*phase.path, "func"), error.hint)
     except InvalidVersion as error:
@@ -197,6 +205,25 @@ def _of_argument(wrong: Wrong, phase: Phase, function: Function) -> Refusal:
     return Refusal(
         f"{function.label}: {wrong.fact}", (*phase.path, "args", *wrong.path), wrong.hint
     )
+
+
+def _of_templates(value: object, phase: Phase, *path: str | int) -> Iterator[Refusal]:
+    """Templates that cannot be read: what they call or how they are written is wrong."""
+    if isinstance(value, str) and "{{" in value:
+        # Not before there is one to read: it takes long to load.
+        from polyver.objects.gotemplate import InvalidTemplate, compile_template
+
+        try:
+            compile_template(value, name=dotted(("args", *path)))
+        except InvalidTemplate as error:
+            hint = f"{error.at}; {error.hint}" if error.hint else error.at
+            yield Refusal(error.fact, (*phase.path, "args", *path), hint)
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _of_templates(each, phase, *path, str(key))
+    elif isinstance(value, list | tuple):
+        for place, each in enumerate(value):
+            yield from _of_templates(each, phase, *path, place)
 
 
 def about_phase(blueprint: Blueprint, action: str, phase: Phase) -> str:

@@ -11,6 +11,7 @@ from polyver.capabilities.functions.registering._hints import (
     Alias,
     Description,
     InvalidFunction,
+    Unrendered,
 )
 from polyver.capabilities.functions.registering._known import (
     Functions,
@@ -35,6 +36,7 @@ __all__ = [
     "KnownFunction",
     "Registry",
     "UnknownFunction",
+    "Unrendered",
     "Wrong",
     "check_registered",
     "function_data",

@@ -39,6 +39,7 @@ __all__ = [
     "Alias",
     "Description",
     "InvalidFunction",
+    "Unrendered",
     "field_of",
     "fields_of_model",
     "hints_of",
@@ -70,6 +71,15 @@ class Description:
     """What is told of an argument; whatever has a `description` beside a type is as good."""
 
     description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unrendered:
+    """Beside a type: the function gets the argument with its templates, to render them itself.
+
+    >>> from typing import Annotated
+    >>> Condition = Annotated[str, Unrendered()]
+    """
 
 
 _SCALARS: Mapping[Any, Type] = {
@@ -173,7 +183,8 @@ def field_of(python: str, hint: Any, default: Any, at: str, names: Mapping[str, 
         required, default = not nullable, None
     else:
         required, default = False, _default(default, kind, at=place)
-    return Field(alias or _plain(python), python, kind, required, default, said, nullable)
+    raw = any(isinstance(each, Unrendered) for each in marks)
+    return Field(alias or _plain(python), python, kind, required, default, said, nullable, raw)
 
 
 def _marks(hint: Any) -> tuple[Any, ...]:

@@ -48,6 +48,7 @@ class Functions:
 
     known: Mapping[str, KnownFunction]
     catalogues: tuple[Catalogue, ...] = ()
+    """Those whose clocks `at` sets forward; functions of others stay as they are now."""
     warnings: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[KnownFunction]:
@@ -74,7 +75,9 @@ class Functions:
         """The same when that release of the catalogues is out."""
         moved = {id(each): each.at(release) for each in self.catalogues}
         known = {
-            each.name: _moved(each, moved[id(each.catalogue)]) if each.catalogue else each
+            each.name: _moved(each, moved[id(each.catalogue)])
+            if each.catalogue and id(each.catalogue) in moved
+            else each
             for each in self
         }
         return Functions(known, tuple(moved.values()), self.warnings)

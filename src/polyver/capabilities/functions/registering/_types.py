@@ -168,6 +168,8 @@ class Field:
     default: object = None
     description: str = ""
     nullable: bool = False
+    unrendered: bool = False
+    """Whether the function gets it with its templates, and renders them itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,146 @@
+"""The start of an ActionSet: everything is decided at once, or all that is in the way is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polyver.capabilities.functions.actions._run import ActionRun, PhaseRun, Run
+from polyver.capabilities.functions.blueprints import (
+    ActionRefused,
+    Blueprint,
+    ResolvedAction,
+    ResolvedPhase,
+    resolve_action,
+)
+from polyver.capabilities.functions.registering import Functions
+from polyver.core import PolyverError, listed
+from polyver.objects.converted import fresh
+
+__all__ = ["Wanted", "refused", "start", "wanted_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One action that an ActionSet asks for, as it is written."""
+
+    spec: Mapping[str, Any]
+    at: str
+    """The field that it is written in."""
+
+    @property
+    def name(self) -> str:
+        return str(self.spec["name"])
+
+    @property
+    def blueprint(self) -> str:
+        return str(self.spec.get("blueprint") or "")
+
+
+def wanted_of(action_set: Mapping[str, Any]) -> list[Wanted]:
+    """The actions that an ActionSet asks for."""
+    spec: Mapping[str, Any] = action_set.get("spec") or {}
+    actions = spec.get("actions") or ()
+    return [Wanted(each, f"spec.actions[{number}]") for number, each in enumerate(actions)]
+
+
+def start(
+    wanted: list[Wanted],
+    blueprints: Callable[[str], Blueprint | None],
+    functions: Functions,
+    *,
+    time: str,
+) -> Run:
+    """The run that begins; one that must not begin says so in its `refusal`."""
+    actions: list[ActionRun] = []
+    warnings: list[str] = []
+    problems: list[str] = []
+    for each in wanted:
+        try:
+            blueprint = _blueprint(each, blueprints)
+            resolved = _resolved(each, blueprint, functions)
+        except ActionRefused as refusal:
+            problems += map(str, refusal.problems)
+        except PolyverError as error:
+            problems.append(str(error))
+        else:
+            actions.append(_action(each, blueprint, resolved, time))
+            warnings += [*resolved.warnings, *_unused(each)]
+    warnings = [*dict.fromkeys(warnings)]
+    if problems:
+        return Run((), tuple(warnings), "; ".join(problems))
+    return Run(tuple(actions), tuple(warnings))
+
+
+def refused(reason: str) -> Run:
+    """A run that must not begin, for a reason that was found elsewhere."""
+    return Run(refusal=reason)
+
+
+def _blueprint(wanted: Wanted, blueprints: Callable[[str], Blueprint | None]) -> Blueprint:
+    at = f"{wanted.at}.blueprint"
+    if not wanted.blueprint:
+        raise PolyverError(f"action {wanted.name} names no blueprint", at=at)
+    found = blueprints(wanted.blueprint)
+    if found is None:
+        hint = "apply it to the namespace of the ActionSet first"
+        raise PolyverError(f"there is no blueprint {wanted.blueprint}", at=at, hint=hint)
+    return found
+
+
+def _resolved(wanted: Wanted, blueprint: Blueprint, functions: Functions) -> ResolvedAction:
+    preferred = wanted.spec.get("preferredVersion") or ""
+    at = f"{wanted.at}.preferredVersion"
+    try:
+        found = resolve_action(functions, blueprint, wanted.name, preferred=preferred, at=at)
+    except ActionRefused:
+        raise
+    except PolyverError as error:
+        raise PolyverError(error.fact, at=f"{wanted.at}.name", hint=error.hint) from None
+    for given, needed in (
+        ("artifacts", "inputArtifactNames"),
+        ("configMaps", "configMapNames"),
+        ("secrets", "secretNames"),
+    ):
+        _check_given(wanted, _written(blueprint, wanted.name), given, needed)
+    return found
+
+
+def _written(blueprint: Blueprint, action: str) -> Mapping[str, Any]:
+    value: Any = blueprint.document.value
+    found: Mapping[str, Any] = value["actions"][action] or {}
+    return found
+
+
+def _check_given(wanted: Wanted, action: Mapping[str, Any], given: str, needed: str) -> None:
+    there = wanted.spec.get(given) or {}
+    missing = [name for name in action.get(needed) or () if name not in there]
+    if missing:
+        fact = f"action {wanted.name} of blueprint {wanted.blueprint} needs {listed(missing)}"
+        raise PolyverError(fact, at=f"{wanted.at}.{given}", hint=f"{needed} names them")
+
+
+def _unused(wanted: Wanted) -> list[str]:
+    if not wanted.spec.get("profile"):
+        return []
+    return [f"{wanted.at}.profile is not used: there are no Profiles here"]
+
+
+def _action(wanted: Wanted, blueprint: Blueprint, resolved: ResolvedAction, time: str) -> ActionRun:
+    snapshot = {
+        "time": time,
+        "spec": fresh(wanted.spec),
+        "action": fresh(_written(blueprint, wanted.name)),
+    }
+    return ActionRun(
+        wanted.name,
+        wanted.blueprint,
+        tuple(map(_phase, resolved.phases)),
+        _phase(resolved.deferred) if resolved.deferred else None,
+        snapshot=snapshot,
+    )
+
+
+def _phase(resolved: ResolvedPhase) -> PhaseRun:
+    return PhaseRun(resolved.phase.name, resolved.version, resolved.resolution.reason)

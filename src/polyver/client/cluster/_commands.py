@@ -1,0 +1,89 @@
+"""Commands in pods: the channels that an API server sends what they print and how they end in."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from polyver.client.cluster._websocket import CLOSE, PING, PONG, Frames, frame
+from polyver.client.port import Executed
+from polyver.client.rest import BadAnswer
+
+if TYPE_CHECKING:
+    import httpcore2
+
+__all__ = ["PROTOCOLS", "Channels", "executed"]
+
+PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+_OUT, _ERR, _STATUS = 1, 2, 3
+
+
+@dataclass(slots=True)
+class Channels:
+    """What came so far; `ended` is set when it is known how the command ended."""
+
+    what: str
+    limit: int
+    _out: bytearray = field(default_factory=bytearray)
+    _err: bytearray = field(default_factory=bytearray)
+    _both: bytearray = field(default_factory=bytearray)
+    ended: Executed | None = None
+
+    def take(self, message: bytes) -> None:
+        """One message: the number of its channel, and what is in it."""
+        channel, content = message[:1], message[1:]
+        if channel == bytes([_STATUS]):
+            code = self._code(content)
+            self.ended = Executed(code, bytes(self._out), bytes(self._err), bytes(self._both))
+        elif channel in (bytes([_OUT]), bytes([_ERR])):
+            own = self._out if channel == bytes([_OUT]) else self._err
+            own += content
+            self._both += content
+            if len(self._both) > self.limit:
+                fact = f"the command prints more than {self.limit >> 20} MiB"
+                raise BadAnswer(fact, at=self.what, hint="let it write to a file")
+
+    def _code(self, content: bytes) -> int:
+        try:
+            status: Any = msgspec.json.decode(content)
+        except msgspec.MsgspecError:
+            raise BadAnswer("how the command ended cannot be read", at=self.what) from None
+        if status.get("status") == "Success":
+            return 0
+        causes = (status.get("details") or {}).get("causes") or ()
+        codes = [each.get("message") for each in causes if each.get("reason") == "ExitCode"]
+        if status.get("reason") != "NonZeroExitCode" or not codes:
+            raise BadAnswer(status.get("message") or "the command could not be run", at=self.what)
+        return int(codes[0])
+
+
+async def executed(stream: httpcore2.AsyncNetworkStream, channels: Channels) -> Executed:
+    """Read what a command prints, until it is told how it ended."""
+    import httpcore2
+
+    frames = Frames(largest=channels.limit)
+    try:
+        while channels.ended is None:
+            data = await stream.read(65536)
+            if not data:
+                raise BadAnswer("the connection ended before the command", at=channels.what)
+            for opcode, payload in frames.feed(data):
+                if opcode == PING:
+                    await stream.write(frame(PONG, payload, mask=os.urandom(4)))
+                else:
+                    _take(channels, opcode, payload)
+    except (httpcore2.NetworkError, httpcore2.TimeoutException) as error:
+        raise BadAnswer(f"the connection was lost: {error}", at=channels.what) from None
+    return channels.ended
+
+
+def _take(channels: Channels, opcode: int, payload: bytes) -> None:
+    if opcode == CLOSE and channels.ended is None:
+        said = payload[2:].decode(errors="replace")
+        fact = f"the server closed the connection before the command ended: {said}"
+        raise BadAnswer(fact, at=channels.what)
+    if opcode not in (CLOSE, PONG) and payload:
+        channels.take(payload)

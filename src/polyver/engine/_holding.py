@@ -1,0 +1,33 @@
+"""A finalizer, put on and taken off if nobody was faster."""
+
+from __future__ import annotations
+
+from polyver.client import Client, Object, Resource
+
+__all__ = ["hold", "release"]
+
+
+async def hold(client: Client, resource: Resource, obj: Object, finalizer: str) -> Object:
+    """The object as it is when it cannot go without being let go."""
+    there = obj["metadata"].get("finalizers") or []
+    if finalizer in there:
+        return obj
+    return await _with(client, resource, obj, [*there, finalizer])
+
+
+async def release(client: Client, resource: Resource, obj: Object, finalizer: str) -> None:
+    """Let an object go."""
+    there = obj["metadata"].get("finalizers") or []
+    if finalizer in there:
+        await _with(client, resource, obj, [each for each in there if each != finalizer])
+
+
+async def _with(client: Client, resource: Resource, obj: Object, finalizers: list[str]) -> Object:
+    metadata = obj["metadata"]
+    known = {name: metadata[name] for name in ("uid", "resourceVersion")}
+    return await client.patch(
+        resource,
+        metadata["name"],
+        metadata.get("namespace", ""),
+        change={"metadata": {**known, "finalizers": finalizers}},
+    )

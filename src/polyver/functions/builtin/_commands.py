@@ -1,0 +1,112 @@
+"""`Command`: a process beside the controller, for those who have allowed that."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import suppress
+from typing import Annotated, Any
+
+from polyver.capabilities.functions.registering import Description, Duration, register
+from polyver.core import PolyverError
+from polyver.functions._context import AsyncContext
+from polyver.functions.builtin._outputs import LARGEST, BadOutput, outputs_in, text_of
+
+__all__: list[str] = []
+
+_MINUTES = Duration("10m")
+
+
+class CommandFailed(PolyverError):
+    """A program that could not be run, took too long, or said that it failed."""
+
+
+@register("Command")
+async def command(
+    ctx: AsyncContext,
+    *,
+    command: Annotated[list[str], Description("The program and its arguments; no shell.")],
+    env: Annotated[dict[str, str], Description("Variables beside PATH and HOME.")] = {},  # noqa: B006
+    stdin: Annotated[str, Description("What it reads.")] = "",
+    timeout: Annotated[Duration, Description("After this it is killed.")] = _MINUTES,
+) -> dict[str, Any]:
+    """Run a program where the controller runs.
+
+    It is off, because whoever may write blueprints could then do what the controller may:
+    `--allow-command` switches it on. Output: `stdout` and `stderr` (of much of it, the end), and
+    what lines `###Phase-output###: {"key": "NAME", "value": …}` on standard output say.
+    """
+    if "command" not in ctx.allows:
+        hint = "whoever runs polyver may start it with --allow-command"
+        raise CommandFailed("Command is switched off", hint=hint)
+    if not command:
+        raise CommandFailed("there is no program to run")
+    usual = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    process = await _started(command, usual | env)
+    try:
+        async with asyncio.timeout(min(timeout, ctx.remaining)):
+            out, err = await _printed(process, stdin.encode())
+            code = await process.wait()
+    except TimeoutError:
+        raise CommandFailed(f"{command[0]} took longer than {timeout}") from None
+    finally:
+        await asyncio.shield(_end(process))
+    if code:
+        said = text_of(err or out).strip()[-500:]
+        raise CommandFailed(f"{command[0]} ended with {code}: {said}")
+    return {"stdout": text_of(out), "stderr": text_of(err), **outputs_in(out)}
+
+
+async def _started(command: list[str], env: dict[str, str]) -> asyncio.subprocess.Process:
+    pipe = asyncio.subprocess.PIPE
+    try:
+        return await asyncio.create_subprocess_exec(
+            *command, stdin=pipe, stdout=pipe, stderr=pipe, env=env, start_new_session=True
+        )
+    except (OSError, ValueError) as error:
+        said = (error.strerror if isinstance(error, OSError) else "") or error
+        raise CommandFailed(f"{command[0]} cannot be run: {said}") from None
+
+
+async def _printed(process: asyncio.subprocess.Process, given: bytes) -> tuple[bytes, bytes]:
+    assert process.stdin
+    assert process.stdout
+    assert process.stderr
+    out, err, _ = await asyncio.gather(
+        _read(process.stdout, process), _read(process.stderr, process), _give(process.stdin, given)
+    )
+    if max(len(out), len(err)) > LARGEST:
+        raise BadOutput(f"the program prints more than {LARGEST >> 20} MiB")
+    return out, err
+
+
+async def _read(stream: asyncio.StreamReader, process: asyncio.subprocess.Process) -> bytes:
+    """What it prints; one that prints too much is ended, and what comes then is dropped."""
+    read = bytearray()
+    while piece := await stream.read(65536):
+        if len(read) <= LARGEST:
+            read += piece
+        else:
+            _kill(process)
+    return bytes(read)
+
+
+async def _give(stream: asyncio.StreamWriter, given: bytes) -> None:
+    with suppress(ConnectionError):  # it does not want to hear it
+        stream.write(given)
+        await stream.drain()
+    stream.close()
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End it and all that it has started, and let go of what they wrote to."""
+    _kill(process)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(5):
+            await process.communicate()
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,113 @@
+"""`KubeExec`: a command in a container that runs, in three versions."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from polyver.capabilities.functions.registering import Description, Duration, register
+from polyver.client import Executed
+from polyver.core import PolyverError
+from polyver.functions._context import AsyncContext
+from polyver.functions._pods import executed_in
+from polyver.functions.builtin._outputs import LARGEST, outputs_in, text_of
+
+__all__: list[str] = []
+
+Namespace = Annotated[str, Description("The namespace of the pod.")]
+Pod = Annotated[str, Description("The pod.")]
+Container = Annotated[str | None, Description("The container; without, the pod's first one.")]
+Words = Annotated[list[str], Description("The program and its arguments.")]
+Timeout = Annotated[Duration, Description("How long the command may take.")]
+
+
+_MINUTES = Duration("10m")
+
+
+class CommandFailed(PolyverError):
+    """A command that took too long, or said that it failed."""
+
+
+@register("KubeExec")
+async def kube_exec(
+    ctx: AsyncContext, namespace: Namespace, pod: Pod, container: Container, command: Words
+) -> dict[str, Any]:
+    """Run a command in a container, as kubectl exec does.
+
+    Output: `output`, standard output and error together (of much of it, the end), and what lines
+    `###Phase-output###: {"key": "NAME", "value": …}` on standard output say. It needs a cluster
+    with nodes: `polyver up` runs no pods.
+    """
+    ran = await _ran(ctx, namespace, pod, container, command)
+    return {"output": text_of(ran.output), **outputs_in(ran.stdout)}
+
+
+@register("KubeExec", version="v0.1.0")
+async def kube_exec_v010(
+    ctx: AsyncContext,
+    *,
+    namespace: Namespace,
+    pod: Pod,
+    container: Container,
+    command: Words,
+    timeout: Timeout = _MINUTES,
+) -> dict[str, Any]:
+    """Run a command in a container, and give up after a time.
+
+    All else is as in v0.0.0.
+    """
+    ran = await _within(
+        ctx, timeout, namespace=namespace, pod=pod, container=container, command=command
+    )
+    return {"output": text_of(ran.output), **outputs_in(ran.stdout)}
+
+
+@register("KubeExec", version="v0.2.0")
+async def kube_exec_v020(
+    ctx: AsyncContext,
+    *,
+    namespace: Namespace,
+    pod: Pod,
+    container: Container,
+    command: Words,
+    timeout: Timeout = _MINUTES,
+) -> dict[str, Any]:
+    """Run a command in a container, and tell what it prints and what it complains of apart.
+
+    Output: `stdout` and `stderr` instead of `output`. All else is as in v0.1.0.
+    """
+    ran = await _within(
+        ctx, timeout, namespace=namespace, pod=pod, container=container, command=command
+    )
+    return {"stdout": text_of(ran.stdout), "stderr": text_of(ran.stderr), **outputs_in(ran.stdout)}
+
+
+async def _within(
+    ctx: AsyncContext,
+    timeout: Duration,
+    *,
+    namespace: str,
+    pod: str,
+    container: str | None,
+    command: list[str],
+) -> Executed:
+    try:
+        async with asyncio.timeout(min(timeout, ctx.remaining)):
+            return await _ran(ctx, namespace, pod, container, command)
+    except TimeoutError:
+        raise CommandFailed(
+            f"{command[0]} in {namespace}/{pod} took longer than {timeout}"
+        ) from None
+
+
+async def _ran(
+    ctx: AsyncContext, namespace: str, pod: str, container: str | None, command: list[str]
+) -> Executed:
+    if not command:
+        raise CommandFailed("there is no command to run")
+    ran = await executed_in(ctx, namespace, pod, container or "", command, limit=LARGEST)
+    ctx.log.info("a command has ended", pod=f"{namespace}/{pod}", code=ran.code)
+    if ran.code:
+        said = text_of(ran.stderr or ran.stdout).strip()[-500:]
+        raise CommandFailed(f"{command[0]} in {namespace}/{pod} ended with {ran.code}: {said}")
+    return ran

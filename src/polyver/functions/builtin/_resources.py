@@ -1,0 +1,158 @@
+"""`KubeOps`: objects made, changed and deleted through the API."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from polyver.capabilities.functions.registering import Alias, Description, register
+from polyver.client import Discovery, Object, Resource, preferred
+from polyver.core import PolyverError
+from polyver.functions._context import AsyncContext
+from polyver.objects.kinds import Kind
+from polyver.objects.status import ApiError
+
+__all__ = ["MADE_FOR", "ObjectReference", "create_once", "find_kind", "name_for"]
+
+MADE_FOR = "polyver.dev/made-for"
+"""On what a phase has made: which one it was, so that a second call finds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectReference:
+    """An object by its names."""
+
+    name: str
+    resource: str
+    group: str = ""
+    version: Annotated[str, Alias("apiVersion")] = ""
+    namespace: str = ""
+
+
+class NotServed(PolyverError):
+    """A kind that the server does not have."""
+
+
+def find_kind(discovery: Discovery, reference: ObjectReference) -> Kind:
+    """The kind that a reference means."""
+    version = reference.version.rpartition("/")[2]
+    group = reference.group or reference.version.rpartition("/")[0]
+    found = [
+        kind
+        for kind in (*preferred(discovery.kinds), *discovery.kinds)
+        if (kind.plural, kind.group) == (reference.resource, group)
+        and version in ("", kind.version)
+    ]
+    if not found:
+        named = ".".join(filter(None, (reference.resource, version, group)))
+        raise NotServed(f"{named} is not served here", hint="name resource, group and apiVersion")
+    return found[0]
+
+
+def name_for(key: str, prefix: str = "") -> str:
+    """A name that every call of the same phase comes to."""
+    return f"{prefix}{hashlib.sha256(key.encode()).hexdigest()[:10]}"
+
+
+async def create_once(
+    ctx: AsyncContext, resource: Resource, content: Object, namespace: str, *, dry_run: bool = False
+) -> Object:
+    """Make an object, or find the one that an earlier call of this phase has made."""
+    metadata = dict(content.get("metadata") or {})
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), MADE_FOR: ctx.key}
+    prefix = metadata.pop("generateName", "")
+    metadata.setdefault("name", name_for(ctx.key, prefix) if prefix else "")
+    content = {**content, "metadata": metadata}
+    try:
+        return await ctx.client.create(resource, content, namespace, dry_run=dry_run)
+    except ApiError as error:
+        if error.reason != "AlreadyExists":
+            raise
+        there = await ctx.client.get(resource, metadata["name"], namespace)
+        if (there["metadata"].get("annotations") or {}).get(MADE_FOR) != ctx.key:
+            raise
+        return there
+
+
+@register("KubeOps", idempotent=True)
+async def kube_ops(
+    ctx: AsyncContext,
+    *,
+    operation: Annotated[
+        Literal["create", "patch", "delete"], Description("What to do with the object.")
+    ],
+    namespace: Annotated[
+        str, Description("Where it is, if the object does not say; else the ActionSet's.")
+    ] = "",
+    spec: Annotated[
+        dict[str, Any] | None,
+        Description("create: the whole object, as in kubectl apply; patch: what to merge into it."),
+    ] = None,
+    reference: Annotated[
+        ObjectReference | None,
+        Alias("objectReference"),
+        Description("patch and delete: which object; apiVersion, group, resource, name."),
+    ] = None,
+    dry_run: Annotated[
+        bool, Alias("dryRun"), Description("Ask the server whether it would, and change nothing.")
+    ] = False,
+) -> dict[str, Any]:
+    """Create, patch or delete one object through the API.
+
+    Output: apiVersion, group, resource, kind, name and namespace of the object. It may be called
+    again: what it made is known by the annotation polyver.dev/made-for, a `generateName` becomes
+    the same name each time, and what is gone already counts as deleted.
+    """
+    inside = namespace or ctx.namespace
+    if operation == "create":
+        return await _create(ctx, spec or {}, inside, dry_run=dry_run)
+    if reference is None:
+        raise PolyverError(f"{operation} needs an objectReference")
+    kind = find_kind(await ctx.client.discover(), reference)
+    inside = (reference.namespace or inside) if kind.namespaced else ""
+    resource = Resource.of(kind)
+    if operation == "patch":
+        if spec is None:
+            raise PolyverError("patch needs a spec: what to merge into the object")
+        await ctx.client.patch(resource, reference.name, inside, change=spec, dry_run=dry_run)
+    else:
+        await _delete(ctx, resource, reference.name, inside, dry_run=dry_run)
+    return _told(kind, reference.name, inside)
+
+
+async def _create(
+    ctx: AsyncContext, spec: Object, namespace: str, *, dry_run: bool
+) -> dict[str, Any]:
+    named = (spec.get("apiVersion") or "", spec.get("kind") or "")
+    kind = (await ctx.client.discover()).find(*named)
+    if kind is None:
+        said = " ".join(filter(None, named)) or "an object without apiVersion and kind"
+        raise NotServed(f"{said} is not served here", at="spec")
+    inside = (spec.get("metadata") or {}).get("namespace") or namespace
+    inside = inside if kind.namespaced else ""
+    made = await create_once(ctx, Resource.of(kind), spec, inside, dry_run=dry_run)
+    return _told(kind, made["metadata"]["name"], inside)
+
+
+async def _delete(
+    ctx: AsyncContext, resource: Resource, name: str, namespace: str, *, dry_run: bool
+) -> None:
+    try:
+        await ctx.client.delete(
+            resource, name, namespace, propagation="Background", dry_run=dry_run
+        )
+    except ApiError as error:
+        if error.code != 404:
+            raise
+
+
+def _told(kind: Kind, name: str, namespace: str) -> dict[str, Any]:
+    return {
+        "apiVersion": kind.version,
+        "group": kind.group,
+        "resource": kind.plural,
+        "kind": kind.kind,
+        "name": name,
+        "namespace": namespace,
+    }

@@ -1,0 +1,113 @@
+"""`KubeTask`: a pod that runs to its end, and what it printed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Any
+
+from polyver.capabilities.functions.registering import Alias, Description, Duration, register
+from polyver.client import Object, Resource
+from polyver.core import PolyverError
+from polyver.functions._context import AsyncContext
+from polyver.functions._pods import NO_NODES, logs_of
+from polyver.functions.builtin._outputs import LARGEST, outputs_in, text_of
+from polyver.functions.builtin._resources import create_once, name_for
+from polyver.objects.patch import apply_merge_patch
+from polyver.objects.status import ApiError
+
+__all__: list[str] = []
+
+_PODS = Resource("", "v1", "pods")
+_CONTAINER = "container"
+_PAUSE = 0.5
+_QUARTER = Duration("15m")
+Mapped = dict[str, Any]
+
+
+class TaskFailed(PolyverError):
+    """A pod that did not end, or said that it failed."""
+
+
+@register("KubeTask")
+async def kube_task(
+    ctx: AsyncContext,
+    *,
+    image: Annotated[str, Description("The image to run.")],
+    command: Annotated[list[str], Description("The program and its arguments.")],
+    namespace: Annotated[str, Description("Where; without, the ActionSet's namespace.")] = "",
+    override: Annotated[
+        Mapped, Alias("podOverride"), Description("Merged into the pod's spec, containers by name.")
+    ] = {},  # noqa: B006
+    labels: Annotated[dict[str, str], Alias("podLabels"), Description("For the pod.")] = {},  # noqa: B006
+    annotations: Annotated[
+        dict[str, str], Alias("podAnnotations"), Description("For the pod.")
+    ] = {},  # noqa: B006
+    timeout: Annotated[Duration, Description("Until the pod has ended.")] = _QUARTER,
+) -> dict[str, Any]:
+    """Run a pod to its end, tell what it printed, and delete it.
+
+    Output: `output` (of much of it, the end), and what lines
+    `###Phase-output###: {"key": "NAME", "value": …}` say. The container is called `container`. It
+    needs a cluster with nodes: `polyver up` runs no pods, so that there it takes too long.
+    """
+    inside, name = namespace or ctx.namespace, name_for(ctx.key, "polyver-task-")
+    whole = merged(ctx.params.get("PodOverride") or {}, override)
+    metadata = {
+        "name": name,
+        "labels": {**(ctx.params.get("PodLabels") or {}), **labels},
+        "annotations": {**(ctx.params.get("PodAnnotations") or {}), **annotations},
+    }
+    container = {"name": _CONTAINER, "image": image, "command": command}
+    spec = merged({"restartPolicy": "Never", "containers": [container]}, whole)
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    await create_once(ctx, _PODS, pod, inside)
+    try:
+        ended = await _ended(ctx, name, inside, timeout)
+        printed = await logs_of(ctx, inside, name, _CONTAINER, limit=LARGEST)
+    finally:
+        with suppress(ApiError):
+            await asyncio.shield(ctx.client.delete(_PODS, name, inside, grace=0))
+    if ended["status"]["phase"] == "Failed":
+        said = text_of(printed).strip()[-500:]
+        raise TaskFailed(f"pod {inside}/{name} failed{_why(ended)}: {said}")
+    return {"output": text_of(printed), **outputs_in(printed)}
+
+
+async def _ended(ctx: AsyncContext, name: str, namespace: str, timeout: Duration) -> Object:
+    found: Object = {}
+    try:
+        async with asyncio.timeout(min(timeout, ctx.remaining)):
+            while True:
+                found = await ctx.client.get(_PODS, name, namespace)
+                if (found.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+                    return found
+                await asyncio.sleep(_PAUSE)
+    except TimeoutError:
+        phase = (found.get("status") or {}).get("phase") or "Pending"
+        hint = "" if (found.get("spec") or {}).get("nodeName") else f"no node took it; {NO_NODES}"
+        fact = f"pod {namespace}/{name} is {phase} after {timeout}"
+        raise TaskFailed(fact, hint=hint) from None
+
+
+def _why(pod: Object) -> str:
+    states = [each.get("state") or {} for each in pod["status"].get("containerStatuses") or ()]
+    ended = [each["terminated"] for each in states if "terminated" in each]
+    return f" with {ended[0].get('exitCode')}" if ended else ""
+
+
+def merged(spec: Mapping[str, Any], override: Mapping[str, Any]) -> Mapped:
+    """A pod's spec with another one merged into it; containers are told apart by their names.
+
+    >>> merged({"containers": [{"name": "a", "image": "x"}]},
+    ...        {"containers": [{"name": "a", "tty": True}], "hostNetwork": True})
+    {'containers': [{'name': 'a', 'image': 'x', 'tty': True}], 'hostNetwork': True}
+    """
+    rest = {name: value for name, value in override.items() if name != "containers"}
+    found = apply_merge_patch(dict(spec), rest)
+    assert isinstance(found, dict)
+    there = {each.get("name"): each for each in spec.get("containers") or ()}
+    for each in override.get("containers") or ():
+        there[each.get("name")] = apply_merge_patch(there.get(each.get("name")) or {}, each)
+    return found | ({"containers": [*there.values()]} if there else {})

@@ -1,0 +1,162 @@
+"""`Wait` and `WaitV2`: until conditions on objects hold, as Kanister's blueprints write them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from polyver.capabilities.functions.registering import (
+    Alias,
+    Description,
+    Duration,
+    Unrendered,
+    register,
+)
+from polyver.client import Object, Resource
+from polyver.core import PolyverError
+from polyver.functions._context import AsyncContext
+from polyver.functions.builtin._resources import ObjectReference, find_kind
+from polyver.objects.jsonpath import parse_path
+from polyver.objects.status import ApiError
+
+__all__: list[str] = []
+
+_PATH = re.compile(r"(?<!\{)\{\s*\$([^{}]*)\}(?!\})")
+_FIRST, _MOST = 0.1, 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A template that says true when it holds, and the object that it is about."""
+
+    condition: str
+    reference: Annotated[dict[str, Any], Alias("objectReference")]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Conditions of which all, or any, have to hold."""
+
+    any_of: Annotated[list[Condition], Alias("anyOf")] = field(default_factory=list)
+    all_of: Annotated[list[Condition], Alias("allOf")] = field(default_factory=list)
+
+
+Written = Annotated[
+    Conditions,
+    Unrendered(),
+    Description(
+        "anyOf and allOf: each a template that says true when it holds (condition), and the object"
+        " that it is about (objectReference)."
+    ),
+]
+Timeout = Annotated[Duration, Description("How long to wait before it fails.")]
+Holds = Callable[[str, Object], bool]
+_MINUTES = Duration("10m")
+
+
+class TookTooLong(PolyverError):
+    """Conditions that did not hold in time."""
+
+
+@register("Wait", idempotent=True)
+async def wait(ctx: AsyncContext, conditions: Written, timeout: Timeout = _MINUTES) -> None:
+    """Wait until conditions on objects hold.
+
+    In a condition, JSONPath in braces stands for what is in the object, and the whole is then
+    rendered as any template is: `{{ if eq "{ $.status.phase }" "Active" }}true{{ end }}`. An
+    object that is not there yet is waited for.
+    """
+
+    from polyver.objects.gotemplate import compile_template  # which takes long to load
+
+    def holds(condition: str, obj: Object) -> bool:
+        text = _PATH.sub(lambda found: _values(found[1], obj), condition)
+        return compile_template(text, name="condition").render(ctx.params).strip() == "true"
+
+    await _until(ctx, conditions, timeout, holds)
+
+
+@register("WaitV2", idempotent=True)
+async def wait_v2(ctx: AsyncContext, conditions: Written, timeout: Timeout = _MINUTES) -> None:
+    """Wait until conditions on objects hold, told by templates that see the object itself.
+
+    For instance `{{ if eq .status.phase "Active" }}true{{ end }}`. A field that is not there
+    means that the condition does not hold yet; an object that is not there is waited for.
+    """
+
+    from polyver.objects.gotemplate import compile_template
+
+    def holds(condition: str, obj: Object) -> bool:
+        return compile_template(condition, name="condition").render(obj).strip() == "true"
+
+    await _until(ctx, conditions, timeout, holds)
+
+
+def _values(path: str, obj: Object) -> str:
+    """What is at a path, as it can stand inside of quotation marks in a template."""
+    found = parse_path(path if path.startswith((".", "[")) else f".{path}").find(obj)
+    shown = " ".join(each if isinstance(each, str) else json.dumps(each) for each in found)
+    return json.dumps(shown)[1:-1].replace("{", "\\u007b")
+
+
+async def _until(
+    ctx: AsyncContext, conditions: Conditions, timeout: Duration, holds: Holds
+) -> None:
+    if not conditions.any_of and not conditions.all_of:
+        raise PolyverError("there is nothing to wait for", hint="write anyOf or allOf")
+    problems: list[str] = []
+    try:
+        async with asyncio.timeout(min(timeout, ctx.remaining)):
+            pause = _FIRST
+            while not await _hold(ctx, conditions, holds, problems):
+                await asyncio.sleep(pause)
+                pause = min(pause * 1.5, _MOST)
+    except TimeoutError:
+        why = f": {'; '.join(problems)}" if problems else ""
+        raise TookTooLong(f"the conditions did not hold within {timeout}{why}") from None
+
+
+async def _hold(
+    ctx: AsyncContext, conditions: Conditions, holds: Holds, problems: list[str]
+) -> bool:
+    problems.clear()
+    every = [await _holds(ctx, each, holds, problems) for each in conditions.all_of]
+    some = [await _holds(ctx, each, holds, problems) for each in conditions.any_of]
+    return all(every) and (any(some) or not some)
+
+
+async def _holds(
+    ctx: AsyncContext, condition: Condition, holds: Holds, problems: list[str]
+) -> bool:
+    from polyver.objects.gotemplate import RenderFailed, render_value
+
+    rendered = render_value(condition.reference, ctx.params, name="objectReference")
+    assert isinstance(rendered, dict)
+    reference = _reference(rendered)
+    kind = find_kind(await ctx.client.discover(), reference)
+    inside = (reference.namespace or ctx.namespace) if kind.namespaced else ""
+    about = f"{kind.plural} {inside}/{reference.name}" if inside else reference.name
+    try:
+        obj = await ctx.client.get(Resource.of(kind), reference.name, inside)
+        if holds(condition.condition, obj):
+            return True
+        problems.append(f"the condition on {about} says something else than true")
+    except RenderFailed as error:
+        problems.append(f"the condition on {about} cannot be told: {error.fact}")
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        problems.append(f"there is no {about}")
+    return False
+
+
+def _reference(written: dict[str, Any]) -> ObjectReference:
+    texts = {name: str(written.get(name) or "") for name in ("name", "resource", "group")}
+    if not texts["name"] or not texts["resource"]:
+        raise PolyverError("an objectReference names no object", hint="write resource and name")
+    version, namespace = (str(written.get(name) or "") for name in ("apiVersion", "namespace"))
+    return ObjectReference(**texts, version=version, namespace=namespace)
