@@ -48,7 +48,7 @@ record: kube ## ask the real API server and Go's libraries again what the tests 
 	@$(RUN)/python -m tests.server.openapi_facts
 
 e2e: kube ## run the tests that need the real API server
-	@$(RUN)/pytest -n 2 -m kube $(ARGS)
+	@$(RUN)/pytest -n 4 -m kube $(ARGS)
 
 bench: .venv/ready ## measure the core and conversions
 	@$(RUN)/python bench/core.py
