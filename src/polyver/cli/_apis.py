@@ -30,8 +30,8 @@ async def serve_apis(
     from polyver.apis import Webhook, crd_of
     from polyver.capabilities.apis import conversion_data
     from polyver.capabilities.apis.conversion_kind import CONVERSIONS
-    from polyver.cli._loading import DEFINITIONS, apply_definition
-    from polyver.client import find
+    from polyver.cli._loading import apply_definition
+    from polyver.client import CRDS, find
     from polyver.engine import ConversionController, DeclaredController
     from polyver.server.direct import DirectClient
     from polyver.server.identity import ADMIN
@@ -40,7 +40,7 @@ async def serve_apis(
     api.catalogue.subscribe(client.kinds_changed)
     named = {kind.definition().name: kind for kind in kinds}
     served = api.server.conversions
-    api.admission.add(ConversionChecks(partial(find, client, DEFINITIONS)))
+    api.admission.add(ConversionChecks(partial(find, client, CRDS)))
     api.admission.add(ConvertedKinds(lambda kind: served.get(kind.resource), named))
     api.paths[_PATH] = partial(_review, served)
     bundle = base64.b64encode(ca.encode()).decode()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from polyver.cli._exit import Unreadable
 from polyver.cli._output import warn
-from polyver.client import Resource
+from polyver.client import CRDS, Resource
 from polyver.objects import Document, encode_json, load_manifests
 from polyver.objects.status import ApiError
 
@@ -21,7 +21,6 @@ __all__ = ["CLUSTER", "definitions_on", "documents_on", "object_on"]
 CLUSTER = "cluster:"
 """What a name of a context begins with where files and revisions could be meant as well."""
 _PAGE = 500
-_DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
 
 
 def definitions_on(context: str, names: Sequence[str]) -> tuple[str, dict[str, dict[str, Any]]]:
@@ -99,7 +98,7 @@ def _documents(obj: dict[str, Any], resource: Resource, access: Access) -> list[
 
 async def _read(client: Client, access: Access, name: str) -> dict[str, Any] | None:
     try:
-        found = await client.get(_DEFINITIONS, name)
+        found = await client.get(CRDS, name)
     except ApiError as error:
         # A server that knows definitions names the one that it does not have.
         if error.code == 404 and error.details:

@@ -18,6 +18,7 @@ import msgspec
 from polyver.cli._exit import Unreadable
 from polyver.cli._files import read_manifests
 from polyver.cli._output import warn
+from polyver.client import CRDS
 from polyver.client.port import Client, Resource
 from polyver.core import PolyverError
 from polyver.objects import Document
@@ -27,11 +28,10 @@ if TYPE_CHECKING:
     from polyver.server._http import Request, Response
     from polyver.server.asgi import Handler
 
-__all__ = ["DEFINITIONS", "Manifest", "apply_definition", "load", "manifests_of"]
+__all__ = ["CRDS", "Manifest", "apply_definition", "load", "manifests_of"]
 
 _MANAGER = "polyver"
 _DEFINITION = "CustomResourceDefinition"
-DEFINITIONS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
 _FIRST = {_DEFINITION: 0, "Namespace": 1}
 _PATIENCE = 10.0
 _LOOK_AGAIN = 0.01
@@ -149,7 +149,7 @@ def _is_owned_by_others(error: ApiError) -> bool:
 
 async def apply_definition(client: Client, crd: dict[str, Any]) -> None:
     """Define a kind as it is declared, and wait until it is served."""
-    await client.apply(DEFINITIONS, crd, manager=_MANAGER, force=True)
+    await client.apply(CRDS, crd, manager=_MANAGER, force=True)
     await _until_served(client, crd["metadata"]["name"])
 
 
@@ -162,7 +162,7 @@ async def _until_served(client: Client, name: str) -> None:
 
 
 async def _is_served(client: Client, name: str) -> bool:
-    definition = await client.get(DEFINITIONS, name)
+    definition = await client.get(CRDS, name)
     conditions = definition.get("status", {}).get("conditions") or ()
     found = {each["type"]: each for each in conditions}
     names = found.get("NamesAccepted", {})

@@ -27,7 +27,7 @@ from polyver.cli._definitions import (
     definition_links,
     definitions_wanted,
 )
-from polyver.client import Client, Resource, find
+from polyver.client import CRDS, Client, find
 from polyver.client.cluster import Access, ClusterClient
 from polyver.engine import (
     Controller,
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Replica", "Settings", "replica"]
 
-_CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
 _CONVERSIONS = (CONVERSIONS.group, CONVERSIONS.kind)
 _LEASE = "polyver"
 _CERTIFICATES = "polyver-webhook"
@@ -166,7 +165,7 @@ class _Wired:
         self._document = SecretDocument(client, settings.namespace, _CERTIFICATES)
         self.pair = settings.pair or self._shared(identity)
         links: list[Admission] = [
-            ConversionChecks(partial(find, client, _CRDS)),
+            ConversionChecks(partial(find, client, CRDS)),
             ConvertedKinds(lambda kind: self.converters.get(kind.resource), self._kinds),
         ]
         if settings.has_definitions:
@@ -204,8 +203,7 @@ class _Wired:
             self.converters[name] = found
         else:
             self.converters.pop(name, None)
-        if hasattr(self, "app"):
-            self.app.serve(self._served())
+        self.app.serve(self._served())
 
     def _served(self) -> Served:
         converters = {(each.group, each.kind): each for each in self.converters.values()}
@@ -215,11 +213,9 @@ class _Wired:
     def _tell(self, fact: str, detail: str) -> None:
         self._log.info(f"this replica {fact}", holder=detail)
 
-    @asynccontextmanager
-    async def _acting(self) -> AsyncIterator[None]:
+    def _acting(self) -> Engine:
         """What only the one that leads does."""
-        async with Engine(self._client, self._controllers()):
-            yield
+        return Engine(self._client, self._controllers())
 
     def _controllers(self) -> list[Controller[Any]]:
         settings = self._settings

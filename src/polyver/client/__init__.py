@@ -3,6 +3,7 @@
 from polyver.client._clock import Backoff, Clock, SystemClock, Timer, chance, sleep, timestamp
 from polyver.client._informer import Change, Informer, Key
 from polyver.client.port import (
+    CRDS,
     Client,
     Discovery,
     Event,
@@ -19,6 +20,7 @@ from polyver.client.port import (
 )
 
 __all__ = [
+    "CRDS",
     "Backoff",
     "Change",
     "Client",

@@ -15,6 +15,7 @@ from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError
 
 __all__ = [
+    "CRDS",
     "Client",
     "Discovery",
     "Event",
@@ -64,6 +65,10 @@ class Resource:
         named = f"/{name}" if name else ""
         part = f"/{subresource}" if subresource else ""
         return f"{root}/{self.version}{inside}/{self.plural}{named}{part}"
+
+
+CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
+"""The definitions of custom kinds."""
 
 
 class Event(NamedTuple):

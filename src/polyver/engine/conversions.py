@@ -19,6 +19,7 @@ from polyver.capabilities.apis.conversion_kind import (
     place_of,
 )
 from polyver.client import (
+    CRDS,
     Change,
     Client,
     Clock,
@@ -37,7 +38,6 @@ __all__ = ["ConversionController"]
 
 _MANAGER = "polyver"
 _HTTPS = 443
-_CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
 _CONVERSIONS = Resource(CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False)
 Publish = Callable[[str, Converter | None], None]
 
@@ -80,7 +80,7 @@ class ConversionController(Controller[str]):
     def watches(self) -> Sequence[Watch[Any, str]]:
         return [
             Watch(kinds=exactly(resource), observe=_observe, keep=_state, metadata=True)
-            for resource in (_CONVERSIONS, _CRDS)
+            for resource in (_CONVERSIONS, CRDS)
         ]
 
     async def load(self) -> None:
@@ -96,7 +96,7 @@ class ConversionController(Controller[str]):
 
     async def reconcile(self, key: str) -> Result | None:
         conversion = await find(self._client, _CONVERSIONS, key)
-        crd = await find(self._client, _CRDS, key)
+        crd = await find(self._client, CRDS, key)
         if conversion is None or "deletionTimestamp" in conversion["metadata"]:
             await self._withdraw(key, crd)
             if crd is not None and key in self._kinds:
@@ -168,7 +168,7 @@ class ConversionController(Controller[str]):
             metadata["annotations"] = self._annotations
         change = {"metadata": metadata, "spec": {"conversion": said}}
         name = crd["metadata"]["name"]
-        await self._client.patch(_CRDS, name, change=change, manager=_MANAGER)
+        await self._client.patch(CRDS, name, change=change, manager=_MANAGER)
 
     async def _tell(self, conversion: Object, status: str, reason: str, message: str) -> None:
         """Say in the status whether it is served, if that is not what it says."""

@@ -13,7 +13,7 @@ from polyver.admission.kinds import wanted_by
 from polyver.apis import Kind as DeclaredKind
 from polyver.capabilities.apis import Webhook
 from polyver.capabilities.apis.conversion_kind import CONVERSIONS, definition_of
-from polyver.client import Change, Client, Object, Resource, find
+from polyver.client import CRDS, Change, Client, Object, Resource, find
 from polyver.core import PolyverError
 from polyver.engine._controller import Controller, Watch, exactly
 from polyver.objects.kinds import Kind
@@ -22,7 +22,6 @@ __all__ = ["RegistrationController"]
 
 _NAME = "polyver"
 _MANAGER = "polyver"
-_CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
 _CONVERSIONS = Resource(CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False)
 _REGISTRATIONS = {
     f"{sort}WebhookConfiguration": Resource(
@@ -63,7 +62,7 @@ class RegistrationController(Controller[str]):
     def watches(self) -> Sequence[Watch[Any, str]]:
         return [
             Watch(kinds=exactly(resource), observe=_observe, keep=_state, metadata=True)
-            for resource in (_CONVERSIONS, _CRDS, *_REGISTRATIONS.values())
+            for resource in (_CONVERSIONS, CRDS, *_REGISTRATIONS.values())
         ]
 
     async def reconcile(self, _: str, /) -> None:
@@ -82,7 +81,7 @@ class RegistrationController(Controller[str]):
         return sorted({each["metadata"]["name"] for each in found.items} - known)
 
     async def _wanted(self, name: str) -> list[Wanted]:
-        crd = await find(self._client, _CRDS, name)
+        crd = await find(self._client, CRDS, name)
         if crd is None:
             return []
         try:

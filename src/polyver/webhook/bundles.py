@@ -13,12 +13,11 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from polyver.capabilities.apis import INJECT_CA_FROM, Webhook
-from polyver.client import Change, Client, Clock, Informer, Object, Resource, find
+from polyver.client import CRDS, Change, Client, Clock, Informer, Object, Resource, find
 from polyver.objects.status import MODIFIED, ApiError
 
 __all__ = ["CONFIGURATIONS", "CRDS", "Bundles", "trusting"]
 
-CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False)
 CONFIGURATIONS = tuple(
     Resource("admissionregistration.k8s.io", "v1", f"{each}webhookconfigurations", namespaced=False)
     for each in ("mutating", "validating")

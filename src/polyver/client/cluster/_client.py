@@ -27,7 +27,7 @@ from polyver.client.cluster._connections import Connections, Lent
 from polyver.client.cluster._limits import Limits
 from polyver.client.cluster._problems import NoAccess, Unauthorized, Unreachable, Untrusted
 from polyver.client.cluster._websocket import BadFrame, accepted, new_key
-from polyver.client.port import Discovery, Executed, Object, Resource
+from polyver.client.port import CRDS, Discovery, Executed, Object, Resource
 from polyver.client.rest import Answer, Ask, BadAnswer, RestClient
 from polyver.objects.status import ApiError
 
@@ -42,7 +42,7 @@ _LONGEST_WAIT = 10.0
 _LOST = (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError, httpx2.CloseError)
 # What tells that kinds have come or gone. Servers publish them a little later than they say so.
 _DEFINING = (
-    Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False),
+    CRDS,
     Resource("apiregistration.k8s.io", "v1", "apiservices", namespaced=False),
 )
 _PODS = Resource("", "v1", "pods")
