@@ -1,0 +1,62 @@
+"""The port between the controller of revisions and whatever serves them.
+
+A controller says what is wanted, as often as it likes; a runtime brings it about in its own time
+and tells what has become of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+__all__ = ["Runtime", "Served", "Wanted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A revision that is to be served."""
+
+    name: str
+    """Of the FunctionRevision."""
+    package: str
+    """The reference, as `spec.image` has it."""
+    digest: str
+    """Of the content: what is served has to have it."""
+    address: str = ""
+    """Where somebody else serves it, if the revision says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What has become of a revision that is wanted."""
+
+    endpoint: str = ""
+    """HOST:PORT, as soon as it answers there, and as long as it does."""
+    reason: str = "Starting"
+    """One word: Starting, Building, Serving, Crashed, NotAnswering, NotAllowed, …"""
+    message: str = ""
+
+    @property
+    def healthy(self) -> bool:
+        """Whether it can be called now."""
+        return bool(self.endpoint)
+
+
+class Runtime(Protocol):
+    """Whatever serves revisions, each at an endpoint of its own."""
+
+    async def digest(self, package: str) -> str:
+        """The digest of a package's content; a PolyverError if it cannot be had."""
+
+    async def serve(self, wanted: Wanted) -> Served:
+        """Have a revision served, and tell what has become of it so far: it does not wait."""
+
+    async def end(self, name: str) -> None:
+        """Serve a revision no longer; calls under way may finish."""
+
+    def observe(self, changed: Callable[[str], None]) -> None:
+        """Have somebody called with the name of each revision about which there is news."""
+
+    async def close(self) -> None:
+        """Let go of everything, in an orderly way."""
