@@ -8,7 +8,7 @@ observes, asks it, and acts.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -39,6 +39,12 @@ class Watch(Generic[T, K]):
     keep: Callable[[Kind, Object], T]
     """What of an object is worth keeping."""
     metadata: bool = False
+    labels: str = ""
+    """Only what has these."""
+    needed: bool = True
+    """Whether the controller has to know these objects before it can work."""
+    complete: Callable[[Kind], None] = lambda _kind: None
+    """Takes note that all objects of a kind are known."""
     forget: Callable[[Kind, Iterable[T]], Iterable[K]] = lambda _kind, _known: ()
     """Takes note that a kind is no longer served, or cannot be asked about: its objects may be
     gone or not. What is known to be gone is told to `observe` before."""
@@ -67,6 +73,15 @@ class Controller(ABC, Generic[K]):
     name: str
     synced: bool = False
     """Whether all that it watches is known as a whole; the loop keeps this up to date."""
+    workers: int | None = None
+    """How many keys are worked on at a time, if it is not as many as with others."""
+    watch_anew: Callable[[], None] = staticmethod(lambda: None)
+    """To be called when `watches` are for other kinds than before; set by whoever watches."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How often it has done what is worth counting, by names."""
+        return {}
 
     @property
     @abstractmethod

@@ -33,7 +33,12 @@ class Engine:
         self._patience = patience
         self._grace = grace
         self._loops = {
-            controller.name: Loop(controller, clock=self._clock, workers=workers, backoff=backoff)
+            controller.name: Loop(
+                controller,
+                clock=self._clock,
+                workers=controller.workers or workers,
+                backoff=backoff,
+            )
             for controller in controllers
         }
         loops = list(self._loops.values())
@@ -44,6 +49,11 @@ class Engine:
     def metrics(self) -> Mapping[str, Metrics]:
         """What each controller has done so far, by its name."""
         return {name: loop.metrics for name, loop in self._loops.items()}
+
+    @property
+    def counts(self) -> Mapping[str, Mapping[str, int]]:
+        """What each controller counts, by its name."""
+        return {name: loop.controller.counts for name, loop in self._loops.items()}
 
     @property
     def problems(self) -> Mapping[str, str]:

@@ -36,10 +36,11 @@ class _Place(NamedTuple):
     resource: Resource
     keep: Callable[[Kind, Object], Any]
     metadata: bool
+    labels: str
 
     @property
     def unversioned(self) -> Hashable:
-        return self.resource.group, self.resource.plural, self.keep, self.metadata
+        return self.resource.group, self.resource.plural, self.keep, self.metadata, self.labels
 
 
 class _Subscriber(NamedTuple):
@@ -83,6 +84,11 @@ class Sources:
         self._linger = linger
         self._running: dict[_Place, _Source] = {}
         self._retiring: dict[_Place, tuple[_Source, asyncio.Task[None]]] = {}
+        self._served: Discovery | None = None
+        self._anew = asyncio.Event()
+        self._adapting = asyncio.Lock()
+        for loop in loops:
+            loop.controller.watch_anew = self._anew.set
         self.problem: Exception | None = None
         """Why the kinds that are served cannot be told at the moment."""
 
@@ -98,7 +104,7 @@ class Sources:
 
     async def run(self) -> None:
         """Follow the kinds that are served until cancelled."""
-        failures = 0
+        failures, asked = 0, _task(self._follow_controllers())
         try:
             while True:
                 try:
@@ -107,19 +113,33 @@ class Sources:
                     self.problem, failures = error, failures + 1
                 await sleep(self._clock, _BACKOFF.delay(failures, spread=chance()))
         finally:
+            asked.cancel()
+            await asyncio.gather(asked, return_exceptions=True)
             await self._stop()
+
+    async def _follow_controllers(self) -> None:
+        """Controllers may want to see other kinds than before."""
+        while True:
+            await self._anew.wait()
+            self._anew.clear()
+            if self._served is not None:
+                await self._adapt(self._served)
 
     async def _follow(self) -> int:
         async with aclosing(self._client.watch_kinds()) as found:
             async for discovery in found:
-                self.problem = None
+                self.problem, self._served = None, discovery
+                for loop in self._loops:
+                    for key in loop.controller.discovered(discovery):
+                        await loop.queue.put(key)
                 await self._adapt(discovery)
         return 0
 
     async def _adapt(self, discovery: Discovery) -> None:
-        for loop in self._loops:
-            for key in loop.controller.discovered(discovery):
-                await loop.queue.put(key)
+        async with self._adapting:
+            await self._adapt_to(discovery)
+
+    async def _adapt_to(self, discovery: Discovery) -> None:
         wanted = self._wanted(discovery)
         gone = self._vanished(wanted, discovery)
         successors = {place.unversioned: place for place in wanted if place not in self._running}
@@ -137,7 +157,7 @@ class Sources:
         for loop in self._loops:
             for watch in loop.controller.watches:
                 for kind in watch.kinds(discovery):
-                    place = _Place(Resource.of(kind), watch.keep, watch.metadata)
+                    place = _Place(Resource.of(kind), watch.keep, watch.metadata, watch.labels)
                     wanted.setdefault(place, (kind, []))[1].append(_Subscriber(loop, watch))
         return wanted
 
@@ -161,12 +181,14 @@ class Sources:
             keep=partial(place.keep, kind),
             handler=partial(_tell, kind, subscribers),
             metadata=place.metadata,
+            labels=place.labels,
             clock=self._clock,
             known=before.informer.known if before else None,
         )
         source = _Source(place, kind, subscribers, informer)
         for subscriber in subscribers:
-            subscriber.loop.wait_for(place)
+            if subscriber.watch.needed:
+                subscriber.loop.wait_for(place)
         source.tasks = [_task(informer.run()), _task(_settle(source))]
         self._running[place] = source
 
@@ -220,6 +242,8 @@ async def _tell(kind: Kind, subscribers: list[_Subscriber], change: Change[Any])
 
 async def _settle(source: _Source) -> None:
     await source.informer.synced.wait()
+    for subscriber in source.subscribers:
+        subscriber.watch.complete(source.kind)
     _unsubscribe(source)
 
 

@@ -1,0 +1,208 @@
+"""How an object does, as far as it says so itself: by its kind, or by the condition `Ready`.
+
+Of what says nothing it is enough that it is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+__all__ = ["HEALTHY", "Health", "health_of"]
+
+Object = Mapping[str, Any]
+
+
+class Health(Struct, frozen=True, gc=False):
+    """Whether an object does what it is for, and if not, what is missing."""
+
+    healthy: bool
+    message: str = ""
+
+
+HEALTHY: Final = Health(True)
+
+
+def health_of(obj: Object) -> Health:
+    """How an object does.
+
+    >>> health_of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+    Health(healthy=True, message='')
+    >>> pending = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {}}
+    >>> health_of({**pending, "status": {"phase": "Pending"}}).message
+    'is Pending, not Bound'
+    """
+    if _part(obj, "metadata").get("deletionTimestamp"):
+        return Health(False, "is being deleted")
+    group = str(obj.get("apiVersion", "")).rpartition("/")[0]
+    look = _BY_KIND.get((group, str(obj.get("kind", ""))), _by_condition)
+    message = next(look(obj), "")
+    return Health(False, message) if message else HEALTHY
+
+
+# Each says what is missing, the most telling first; nothing if nothing is.
+
+
+def _deployment(obj: Object) -> Iterator[str]:
+    yield from _unseen(obj)
+    late = _condition(obj, "Progressing")
+    if late.get("reason") == "ProgressDeadlineExceeded":
+        yield _told(late, "does not get on")
+    wanted, status = _wanted(obj), _part(obj, "status")
+    yield from _too_few(_number(status, "updatedReplicas"), wanted, "replicas are up to date")
+    yield from _too_few(_number(status, "availableReplicas"), wanted, "replicas are available")
+    if _number(status, "replicas") > wanted:
+        yield f"{_number(status, 'replicas') - wanted} old replicas are still there"
+
+
+def _stateful_set(obj: Object) -> Iterator[str]:
+    yield from _unseen(obj)
+    wanted, status = _wanted(obj), _part(obj, "status")
+    yield from _too_few(_number(status, "readyReplicas"), wanted, "replicas are ready")
+    strategy = _part(_part(obj, "spec"), "updateStrategy")
+    if strategy.get("type", "RollingUpdate") == "RollingUpdate":
+        kept = _number(_part(strategy, "rollingUpdate"), "partition")
+        updated = _number(status, "updatedReplicas")
+        yield from _too_few(updated, max(wanted - kept, 0), "replicas are up to date")
+
+
+def _replica_set(obj: Object) -> Iterator[str]:
+    yield from _unseen(obj)
+    ready = _number(_part(obj, "status"), "readyReplicas")
+    yield from _too_few(ready, _wanted(obj), "replicas are ready")
+
+
+def _daemon_set(obj: Object) -> Iterator[str]:
+    yield from _unseen(obj)
+    status = _part(obj, "status")
+    if "desiredNumberScheduled" not in status:
+        yield "has no status yet"
+    wanted = _number(status, "desiredNumberScheduled")
+    updated = _number(status, "updatedNumberScheduled")
+    if _part(_part(obj, "spec"), "updateStrategy").get("type") != "OnDelete":
+        yield from _too_few(updated, wanted, "pods are up to date")
+    yield from _too_few(_number(status, "numberReady"), wanted, "pods are ready")
+
+
+def _job(obj: Object) -> Iterator[str]:
+    failed = _condition(obj, "Failed")
+    if failed.get("status") == "True":
+        yield _told(failed, "has failed")
+    spec, status = _part(obj, "spec"), _part(obj, "status")
+    if _condition(obj, "Complete").get("status") == "True" or spec.get("suspend") is True:
+        return
+    yield f"{_number(status, 'succeeded')} of {_number(spec, 'completions', 1)} runs have ended"
+
+
+def _pod(obj: Object) -> Iterator[str]:
+    status = _part(obj, "status")
+    phase = status.get("phase") or "Pending"
+    if phase == "Succeeded" or _condition(obj, "Ready").get("status") == "True":
+        return
+    waits = [*_waits(status)]
+    more = waits[0] if waits else _told(_condition(obj, "Ready"), str(status.get("message") or ""))
+    yield f"is {phase}, not ready" + (f": {more}" if more else "")
+
+
+def _waits(status: Object) -> Iterator[str]:
+    for each in status.get("containerStatuses") or ():
+        why = _part(_part(each, "state"), "waiting") if isinstance(each, Mapping) else {}
+        if why:
+            yield f"container {each.get('name')}: {why.get('message') or why.get('reason')}"
+
+
+def _phase(wanted: str) -> Callable[[Object], Iterator[str]]:
+    def look(obj: Object) -> Iterator[str]:
+        phase = _part(obj, "status").get("phase") or "Pending"
+        if phase != wanted:
+            yield f"is {phase}, not {wanted}"
+
+    return look
+
+
+def _service(obj: Object) -> Iterator[str]:
+    if _part(obj, "spec").get("type") == "LoadBalancer":
+        balancer = _part(_part(obj, "status"), "loadBalancer")
+        if not balancer.get("ingress"):
+            yield "has no address yet"
+
+
+def _has(name: str) -> Callable[[Object], Iterator[str]]:
+    """A kind whose objects have a certain condition when they do well."""
+
+    def look(obj: Object) -> Iterator[str]:
+        found = _condition(obj, name)
+        if found.get("status") != "True":
+            yield _told(found, f"is not {name} yet")
+
+    return look
+
+
+def _by_condition(obj: Object) -> Iterator[str]:
+    found = _condition(obj, "Ready")
+    if not found:
+        return
+    yield from _unseen(obj)
+    seen, generation = found.get("observedGeneration"), _part(obj, "metadata").get("generation")
+    if isinstance(seen, int) and isinstance(generation, int) and seen < generation:
+        yield "its controller has not seen the last change"
+    if found.get("status") != "True":
+        yield _told(found, "is not Ready")
+
+
+_BY_KIND: Final[Mapping[tuple[str, str], Callable[[Object], Iterator[str]]]] = {
+    ("apps", "Deployment"): _deployment,
+    ("apps", "StatefulSet"): _stateful_set,
+    ("apps", "DaemonSet"): _daemon_set,
+    ("apps", "ReplicaSet"): _replica_set,
+    ("batch", "Job"): _job,
+    ("", "Pod"): _pod,
+    ("", "PersistentVolumeClaim"): _phase("Bound"),
+    ("", "Namespace"): _phase("Active"),
+    ("", "Service"): _service,
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): _has("Established"),
+    ("apiregistration.k8s.io", "APIService"): _has("Available"),
+}
+
+
+# What is read may be anything: kinds are everybody's, and so is what they say.
+
+
+def _unseen(obj: Object) -> Iterator[str]:
+    seen = _part(obj, "status").get("observedGeneration")
+    generation = _part(obj, "metadata").get("generation")
+    if isinstance(generation, int) and isinstance(seen, int) and seen < generation:
+        yield "its controller has not seen the last change"
+
+
+def _too_few(found: int, wanted: int, what: str) -> Iterator[str]:
+    if found < wanted:
+        yield f"{found} of {wanted} {what}"
+
+
+def _wanted(obj: Object) -> int:
+    return _number(_part(obj, "spec"), "replicas", 1)
+
+
+def _condition(obj: Object, name: str) -> Object:
+    conditions = _part(obj, "status").get("conditions")
+    for each in conditions if isinstance(conditions, list) else ():
+        if isinstance(each, Mapping) and each.get("type") == name:
+            return each
+    return {}
+
+
+def _told(condition: Object, otherwise: str) -> str:
+    return str(condition.get("message") or condition.get("reason") or otherwise)
+
+
+def _part(obj: Object, name: str) -> Object:
+    found = obj.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _number(obj: Object, name: str, otherwise: int = 0) -> int:
+    found = obj.get(name)
+    return found if isinstance(found, int) else otherwise
