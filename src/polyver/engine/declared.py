@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from polyver.capabilities.apis.declaring import Kind as DeclaredKind
@@ -15,15 +16,13 @@ from polyver.capabilities.apis.declaring import Outcome, to_object
 from polyver.client import Change, Client, Key, Object, Resource, find
 from polyver.engine._applied import (
     APPLIED,
-    Part,
     is_made_for,
     noted,
     part_of,
-    resource_of,
-    text_of,
     unwanted,
 )
 from polyver.engine._controller import Controller, Result, Watch, exactly
+from polyver.engine._keeping import Keeping
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError
 
@@ -48,6 +47,7 @@ class DeclaredController(Controller[Key]):
         namespaced = definition.scope == "Namespaced"
         plural = definition.names.plural
         self._resource = Resource(definition.group, version, plural, namespaced=namespaced)
+        self._keeping = Keeping(client, self._resource, self.name)
 
     @property
     def watches(self) -> Sequence[Watch[Any, Key]]:
@@ -82,25 +82,12 @@ class DeclaredController(Controller[Key]):
         """Have what is wanted, and nothing that was wanted before; the owner as it is then."""
         before, parts = noted(owner), [part_of(each) for each in wanted]
         # Noted first: what is applied without a note would stay when it is wanted no longer.
-        owner = await self._note(owner, [*before, *parts])
+        owner = await self._keeping.note(owner, [*before, *parts])
         for each in wanted:
             await self._apply(each)
-        removed = [await self._remove(each, owner) for each in unwanted(before, parts)]
-        return await self._note(owner, [*parts, *(each for each in removed if each)])
-
-    async def _note(self, owner: Object, parts: Sequence[Part]) -> Object:
-        text, metadata = text_of(parts), owner["metadata"]
-        if (metadata.get("annotations") or {}).get(APPLIED) == text:
-            return owner
-        # With its resourceVersion: what was decided on an old state is decided again.
-        known = {name: metadata[name] for name in ("uid", "resourceVersion")}
-        return await self._client.patch(
-            self._resource,
-            metadata["name"],
-            metadata.get("namespace", ""),
-            change={"metadata": {**known, "annotations": {APPLIED: text}}},
-            manager=self.name,
-        )
+        is_ours = partial(is_made_for, owner=owner, manager=self.name)
+        removed = [await self._keeping.remove(each, is_ours) for each in unwanted(before, parts)]
+        return await self._keeping.note(owner, [*parts, *(each for each in removed if each)])
 
     async def _apply(self, content: Object) -> None:
         kind = (await self._client.discover()).find(content["apiVersion"], content["kind"])
@@ -109,24 +96,6 @@ class DeclaredController(Controller[Key]):
                 404, "NotFound", f"there is no {content['apiVersion']} {content['kind']}"
             )
         await self._client.apply(Resource.of(kind), content, manager=self.name, force=True)
-
-    async def _remove(self, part: Part, owner: Object) -> Part | None:
-        """Delete what is wanted no longer; it is given back if nobody can tell what became of it.
-
-        What somebody else has made, or taken over, is let alone.
-        """
-        resource = resource_of(part, await self._client.discover())
-        if resource is None:
-            return part
-        found = await find(self._client, resource, part.name, part.namespace)
-        if found is None or "deletionTimestamp" in found["metadata"]:
-            return None
-        if is_made_for(found, owner, self.name):
-            uid, revision = (found["metadata"][name] for name in ("uid", "resourceVersion"))
-            await self._client.delete(
-                resource, part.name, part.namespace, uid=uid, resource_version=revision
-            )
-        return None
 
     async def _tell(self, obj: Object, status: Object) -> None:
         if obj.get("status") == status:

@@ -6,11 +6,16 @@ from typing import Final
 
 __all__ = [
     "API_VERSION",
+    "APPLIED_BY",
+    "APPLYING",
+    "APP_COMPONENT",
     "APP_NAME",
+    "APP_NAMESPACE",
     "AUTO_UPDATE",
     "IN_USE",
     "PUBLISH_VERSION",
     "RECORDED",
+    "RENDERED",
     "REVISION_NAME",
     "SYSTEM_NAMESPACE",
     "TYPES",
@@ -28,7 +33,16 @@ IN_USE: Final = "definition.polyver.dev/in-use"
 RECORDED: Final = "app.polyver.dev/revisions"
 """The finalizer of an application whose revisions are deleted with it."""
 APP_NAME: Final = "app.oam.dev/name"
-"""The label by which the revisions of an application are found."""
+"""The label by which the revisions of an application are found, and what it applied."""
+APP_NAMESPACE: Final = "app.oam.dev/namespace"
+APP_COMPONENT: Final = "app.oam.dev/component"
+"""Labels of what an application applied: whose it is, and which component's."""
+RENDERED: Final = "app.polyver.dev/rendered"
+"""The label by which all that applications applied is found."""
+APPLYING: Final = "app.polyver.dev/applying"
+"""An annotation: what is applied, or was last, as `appliedDigest` has it once all of it is."""
+APPLIED_BY: Final = "polyver-applications"
+"""Who applies it, as the server knows the owners of fields."""
 SYSTEM_NAMESPACE: Final = "vela-system"
 """Where definitions for all namespaces are."""
 

@@ -177,6 +177,21 @@ class Reference:
     namespace: str | None
 
 
+@part
+@Preserve()
+class AppliedResource:
+    """An object that was applied."""
+
+    apiVersion: str
+    kind: str
+    name: str
+    namespace: str | None
+    component: str | None
+    """What it is part of."""
+    fields: str | None
+    """A digest of which fields are its application's: others who change one take it over."""
+
+
 @APPLICATIONS.version(
     "v1beta1",
     columns=[
@@ -209,8 +224,10 @@ class Application:
         """How each component does."""
         workflow: Object | None
         """How far the workflow is."""
-        appliedResources: list[Reference] | None
+        appliedResources: list[AppliedResource] | None
         """What was applied for it."""
+        appliedDigest: str | None
+        """Of what that was rendered from."""
         policy: list[Object] | None
         """What became of policies."""
 

@@ -1,0 +1,203 @@
+"""Applying: what rendered objects look like as parts of an application, and whose an object is.
+
+An object in the application's namespace is owned by it; one anywhere else cannot be, and is known
+by its labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from polyver.capabilities.definitions.kinds import GROUP, STORED
+from polyver.capabilities.definitions.names import (
+    APP_COMPONENT,
+    APP_NAME,
+    APP_NAMESPACE,
+    APPLIED_BY,
+    APPLYING,
+    RENDERED,
+)
+from polyver.capabilities.definitions.rendering import Output
+from polyver.core import PolyverError
+from polyver.objects import digest, label_value_problems
+from polyver.objects.kinds import Kind
+
+__all__ = [
+    "Placed",
+    "UnknownKind",
+    "fields_digest",
+    "inputs_digest",
+    "is_applied_for",
+    "is_prunable",
+    "name_of",
+    "others_in",
+    "place_all",
+    "rendered_from",
+    "stranger",
+]
+
+Object = Mapping[str, Any]
+_NOTES: Final = (
+    "polyver.dev/applied",
+    APPLYING,
+    "kubectl.kubernetes.io/last-applied-configuration",
+)
+"""Annotations that say what somebody did, and nothing of what is wanted."""
+_FIRST: Final = (("", "Namespace"), ("apiextensions.k8s.io", "CustomResourceDefinition"))
+"""What others need that may be rendered with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An object as a part of an application, and the kind that the server has for it."""
+
+    object: dict[str, Any]
+    kind: Kind
+    component: str
+    at: str
+    """What made it, in the application."""
+
+
+def rendered_from(application: Object) -> dict[str, Any]:
+    """An application as templates see it: without notes that change when nothing else does."""
+    metadata: Object = application["metadata"]
+    annotations: Object = metadata.get("annotations") or {}
+    kept = {name: text for name, text in annotations.items() if name not in _NOTES}
+    return {**application, "metadata": {**metadata, "annotations": kept}}
+
+
+def inputs_digest(application: Object, revision: Object) -> str:
+    """Of all that an application is rendered from."""
+    metadata: Object = rendered_from(application)["metadata"]
+    shown = {name: metadata.get(name) or {} for name in ("labels", "annotations")}
+    return digest({"revision": revision["name"], "hash": revision["revisionHash"], **shown})
+
+
+def place_all(
+    application: Object, outputs: Iterable[Output], find: Callable[[str, str], Kind | None]
+) -> tuple[list[Placed], list[PolyverError]]:
+    """Rendered objects as parts of an application, in the order in which they are applied.
+
+    `find` knows the kinds that are served, by apiVersion and kind. What is of another kind is left
+    out, with an UnknownKind: it may be what the rest defines.
+    """
+    placed: dict[tuple[str, ...], Placed] = {}
+    errors: list[PolyverError] = []
+    for output in outputs:
+        version, name = output.object["apiVersion"], output.object["kind"]
+        kind = find(version, name)
+        if kind is None:
+            hint = "install what defines it; it is looked for whenever kinds change"
+            errors.append(UnknownKind(f"no {version} {name} is served", at=output.at, hint=hint))
+            continue
+        one = _placed(application, output, kind)
+        key = kind.group, kind.kind, *_named(one.object)
+        if key in placed:
+            fact = f"{name_of(one.object)} is rendered twice"
+            hint = f"{placed[key].at} makes it as well; give one of them another name"
+            errors.append(PolyverError(fact, at=output.at, hint=hint))
+        placed.setdefault(key, one)
+    return sorted(placed.values(), key=_turn), errors
+
+
+class UnknownKind(PolyverError):
+    """A kind that is rendered and that the server does not have."""
+
+
+def _turn(placed: Placed) -> int:
+    named = placed.kind.group, placed.kind.kind
+    return _FIRST.index(named) if named in _FIRST else len(_FIRST)
+
+
+def _placed(application: Object, output: Output, kind: Kind) -> Placed:
+    about: Object = application["metadata"]
+    metadata = {**output.object["metadata"]}
+    if not kind.namespaced:
+        metadata.pop("namespace", None)
+    labels = {APP_NAME: about["name"], APP_NAMESPACE: about["namespace"], RENDERED: "true"}
+    if not label_value_problems(output.component):
+        labels[APP_COMPONENT] = output.component
+    metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
+    metadata.pop("ownerReferences", None)
+    if metadata.get("namespace") == about["namespace"]:
+        metadata["ownerReferences"] = [_owner(application)]
+    return Placed({**output.object, "metadata": metadata}, kind, output.component, output.at)
+
+
+def _owner(application: Object) -> dict[str, Any]:
+    named = {name: application["metadata"][name] for name in ("name", "uid")}
+    about = {"apiVersion": f"{GROUP}/{STORED}", "kind": "Application", **named}
+    return {**about, "controller": True, "blockOwnerDeletion": True}
+
+
+def _named(obj: Object) -> tuple[str, str]:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+
+def name_of(obj: Object) -> str:
+    """What messages call an object.
+
+    >>> name_of({"kind": "ConfigMap", "metadata": {"namespace": "default", "name": "a"}})
+    'ConfigMap default/a'
+    """
+    return f"{obj['kind']} {'/'.join(filter(None, _named(obj)))}"
+
+
+# Whose an object is.
+
+
+def stranger(found: Object, application: Object) -> str:
+    """Whose an object is that was there before; empty if it is the application's own."""
+    metadata: Object = found["metadata"]
+    about: Object = application["metadata"]
+    owner = next((each for each in _owners(found) if each.get("controller")), None)
+    if owner is not None and owner.get("uid") != about["uid"]:
+        return f"{owner.get('kind')} {owner.get('name')}"
+    labels: Object = metadata.get("labels") or {}
+    whose = labels.get(APP_NAMESPACE), labels.get(APP_NAME)
+    if whose == (about["namespace"], about["name"]):
+        return ""
+    if all(whose):
+        return f"Application {whose[0]}/{whose[1]}"
+    return "" if owner is not None else "somebody else"
+
+
+def is_prunable(found: Object, application: Object) -> bool:
+    """Whether an object was made for an application, and is nobody else's now."""
+    others = [each for each in _owners(found) if each.get("uid") != application["metadata"]["uid"]]
+    applied = any(is_applied_for(each) for each in _entries(found))
+    return applied and not others and not stranger(found, application)
+
+
+def _owners(found: Object) -> Sequence[Object]:
+    return found["metadata"].get("ownerReferences") or ()
+
+
+def _entries(found: Object) -> Sequence[Object]:
+    return found["metadata"].get("managedFields") or ()
+
+
+def is_applied_for(entry: Object) -> bool:
+    """Whether these are the fields that were applied for an application."""
+    return (entry.get("manager"), entry.get("operation")) == (APPLIED_BY, "Apply")
+
+
+def others_in(found: Object) -> list[str]:
+    """Who else has fields of an object, but for those who tell its status."""
+    return [
+        str(each.get("manager"))
+        for each in _entries(found)
+        if not is_applied_for(each) and not each.get("subresource")
+    ]
+
+
+def fields_digest(found: Object) -> str:
+    """Tells which fields of an object are the application's.
+
+    Who changes or removes one of them takes it away from it, so that this changes as well; what
+    others add does not count.
+    """
+    mine = [each.get("fieldsV1") for each in _entries(found) if is_applied_for(each)]
+    return digest(mine).removeprefix("sha256:")[:16] if mine else ""

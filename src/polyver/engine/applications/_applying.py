@@ -1,0 +1,129 @@
+"""Applying what was rendered, and deleting what is not wanted any more; never what is others'."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from polyver.capabilities.definitions.applying import (
+    Placed,
+    name_of,
+    others_in,
+    stranger,
+)
+from polyver.capabilities.definitions.names import APPLIED_BY
+from polyver.capabilities.definitions.reporting import applied_resource
+from polyver.client import Client, Key, Object, Resource
+from polyver.engine._applied import Part, part_of
+from polyver.engine.applications._outputs import Outputs
+from polyver.objects.status import ApiError
+
+__all__ = ["Applied", "Applier", "Problem", "problem_of"]
+
+_TRIED_AGAIN: Final = (408, 429)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why an object could not be applied."""
+
+    reason: str
+    message: str
+    error: Exception | None = None
+    """Of what may well be different in a moment."""
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(slots=True)
+class Applied:
+    """What became of the objects of an application."""
+
+    resources: list[dict[str, str]] = field(default_factory=list)
+    """As the status has them."""
+    problems: list[Problem] = field(default_factory=list)
+    taken_back: list[str] = field(default_factory=list)
+    """Fields that others had changed."""
+
+
+class Applier:
+    """Applies by the server, and tells `outputs` what came of it."""
+
+    def __init__(self, client: Client, outputs: Outputs) -> None:
+        self._client = client
+        self._outputs = outputs
+        self.count = 0
+        """How many objects were applied so far."""
+
+    async def apply(self, application: Object, placed: Sequence[Placed]) -> Applied:
+        """Have all objects as they were rendered; one that fails does not keep others back."""
+        self._outputs.use({(each.kind.group, each.kind.kind) for each in placed})
+        found = Applied()
+        for each in placed:
+            try:
+                made = await self._one(application, each, found)
+            except ApiError as error:
+                found.problems.append(problem_of(f"{name_of(each.object)} ({each.at})", error))
+                continue
+            if made is not None:
+                found.resources.append(applied_resource(each, made))
+        return found
+
+    async def _one(self, application: Object, placed: Placed, found: Applied) -> Object | None:
+        resource, part = Resource.of(placed.kind), part_of(placed.object)
+        is_there = self._is_known(application, part)
+        if not is_there:
+            there = await self._there(resource, part)
+            whose = stranger(there, application) if there is not None else ""
+            if whose:
+                found.problems.append(_taken(placed, whose))
+                return None
+            is_there = there is not None
+        made = await self._apply(resource, placed, found)
+        if not is_there and others_in(made):
+            # Somebody made it since it was looked for; what was put into it is taken out again.
+            bare = {name: placed.object[name] for name in ("apiVersion", "kind")}
+            named = {"name": part.name, "namespace": part.namespace or None}
+            kept = {name: text for name, text in named.items() if text}
+            await self._client.apply(resource, {**bare, "metadata": kept}, manager=APPLIED_BY)
+            found.problems.append(_taken(placed, f"whoever uses {others_in(made)[0]}"))
+            return None
+        self.count += 1
+        self._outputs.note(part, made)
+        return made
+
+    def _is_known(self, application: Object, part: Part) -> bool:
+        metadata, seen = application["metadata"], self._outputs.of(part)
+        key = Key(metadata["namespace"], metadata["name"])
+        return seen is not None and seen.application == key and seen.owner in ("", metadata["uid"])
+
+    async def _there(self, resource: Resource, part: Part) -> Object | None:
+        try:
+            return await self._client.get(resource, part.name, part.namespace, metadata=True)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return None
+
+    async def _apply(self, resource: Resource, placed: Placed, found: Applied) -> Object:
+        try:
+            return await self._client.apply(resource, placed.object, manager=APPLIED_BY)
+        except ApiError as error:
+            if error.code != 409 or error.reason != "Conflict":
+                raise
+            found.taken_back.append(f"{name_of(placed.object)}: {error.message}")
+        return await self._client.apply(resource, placed.object, manager=APPLIED_BY, force=True)
+
+
+def _taken(placed: Placed, whose: str) -> Problem:
+    fact = f"{name_of(placed.object)} ({placed.at}) is there already and belongs to {whose}"
+    return Problem("Taken", f"{fact}; give it another name, or delete what is there")
+
+
+def problem_of(what: str, error: ApiError) -> Problem:
+    """What a refusal means for an object."""
+    message = f"{what}: {error.message}"
+    passing = error.code >= 500 or error.code in _TRIED_AGAIN
+    return Problem(error.reason or str(error.code), message, error if passing else None)

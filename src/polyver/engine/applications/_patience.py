@@ -1,0 +1,38 @@
+"""How often what others change is put back: at once, and then ever more slowly.
+
+Somebody who changes it again and again, such as another controller, must not keep a loop busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from polyver.client import Backoff, Clock, chance
+
+__all__ = ["Patience"]
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Patience(Generic[K]):
+    """For each key, when it may be put back again."""
+
+    def __init__(self, clock: Clock, backoff: Backoff, *, quiet: float) -> None:
+        """After `quiet` seconds in which nothing had to be put back, all is forgotten."""
+        self._clock = clock
+        self._backoff = backoff
+        self._quiet = quiet
+        self._known: dict[K, tuple[int, float]] = {}
+
+    def left(self, key: K) -> float:
+        """How many seconds to wait; 0 if it may be put back now."""
+        _, due = self._known.get(key, (0, 0.0))
+        return max(due - self._clock.time(), 0.0)
+
+    def spend(self, key: K) -> None:
+        """It is put back now."""
+        now = self._clock.time()
+        self._known = {k: each for k, each in self._known.items() if now < each[1] + self._quiet}
+        times = self._known.get(key, (0, 0.0))[0] + 1
+        self._known[key] = times, now + self._backoff.delay(times, spread=chance())
