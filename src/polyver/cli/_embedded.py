@@ -9,7 +9,7 @@ import contextlib
 import datetime
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -160,7 +160,8 @@ async def _pipeline(
             controllers += await serve_definitions(api, client, gate=settings.gate)
         if "functions" in settings.capabilities:
             controllers += await _serve_functions(api, settings)
-        async with Engine(client, controllers):
+        async with Engine(client, controllers) as engine:
+            api.counts = lambda: engine.counts
             yield api
 
 
@@ -189,9 +190,14 @@ def _app(api: Handler, identities: Identities, store: Store, log: Log) -> App:
         api,
         identities,
         checks={"store": partial(_problem, store), "definitions": partial(_problem_of, api)},
-        metrics=Metrics(lambda: store.revision),
+        metrics=Metrics(lambda: store.revision, lambda: _counts(api)),
         log=log,
     )
+
+
+def _counts(api: Handler) -> Mapping[str, Mapping[str, int]]:
+    found: Callable[[], Mapping[str, Mapping[str, int]]] = getattr(api, "counts", dict)
+    return found()
 
 
 def _problem_of(api: Handler) -> str:

@@ -7,7 +7,7 @@ with the first question for it.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from polyver.server._http import Response
@@ -50,8 +50,14 @@ class _Counts:
 class Metrics:
     """What one server has done since it started."""
 
-    def __init__(self, revision: Callable[[], int] = lambda: 0) -> None:
+    def __init__(
+        self,
+        revision: Callable[[], int] = lambda: 0,
+        counts: Callable[[], Mapping[str, Mapping[str, int]]] = dict,
+    ) -> None:
         self._revision = revision
+        self.counts = counts
+        """What controllers have done, by their names and by what it is called."""
         self._series: dict[_Series, _Counts] = {}
         self.watchers = 0
 
@@ -119,13 +125,20 @@ def _collector(metrics: Metrics) -> Collector:
             times = HistogramMetricFamily(
                 "apiserver_request_duration_seconds", "How long answers took.", labels=_LABELS
             )
-            for series, counts in metrics.series():
-                total.add_metric(series, counts.count)
-                times.add_metric(series, _cumulative(counts.buckets), counts.seconds)
+            for series, seen in metrics.series():
+                total.add_metric(series, seen.count)
+                times.add_metric(series, _cumulative(seen.buckets), seen.seconds)
             yield from (total, times)
             yield GaugeMetricFamily(
                 "apiserver_longrunning_requests", "Watches now open.", metrics.watchers
             )
+            done = CounterMetricFamily(
+                "polyver_controller_done", "What controllers did.", labels=("controller", "what")
+            )
+            for controller, counts in metrics.counts().items():
+                for what, count in counts.items():
+                    done.add_metric((controller, what), count)
+            yield done
             yield GaugeMetricFamily(
                 "polyver_store_revision", "The store's newest revision.", metrics.revision
             )

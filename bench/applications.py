@@ -1,0 +1,310 @@
+"""Many applications on `polyver up`: how fast they are rendered first, and what one release costs.
+
+python bench/applications.py --applications 20000 --definitions 50
+
+All are there before their definitions are published, so that what is measured is resolving,
+rendering, applying and recording. Another process asks the API for a small object meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import http.client
+import json
+import multiprocessing
+import os
+import re
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+GROUP = "/apis/core.oam.dev"
+PROBE = "/api/v1/namespaces/default/configmaps/probe"
+TEMPLATE = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .context.appName }}-{{ .context.name }}"}
+data:
+  image: "{{ .parameter.image }}"
+  size: "{{ .parameter.size }}"
+  version: "{{ .context.version }}"
+"""
+SCHEMA = {
+    "type": "object",
+    "required": ["image"],
+    "properties": {"image": {"type": "string"}, "size": {"type": "integer", "default": 1}},
+}
+
+
+class Server:
+    """A running `polyver up`, and a connection to it."""
+
+    def __init__(self, kubeconfig: Path, pid: int) -> None:
+        self.pid = pid
+        text = yaml.safe_load(kubeconfig.read_text())
+        cluster = text["clusters"][0]["cluster"]
+        self.host = cluster["server"].removeprefix("https://")
+        self.token = next(each["user"]["token"] for each in text["users"] if "token" in each["user"])
+        self.ca = base64.b64decode(cluster["certificate-authority-data"]).decode()
+
+    def connect(self) -> Connection:
+        return Connection(self.host, self.token, self.ca)
+
+    @property
+    def cpu(self) -> float:
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        ticks: int = os.sysconf("SC_CLK_TCK")
+        return (int(fields[11]) + int(fields[12])) / ticks
+
+    @property
+    def memory(self) -> str:
+        found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{self.pid}/status").read_text())
+        return f"{int(found[1]) // 1024 if found else 0} MB"
+
+
+class Connection:
+    """Asks as the administrator."""
+
+    def __init__(self, host: str, token: str, ca: str) -> None:
+        context = ssl.create_default_context(cadata=ca)
+        self._http = http.client.HTTPSConnection(host, context=context, timeout=120)
+        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+
+    def raw(self, method: str, path: str, body: object = None) -> bytes:
+        sent = None if body is None else json.dumps(body)
+        self._http.request(method, path, sent, self._headers)
+        answer = self._http.getresponse()
+        text = answer.read()
+        assert answer.status < 400, text
+        return text
+
+    def ask(self, method: str, path: str, body: object = None) -> Any:
+        return json.loads(self.raw(method, path, body))
+
+    def counts(self) -> dict[str, int]:
+        text = self.raw("GET", "/metrics").decode()
+        pattern = r'polyver_controller_done_total\{controller="applications",what="(\w+)"\} (\S+)'
+        return {name: int(float(count)) for name, count in re.findall(pattern, text)}
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Server]:
+    command = [sys.executable, "-m", "polyver", "up", "--port", "0", "--data", str(folder)]
+    command += ["--capabilities", "apis,definitions"]
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        file = folder / "kubeconfig"
+        until(lambda: file.exists() and "ready" in (folder / "log").read_text().lower(), 30)
+        yield Server(file, process.pid)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+
+
+def until(is_so: Callable[[], object], patience: float) -> None:
+    end = time.monotonic() + patience
+    while not is_so():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+
+
+def definition(name: str, *versions: str) -> dict[str, Any]:
+    block = {"gotemplate": {"parameters": SCHEMA, "template": TEMPLATE}}
+    workload = {"definition": {"apiVersion": "v1", "kind": "ConfigMap"}}
+    entries = [{"version": v, "workload": workload, "schematic": block} for v in versions]
+    return {
+        "apiVersion": "core.oam.dev/v2beta1",
+        "kind": "ComponentDefinition",
+        "metadata": {"name": name, "namespace": "vela-system"},
+        "spec": {"versions": entries},
+    }
+
+
+def application(number: int, asked: str) -> dict[str, Any]:
+    component = {"name": "web", "type": asked, "properties": {"image": f"nginx:{number}"}}
+    return {
+        "apiVersion": "core.oam.dev/v1beta1",
+        "kind": "Application",
+        "metadata": {"name": f"a{number}", "namespace": "default"},
+        "spec": {"components": [component]},
+    }
+
+
+def create(server: Server, args: argparse.Namespace) -> None:
+    """All applications; the first few of them ask for another series of the first definition."""
+
+    def some(first: int) -> None:
+        connection = server.connect()
+        for number in range(first, args.applications, 4):
+            asked = "d0@2" if number < args.moved else f"d{number % args.definitions}@1"
+            path = f"{GROUP}/v1beta1/namespaces/default/applications"
+            connection.raw("POST", path, application(number, asked))
+
+    threads = [threading.Thread(target=some, args=(first,)) for first in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def probe(host: str, token: str, ca: str, ends: Any, found: Any) -> None:
+    """How long a GET takes, every 20 ms, until told to end."""
+    connection = Connection(host, token, ca)
+    times = []
+    while not ends.is_set():
+        start = time.perf_counter()
+        connection.raw("GET", PROBE)
+        times.append(time.perf_counter() - start)
+        time.sleep(max(0.02 - times[-1], 0))
+    found.put(times)
+
+
+@contextmanager
+def probed(server: Server, what: str) -> Iterator[None]:
+    """Prints what the latency of the API was meanwhile."""
+    context = multiprocessing.get_context("spawn")
+    ends, found = context.Event(), context.Queue()
+    given = (server.host, server.token, server.ca, ends, found)
+    process = context.Process(target=probe, args=given)
+    process.start()
+    time.sleep(0.5)
+    try:
+        yield
+    finally:
+        ends.set()
+        times = sorted(found.get())
+        process.join()
+    shown = [1000 * times[int(len(times) * share)] for share in (0.5, 0.99, 0.999)]
+    most = 1000 * times[-1]
+    p50, p99, p999 = shown
+    print(
+        f"  GET during {what}: p50 {p50:.1f} ms, p99 {p99:.1f} ms, p99.9 {p999:.1f} ms, "
+        f"most {most:.0f} ms ({len(times)} requests)",
+        flush=True,
+    )
+
+
+def write(connection: Connection, obj: dict[str, Any]) -> None:
+    path = f"{GROUP}/v2beta1/namespaces/vela-system/componentdefinitions"
+    known = connection.ask("GET", f"{path}?fieldSelector=metadata.name={obj['metadata']['name']}")
+    if not known["items"]:
+        connection.raw("POST", path, obj)
+        return
+    whole = {**known["items"][0], "spec": obj["spec"]}
+    whole |= {"apiVersion": obj["apiVersion"], "kind": obj["kind"]}
+    connection.raw("PUT", f"{path}/{obj['metadata']['name']}", whole)
+
+
+def states(connection: Connection) -> dict[str, int]:
+    found: dict[str, int] = {}
+    more = ""
+    while True:
+        path = f"{GROUP}/v1beta1/namespaces/default/applications?limit=500&continue={more}"
+        page = connection.ask("GET", path)
+        for each in page["items"]:
+            state = each.get("status", {}).get("status", "none")
+            found[state] = found.get(state, 0) + 1
+        more = page["metadata"].get("continue", "")
+        if not more:
+            return found
+
+
+@contextmanager
+def timed(server: Server, what: str, number: int) -> Iterator[None]:
+    began, cpu = time.monotonic(), server.cpu
+    yield
+    seconds, used = time.monotonic() - began, server.cpu - cpu
+    print(
+        f"{what}: {seconds:.1f} s, {number / seconds:.0f}/s, CPU {used:.1f} s "
+        f"({1000 * used / number:.2f} ms each), {server.memory}",
+        flush=True,
+    )
+
+
+def measure(server: Server, args: argparse.Namespace) -> None:
+    connection = server.connect()
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe"}}
+    connection.raw("POST", PROBE.rpartition("/")[0], config)
+    with timed(server, f"{args.applications} applications created", args.applications):
+        create(server, args)
+    # They are told that there is no definition first.
+    until(lambda: states(connection).get("failed", 0) == args.applications, 600)
+    with (
+        timed(server, "resolved, rendered, applied, recorded", args.applications),
+        probed(server, "the first rendering"),
+    ):
+        for number in range(args.definitions):
+            write(connection, definition(f"d{number}", "1.0.0", "2.0.0"))
+        until(lambda: connection.counts().get("applied", 0) >= args.applications, 3600)
+        until(lambda: states(connection).get("running", 0) == args.applications, 600)
+    print(f"  {connection.counts()} {states(connection)}")
+    before = connection.counts()
+    with timed(server, f"a release that moves {args.moved}", args.moved), probed(server, "it"):
+        start = time.monotonic()
+        write(connection, definition("d0", "1.0.0", "2.0.0", "2.1.0"))
+        until(lambda: moved(connection, args.moved), 600)
+        took = time.monotonic() - start
+        time.sleep(2)
+    after = connection.counts()
+    done = {name: after[name] - before[name] for name in after}
+    print(f"  all {args.moved} are running with it after {1000 * took:.0f} ms; {done}")
+
+
+def moved(connection: Connection, number: int) -> bool:
+    """Whether all that are to move have moved, by what they applied."""
+    path = "/api/v1/namespaces/default/configmaps"
+    found = [connection.ask("GET", f"{path}/a{each}-web") for each in range(number)]
+    if any(each["data"]["version"] != "2.1.0" for each in found):
+        return False
+    path = f"{GROUP}/v1beta1/namespaces/default/applications"
+    apps = [connection.ask("GET", f"{path}/a{each}")["status"] for each in range(number)]
+    return all((s["status"], s["resolutions"][0]["version"]) == ("running", "2.1.0") for s in apps)
+
+
+def restart(server: Server, args: argparse.Namespace) -> None:
+    """What a new process does about applications that have not changed."""
+    connection = server.connect()
+    with timed(server, "looked at again after a restart", args.applications), probed(server, "it"):
+        idle = [server.cpu - 1.0]
+
+        def rests() -> bool:
+            time.sleep(1)
+            idle.append(server.cpu)
+            return idle[-1] - idle[-2] < 0.15
+
+        until(rests, 600)
+    print(f"  {connection.counts()} {states(connection)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--applications", type=int, default=2000)
+    parser.add_argument("--definitions", type=int, default=50)
+    parser.add_argument("--moved", type=int, default=10)
+    args = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="polyver-bench-"))
+    try:
+        with running(folder) as server:
+            measure(server, args)
+        (folder / "log").unlink()
+        with running(folder) as server:
+            restart(server, args)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
