@@ -56,7 +56,9 @@ class Server:
         text = yaml.safe_load(kubeconfig.read_text())
         cluster = text["clusters"][0]["cluster"]
         self.host = cluster["server"].removeprefix("https://")
-        self.token = next(each["user"]["token"] for each in text["users"] if "token" in each["user"])
+        self.token = next(
+            each["user"]["token"] for each in text["users"] if "token" in each["user"]
+        )
         self.ca = base64.b64decode(cluster["certificate-authority-data"]).decode()
 
     def connect(self) -> Connection:
@@ -114,11 +116,11 @@ def running(folder: Path) -> Iterator[Server]:
         process.wait(30)
 
 
-def until(is_so: Callable[[], object], patience: float) -> None:
+def until(is_so: Callable[[], object], patience: float, *, every: float = 0.05) -> None:
     end = time.monotonic() + patience
     while not is_so():
         assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.05)
+        time.sleep(every)
 
 
 def definition(name: str, *versions: str) -> dict[str, Any]:
@@ -248,7 +250,7 @@ def measure(server: Server, args: argparse.Namespace) -> None:
     ):
         for number in range(args.definitions):
             write(connection, definition(f"d{number}", "1.0.0", "2.0.0"))
-        until(lambda: connection.counts().get("applied", 0) >= args.applications, 3600)
+        until(lambda: connection.counts().get("applied", 0) >= args.applications, 3600, every=1)
         until(lambda: states(connection).get("running", 0) == args.applications, 600)
     print(f"  {connection.counts()} {states(connection)}")
     before = connection.counts()

@@ -122,8 +122,9 @@ class DefinitionController(Controller[DefinitionKey]):
             return None
         revisions = await self._published.revisions(*key)
         definition, problems = read_definition(obj)
-        decision = await self._decided(definition, revisions, obj, self._uses.of(key))
+        decision = await self._decided(definition, revisions, obj, key)
         refusals = [*other_writer(obj), *problems, *decision.refusals]
+        self._uses.name_all(key, wanted=bool(refusals))
         # First, so that what goes is let go of, and new revisions come back here.
         await self._hold(key, decision.before, revisions, obj)
         if not refusals and "deletionTimestamp" not in obj["metadata"]:
@@ -132,7 +133,7 @@ class DefinitionController(Controller[DefinitionKey]):
         return None
 
     async def _decided(
-        self, definition: Definition, revisions: Sequence[Object], obj: Object, uses: Sequence[Use]
+        self, definition: Definition, revisions: Sequence[Object], obj: Object, key: DefinitionKey
     ) -> Decision:
         known = _known(revisions)
         removed = removed_of(obj, definition, known)
@@ -143,7 +144,7 @@ class DefinitionController(Controller[DefinitionKey]):
             decision = await asyncio.to_thread(
                 decide, definition, known, removed, holders=holders, gate=self._gate
             )
-        return in_use(decision, uses)
+        return in_use(decision, self._uses.of(key) if decision.remove else ())
 
     async def _perform(self, definition: Definition, decision: Decision, obj: Object) -> None:
         for new in decision.create:
@@ -169,7 +170,7 @@ class DefinitionController(Controller[DefinitionKey]):
         self, key: DefinitionKey, lineage: Lineage, revisions: Sequence[Object], obj: Object
     ) -> None:
         """Hold what is used, and let go of what is not."""
-        used = users_in(self._uses.of(key), lineage)
+        used = users_in(self._uses.ways(key), lineage)
         for each in revisions:
             known = known_revision(each)
             held = known is not None and known.release.name in used
@@ -254,19 +255,44 @@ class PublishedOn:
         return [settled(use, namespace) for use in named if home_of(use, homes) == namespace]
 
 
+_Way = tuple[Any, ...]
+"""How a definition is used; what is used alike uses the same version."""
+
+
+def _way(use: Use) -> _Way:
+    pin = use.dependent.pin
+    return use.namespace, use.requested, use.auto_update, use.held, use.pinned_in, pin
+
+
 class _Uses:
-    """Who uses which definition, kept up to date by what is observed."""
+    """Who uses which definition, kept up to date by what is observed.
+
+    Thousands of applications use a definition in a few ways, and what they hold depends on these.
+    """
 
     def __init__(self) -> None:
         self._homes: dict[tuple[str, str], set[str]] = {}
-        self._by_definition: dict[tuple[str, str], dict[Key, list[Use]]] = {}
+        self._by_definition: dict[tuple[str, str], dict[_Way, dict[tuple[Key, str], Use]]] = {}
+        self._named: set[DefinitionKey] = set()
 
     def of(self, key: DefinitionKey) -> list[Use]:
-        named = (key.kind, key.name)
-        homes = self._homes.get(named, set()) | {key.namespace}
-        users = self._by_definition.get(named, {}).values()
-        mine = [use for uses in users for use in uses if home_of(use, homes) == key.namespace]
+        """All uses of a definition."""
+        users = self._by_definition.get((key.kind, key.name), {}).values()
+        return self._mine(key, [use for uses in users for use in uses.values()])
+
+    def ways(self, key: DefinitionKey) -> list[Use]:
+        """One use for each way in which a definition is used."""
+        users = self._by_definition.get((key.kind, key.name), {}).values()
+        return self._mine(key, [next(iter(uses.values())) for uses in users])
+
+    def _mine(self, key: DefinitionKey, uses: Iterable[Use]) -> list[Use]:
+        homes = self._homes.get((key.kind, key.name), set()) | {key.namespace}
+        mine = [use for use in uses if home_of(use, homes) == key.namespace]
         return [settled(use, key.namespace) for use in mine]
+
+    def name_all(self, key: DefinitionKey, *, wanted: bool) -> None:
+        """Whether every single user of a definition matters, because they are named."""
+        (self._named.add if wanted else self._named.discard)(key)
 
     def observe_definition(self, kind: Kind, change: Change[Any]) -> Iterable[DefinitionKey]:
         homes = self._homes.setdefault((kind.kind, change.key.name), set())
@@ -289,15 +315,31 @@ class _Uses:
         if change.before == change.after:
             return ()
         touched: set[DefinitionKey] = set()
-        for use in (*(change.before or ()), *(change.after or ())):
-            named = (use.kind, use.definition)
-            self._by_definition.setdefault(named, {}).pop(change.key, None)
-            touched |= {DefinitionKey(use.kind, use.namespace, use.definition)}
-            touched |= {DefinitionKey(use.kind, SYSTEM_NAMESPACE, use.definition)}
+        for use in change.before or ():
+            touched |= self._remove(change.key, use)
         for use in change.after or ():
-            users = self._by_definition[use.kind, use.definition]
-            users.setdefault(change.key, []).append(use)
+            touched |= self._add(change.key, use)
         return touched
+
+    def _remove(self, key: Key, use: Use) -> set[DefinitionKey]:
+        ways = self._by_definition.get((use.kind, use.definition), {})
+        users = ways.get(_way(use), {})
+        users.pop((key, use.dependent.at), None)
+        if not users:
+            ways.pop(_way(use), None)
+        return self._touched(use, changed=not users)
+
+    def _add(self, key: Key, use: Use) -> set[DefinitionKey]:
+        ways = self._by_definition.setdefault((use.kind, use.definition), {})
+        users = ways.setdefault(_way(use), {})
+        changed = not users
+        users[key, use.dependent.at] = use
+        return self._touched(use, changed=changed)
+
+    def _touched(self, use: Use, *, changed: bool) -> set[DefinitionKey]:
+        named = DefinitionKey(use.kind, use.namespace, use.definition)
+        both = {named, named._replace(namespace=SYSTEM_NAMESPACE)}
+        return both if changed else both & self._named
 
 
 def _known(revisions: Iterable[Object]) -> list[Known]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import queue
 import threading
 from collections.abc import Callable
 from typing import TypeVar
@@ -11,6 +12,9 @@ from typing import TypeVar
 __all__ = ["Aside"]
 
 T = TypeVar("T")
+_Jobs = queue.SimpleQueue[Callable[[], None]]
+_IDLE = 5.0
+"""For how many seconds a thread without work stays, in case there is more."""
 
 
 class Aside:
@@ -18,6 +22,8 @@ class Aside:
 
     def __init__(self, places: int = 4) -> None:
         self._places = asyncio.Semaphore(places)
+        self._lock = threading.Lock()
+        self._idle: list[_Jobs] = []
 
     async def run(self, work: Callable[[], T]) -> T:
         """What the work gives; whoever is cancelled meanwhile leaves it to itself."""
@@ -43,8 +49,32 @@ class Aside:
                 loop.call_soon_threadsafe(settle, result, failure)
 
         await self._places.acquire()
-        threading.Thread(target=run, name="aside", daemon=True).start()
+        self._start(run)
         return await done
+
+    def _start(self, job: Callable[[], None]) -> None:
+        # A thread is started with care, which takes longer than most work.
+        with self._lock:
+            jobs = self._idle.pop() if self._idle else None
+        if jobs is None:
+            jobs = _Jobs()
+            threading.Thread(target=self._serve, args=(jobs,), name="aside", daemon=True).start()
+        jobs.put(job)
+
+    def _serve(self, jobs: _Jobs) -> None:
+        while True:
+            try:
+                job = jobs.get(timeout=_IDLE)
+            except queue.Empty:
+                with self._lock:
+                    if jobs in self._idle:
+                        self._idle.remove(jobs)
+                        return
+                continue  # somebody has just taken it
+            job()
+            del job
+            with self._lock:
+                self._idle.append(jobs)
 
 
 def _told(error: BaseException) -> BaseException:
