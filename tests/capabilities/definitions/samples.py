@@ -30,6 +30,23 @@ def entry(version: str | None, *, parameters: Object | None = None, **more: Any)
     return made
 
 
+CONFIG = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .context.appName }}-{{ .context.name }}"}
+data: {image: "{{ .parameter.image }}", version: "{{ .context.version }}"}
+"""
+PARAMETERS = {"image": {"type": "string"}, "size": {"type": "integer", "default": 1}}
+
+
+def templated(version: str, template: str = CONFIG, **parameters: Object) -> Object:
+    """A version that renders something: by default a ConfigMap from the parameter `image`."""
+    schema = {"type": "object", "properties": parameters or PARAMETERS}
+    schema |= {} if parameters else {"required": ["image"]}
+    block = {"gotemplate": {"parameters": schema, "template": template}}
+    return {"version": version, "workload": WORKLOAD, "schematic": block}
+
+
 def definition(
     name: str,
     *entries: Object | str,
@@ -60,9 +77,16 @@ def legacy(name: str, content: str, *, named: str = "", version: str | None = No
     }
 
 
-def application(name: str, *types: str, namespace: str = "default", **annotations: str) -> Object:
+def application(
+    name: str,
+    *types: str,
+    namespace: str = "default",
+    properties: Object | None = None,
+    **annotations: str,
+) -> Object:
     """An application with a component of each type: `c0`, `c1`, …."""
-    components = [{"name": f"c{number}", "type": each} for number, each in enumerate(types)]
+    more = {} if properties is None else {"properties": properties}
+    components = [{"name": f"c{number}", "type": each, **more} for number, each in enumerate(types)]
     said = {f"app.oam.dev/{key}": text for key, text in annotations.items()}
     return {
         "apiVersion": f"{GROUP}/v1beta1",
@@ -101,6 +125,12 @@ class Platform:
         if response.status < http.HTTPStatus.BAD_REQUEST:
             return told
         raise ApiError.from_status(told)
+
+    def text(self, path: str) -> str:
+        """What is no JSON."""
+        headers = {"Authorization": f"Bearer {self.server.token}"}
+        self._connection.request("GET", path, headers=headers)
+        return self._connection.getresponse().read().decode()
 
     def close(self) -> None:
         self._connection.close()

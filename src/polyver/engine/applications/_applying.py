@@ -126,4 +126,4 @@ def problem_of(what: str, error: ApiError) -> Problem:
     """What a refusal means for an object."""
     message = f"{what}: {error.message}"
     passing = error.code >= 500 or error.code in _TRIED_AGAIN
-    return Problem(error.reason or str(error.code), message, error if passing else None)
+    return Problem(error.reason or "Refused", message, error if passing else None)

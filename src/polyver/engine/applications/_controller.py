@@ -108,7 +108,7 @@ class ApplicationController(Controller[Key]):
     """One key for each application."""
 
     name = "applications"
-    workers = 16
+    workers = 8
 
     def __init__(
         self,
