@@ -11,10 +11,14 @@ from polyver.core import PolyverError, listed
 from polyver.objects.schema import check_schema, compile_schema
 from polyver.objects.status import Cause
 
-__all__ = ["Parameters"]
+__all__ = ["InvalidParameters", "Parameters"]
 
 Object = Mapping[str, Any]
 _WRAPPER = "parameter"
+
+
+class InvalidParameters(PolyverError):
+    """A schema of parameters that is none."""
 
 
 class Parameters:
@@ -24,8 +28,8 @@ class Parameters:
         whole = wrapped(schema)
         if causes := check_schema(whole, "", status=False):
             at = f"parameters{causes[0].field.removeprefix(f'.properties[{_WRAPPER}]')}"
-            raise PolyverError(causes[0].message, at=at)
-        self._known = sorted(schema.get("properties") or ())
+            raise InvalidParameters(causes[0].message, at=at)
+        self.known = sorted(schema.get("properties") or ())
         self._schema = compile_schema(whole)
 
     def fit(self, given: Given) -> dict[str, Any]:
@@ -36,12 +40,13 @@ class Parameters:
         self._schema.default(obj)
         errors += _wrong(self._schema.validate(obj), given)
         if errors:
-            raise UnfitParameters(errors)
+            # Whatever order the user wrote them in.
+            raise UnfitParameters(sorted(errors, key=lambda error: (error.at, error.fact)))
         return found
 
     def _unknown(self, path: str, given: Given) -> PolyverError:
         name = path.removeprefix(f"{_WRAPPER}.")
-        known = f"known: {listed(self._known)}" if self._known else "there are none"
+        known = f"known: {listed(self.known)}" if self.known else "there are none"
         hint = known if "." not in name else "see the schema of its parameters"
         fact = f"{given.template} has no parameter {name}"
         return PolyverError(fact, at=f"{given.properties}.{name}", hint=hint)
