@@ -1,4 +1,4 @@
-"""A controller that is killed between any two writes: whoever comes after it leaves nothing over."""
+"""A controller that is killed between any two writes: who comes after it leaves nothing over."""
 
 from __future__ import annotations
 

@@ -54,7 +54,8 @@ def found(platform: Platform, path: str) -> Object | None:
     try:
         got: Object = platform.request("GET", path)
     except ApiError as error:
-        assert error.code == 404, error.message
+        if error.code != 404:
+            raise
         return None
     return got
 

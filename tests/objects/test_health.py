@@ -154,9 +154,7 @@ JSON = st.recursive(
     max_leaves=8,
 )
 KINDS = st.sampled_from(
-    "apps/v1 Deployment,apps/v1 StatefulSet,apps/v1 DaemonSet,batch/v1 Job,v1 Pod,v1 Service,x Y".split(
-        ","
-    )
+    ["apps/v1 Deployment", "apps/v1 StatefulSet", "apps/v1 DaemonSet", "batch/v1 Job", "v1 Pod"]
 )
 
 

@@ -41,7 +41,7 @@ PARAMETERS = {"image": {"type": "string"}, "size": {"type": "integer", "default"
 
 def templated(version: str, template: str = CONFIG, **parameters: Object) -> Object:
     """A version that renders something: by default a ConfigMap from the parameter `image`."""
-    schema = {"type": "object", "properties": parameters or PARAMETERS}
+    schema: Object = {"type": "object", "properties": parameters or PARAMETERS}
     schema |= {} if parameters else {"required": ["image"]}
     block = {"gotemplate": {"parameters": schema, "template": template}}
     return {"version": version, "workload": WORKLOAD, "schematic": block}
@@ -175,7 +175,7 @@ class Platform:
     def deploy(self, obj: Object) -> Object:
         """Write an application, and wait until the controller has dealt with it."""
         generation = self.write(obj)["metadata"]["generation"]
-        return self.until(obj, lambda found: _observed(found, "Resolved") == generation)
+        return self.until(obj, lambda found: _is_settled(found, generation))
 
     def until(self, obj: Object, is_so: Callable[[Object], bool]) -> Object:
         def look() -> Object | None:
@@ -212,6 +212,11 @@ def versions_of(found: Object) -> list[str]:
 def condition(found: Object, kind: str) -> Object:
     conditions = found.get("status", {}).get("conditions") or ()
     return next((each for each in conditions if each["type"] == kind), {})
+
+
+def _is_settled(found: Object, generation: int) -> bool:
+    is_seen = _observed(found, "Resolved") == generation
+    return is_seen and found["status"]["status"] != "rendering"
 
 
 def _observed(found: Object, kind: str) -> int | None:

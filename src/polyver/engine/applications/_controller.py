@@ -4,37 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from polyver.capabilities.definitions.applying import (
     Placed,
     UnknownKind,
-    inputs_digest,
     is_prunable,
     place_all,
-    rendered_from,
 )
-from polyver.capabilities.definitions.choosing import (
-    application_status,
-    choose_all,
-    recorded,
-    resolution_data,
-    revision_of,
-)
-from polyver.capabilities.definitions.kinds import (
-    APPLICATION_REVISIONS,
-    APPLICATIONS,
-    DEFINITIONS,
-    GROUP,
-    STORED,
-    VERSIONED,
-)
+from polyver.capabilities.definitions.kinds import DEFINITIONS, GROUP, VERSIONED
 from polyver.capabilities.definitions.names import APPLYING, RECORDED
-from polyver.capabilities.definitions.rendering import Engines, GoTemplates, Rendered
+from polyver.capabilities.definitions.rendering import Engines, Rendered
 from polyver.capabilities.definitions.reporting import (
-    Fact,
     applied_fact,
     confirmed,
     failed_fact,
@@ -42,9 +24,7 @@ from polyver.capabilities.definitions.reporting import (
     reason_of,
     rendered_fact,
     services_of,
-    with_facts,
 )
-from polyver.capabilities.definitions.uses import Use, is_held, uses_of
 from polyver.client import (
     Backoff,
     Change,
@@ -56,52 +36,38 @@ from polyver.client import (
     Resource,
     SystemClock,
     find,
-    timestamp,
 )
 from polyver.core import PolyverError
-from polyver.engine._applied import APPLIED, Part, noted, part_of, unwanted
+from polyver.engine._applied import Part, noted, part_of, unwanted
 from polyver.engine._controller import Controller, Result, Watch, exactly
 from polyver.engine._keeping import Keeping
 from polyver.engine.applications._applying import Applied, Applier, Problem, problem_of
 from polyver.engine.applications._following import Following, published_in
 from polyver.engine.applications._outputs import Outputs, part_in
 from polyver.engine.applications._patience import Patience
+from polyver.engine.applications._recording import REVISIONS, Recording, Wanted
 from polyver.engine.applications._rendering import DEADLINE, Renderer, TookTooLong
-from polyver.engine.applications._revisions import Revisions, revision_in
+from polyver.engine.applications._revisions import revision_in
+from polyver.engine.applications._telling import (
+    MANAGER,
+    RESOURCE,
+    State,
+    Telling,
+    applied_before,
+    state_in,
+)
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError
+from polyver.rendering import engines as all_engines
 
 __all__ = ["ApplicationController"]
 
-_MANAGER = "polyver"
-_APPLICATIONS = Resource(GROUP, STORED, APPLICATIONS.names.plural)
-_REVISIONS = Resource(GROUP, STORED, APPLICATION_REVISIONS.names.plural)
 _DEFINITIONS = [Resource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS]
 _SOON, _LATER, _SLOW = 0.05, 60.0, 1.0
 _SETTLING = 5.0
-"""How long a watch may take to begin before objects are asked for one by one."""
+"""How long watches may take to begin before objects are asked for one by one."""
 _POLLED = 10.0
 """How often they are then."""
-
-
-@dataclass(slots=True)
-class _Wanted:
-    """What an application is to be."""
-
-    application: Object
-    """As it is rendered."""
-    resolutions: Sequence[Object]
-    revision: Object
-    """The ApplicationRevision that records it."""
-    is_new: bool
-    """Whether that has to be made."""
-    status: dict[str, Any]
-    digest: str
-
-    @property
-    def generation(self) -> int:
-        found: int = self.application["metadata"].get("generation", 1)
-        return found
 
 
 class ApplicationController(Controller[Key]):
@@ -121,21 +87,17 @@ class ApplicationController(Controller[Key]):
         self._client = client
         self._clock: Clock = clock or SystemClock()
         self._following = Following()
-        self._revisions = Revisions()
-        self._outputs = Outputs(lambda: self.watch_anew())
-        self._renderer = Renderer(
-            client,
-            engines if engines is not None else {"gotemplate": GoTemplates()},
-            deadline=deadline,
-        )
+        self._telling = Telling(client, self._clock)
+        self._recording = Recording(client, self._clock, self._following, self._telling)
+        self._outputs = Outputs(self._watch_other_kinds)
+        there = engines if engines is not None else all_engines()
+        self._renderer = Renderer(client, there, self._clock, deadline=deadline)
         self._applier = Applier(client, self._outputs)
-        self._keeping = Keeping(client, _APPLICATIONS, _MANAGER)
+        self._keeping = Keeping(client, RESOURCE, MANAGER)
         self._patience = Patience[Key](self._clock, Backoff(first=1.0, most=300.0), quiet=600.0)
         self._kinds: dict[tuple[str, str], Kind] = {}
         self._waiting: set[Key] = set()
         """Those that need a kind that is not served."""
-        self._told: dict[Key, Any] = {}
-        """What was told last, so that one's own word wakes nobody."""
         self._began = self._clock.time()
 
     @property
@@ -149,10 +111,10 @@ class ApplicationController(Controller[Key]):
             Watch(kinds=exactly(each), observe=followed.observe_definition, keep=published_in)
             for each in _DEFINITIONS
         ]
-        applications = Watch(kinds=exactly(_APPLICATIONS), observe=self._observe, keep=_state)
+        applications = Watch(kinds=exactly(RESOURCE), observe=self._observe, keep=state_in)
         revisions = Watch(
-            kinds=exactly(_REVISIONS),
-            observe=self._revisions.observe,
+            kinds=exactly(REVISIONS),
+            observe=self._recording.revisions.observe,
             keep=revision_in,
             metadata=True,
         )
@@ -163,168 +125,78 @@ class ApplicationController(Controller[Key]):
         waiting, self._waiting = self._waiting, set()
         return waiting
 
-    def _observe(self, kind: Kind, change: Change[_State]) -> Iterable[Key]:
+    def _watch_other_kinds(self) -> None:
+        self.watch_anew()
+
+    def _observe(self, kind: Kind, change: Change[State]) -> Iterable[Key]:
         del kind
         key, before, after = change.key, change.before, change.after
         if before == after:
             return ()
         self._following.use(key, before.uses if before else (), after.uses if after else ())
         if after is None:
-            self._told.pop(key, None)
+            self._telling.forget(key)
             return ()
         self._outputs.use({(part.group, part.kind) for part in after.parts})
-        return () if self._told.get(key) == after else (key,)
+        return () if self._telling.is_own_word(key, after) else (key,)
 
     async def reconcile(self, key: Key) -> Result | None:
         if not self.synced:
             # What is not known yet would look as if it were not there.
             return Result(_SOON)
-        found = await find(self._client, _APPLICATIONS, key.name, key.namespace)
+        found = await find(self._client, RESOURCE, key.name, key.namespace)
         if found is None:
             return None
-        newest = await self._newest(found, key)
         if "deletionTimestamp" in found["metadata"]:
             return await self._release(found, key)
-        content = await self._content(newest) if newest and not _resolutions(found) else None
-        wanted = await self._wanted(found, recorded(found, content), newest)
+        wanted = await self._recording.wanted(found, key)
         if wanted is None:
             return None
         result = await self._bring(found, wanted, key)
-        for name in self._revisions.surplus(key):
-            await self._delete_revision(name, key)
+        await self._recording.delete(self._recording.revisions.surplus(key), key)
         return result
 
-    # Which versions.
-
-    async def _newest(self, found: Object, key: Key) -> Object | None:
-        """The newest revision; a watch may be behind what the status knows already."""
-        named = ((found.get("status") or {}).get("latestRevision") or {}).get("name", "")
-        if named and named not in self._revisions.names(key):
-            made = await find(self._client, _REVISIONS, named, key.namespace)
-            if made is not None:
-                self._revisions.note(made)
-        return self._revisions.newest(key)
-
-    async def _content(self, revision: Object) -> Object | None:
-        """A revision as a whole; its namespace is that of whoever asks."""
-        return await find(
-            self._client,
-            _REVISIONS,
-            revision["metadata"]["name"],
-            revision["metadata"]["namespace"],
-        )
-
-    async def _wanted(
-        self, found: Object, application: Object, newest: Object | None
-    ) -> _Wanted | None:
-        """What an application is to be; None if it cannot be told, which its status says then."""
-        now = timestamp(self._clock)
-        if newest is not None and is_held(application) and _resolutions(found):
-            return await self._held(found, newest)
-        chosen, errors = choose_all(application, self._following.homes)
-        resolutions = [resolution_data(each, now=now) for each in chosen]
-        if errors:
-            status = application_status(application, resolutions, None, errors, now=now)
-            facts = [failed_fact("Ready", reason_of(errors[0]), errors)]
-            await self._tell(found, self._with(status, facts, found))
-            return None
-        revision, is_new = revision_of(found, resolutions, newest)
-        status = application_status(application, resolutions, revision, errors, now=now)
-        shown = rendered_from({**found, "status": status})
-        digest = inputs_digest(found, status["latestRevision"])
-        return _Wanted(shown, resolutions, revision, is_new, status, digest)
-
-    async def _held(self, found: Object, newest: Object) -> _Wanted | None:
-        """An application that keeps what it was published with, whatever it says now."""
-        content = await self._content(newest)
-        if content is None:
-            return None
-        spec = content["spec"]["application"]["spec"]
-        shown = rendered_from({**found, "spec": spec})
-        status = dict(found["status"])
-        digest = status.get("appliedDigest") or inputs_digest(found, status["latestRevision"])
-        return _Wanted(shown, _resolutions(found), newest, False, status, digest)
-
-    async def _record(self, found: Object, wanted: _Wanted, key: Key) -> bool:
-        """Have the revision that records what is wanted; whether nobody knows better."""
-        if not wanted.is_new:
-            return True
-        name = wanted.revision["metadata"]["name"]
-        is_first = not self._revisions.names(key) and not _resolutions(found)
-        made = await self._client.create(_REVISIONS, dict(wanted.revision), manager=_MANAGER)
-        self._revisions.note(made)
-        wanted.is_new = False
-        if not is_first:
-            return True
-        # A backup may have brought revisions that the watch has not told of.
-        told = await self._revisions.told(key.namespace, name, patience=_SETTLING)
-        return told and self._revisions.names(key) == [name]
-
-    async def _delete_revision(self, name: str, key: Key) -> None:
-        try:
-            await self._client.delete(_REVISIONS, name, key.namespace)
-        except ApiError as error:
-            if error.code != 404:
-                raise
-        self._revisions.forget(key, name)
-
-    # What these render.
-
-    async def _bring(self, found: Object, wanted: _Wanted, key: Key) -> Result | None:
+    async def _bring(self, found: Object, wanted: Wanted, key: Key) -> Result | None:
         """Bring what is on the server to what is wanted."""
         before = found.get("status") or {}
-        applied = before.get("appliedResources") or []
         annotations = found["metadata"].get("annotations") or {}
-        is_done = wanted.digest == before.get("appliedDigest") == annotations.get(APPLYING)
-        if is_done:
-            if not await self._look(applied, key):
+        if wanted.digest == before.get("appliedDigest") == annotations.get(APPLYING):
+            applied = applied_before(found)
+            if not await self._look(applied):
                 return Result(_SOON)
             if all(self._outputs.is_as_applied(each, key) for each in applied):
-                return await self._healthy(found, wanted, Applied(applied))
+                return await self._tell_health(found, wanted, Applied(applied))
             if left := self._patience.left(key):
                 return Result(left)
             self._patience.spend(key)
         rendering = asyncio.create_task(self._rendered(wanted))
         try:
-            return await self._applied(found, wanted, rendering, key)
+            return await self._render(found, wanted, rendering, key)
         finally:
             rendering.cancel()
 
-    async def _rendered(self, wanted: _Wanted) -> Rendered:
+    # What is rendered.
+
+    async def _rendered(self, wanted: Wanted) -> Rendered:
         name = wanted.revision["metadata"]["name"]
         return await self._renderer.render(wanted.application, wanted.resolutions, revision=name)
 
-    async def _applied(
-        self, found: Object, wanted: _Wanted, rendering: asyncio.Task[Rendered], key: Key
+    async def _render(
+        self, found: Object, wanted: Wanted, rendering: asyncio.Task[Rendered], key: Key
     ) -> Result | None:
         done, _ = await asyncio.wait({rendering}, timeout=_SLOW)
         if not done:
             found = await self._hold(found)
-            if not await self._record(found, wanted, key):
+            if not await self._recording.record(found, wanted, key):
                 return Result(_SOON)
-            found = await self._tell(found, wanted.status)
-        rendered = await rendering
-        placed, errors = self._placed(wanted, rendered, key)
-        wrong = [each for each in errors if not isinstance(each, UnknownKind)]
-        if wrong:
-            return await self._unrendered(found, wanted, wrong, key)
-        parts = [part_of(each.object) for each in placed]
-        before = sorted({*noted(found), *map(part_in, _applied_before(found))})
-        # Noted first: what is applied without a note would stay when it is wanted no longer.
-        found = await self._hold(found, [*before, *parts], wanted.digest)
-        if not await self._record(found, wanted, key):
-            return Result(_SOON)
-        applied = await self._applier.apply(found, placed)
-        applied.problems += [Problem("NotServed", str(each)) for each in errors]
-        if not applied.problems:
-            left = await self._prune(found, unwanted(before, parts), applied)
-            found = await self._hold(found, [*parts, *left], wanted.digest)
-        if applied.problems:
-            return await self._unapplied(found, wanted, applied)
-        return await self._healthy(found, wanted, applied, len(placed))
+            found = await self._telling.tell(found, wanted.status)
+        placed, errors = self._placed(wanted, await rendering, key)
+        if any(not isinstance(each, UnknownKind) for each in errors):
+            return await self._tell_unrendered(found, wanted, errors, key)
+        return await self._apply(found, wanted, placed, errors, key)
 
     def _placed(
-        self, wanted: _Wanted, rendered: Rendered, key: Key
+        self, wanted: Wanted, rendered: Rendered, key: Key
     ) -> tuple[list[Placed], list[PolyverError]]:
         if rendered.errors:
             return [], [*rendered.errors]
@@ -334,6 +206,31 @@ class ApplicationController(Controller[Key]):
         if any(isinstance(each, UnknownKind) for each in errors):
             self._waiting.add(key)
         return placed, errors
+
+    # What is applied.
+
+    async def _apply(
+        self,
+        found: Object,
+        wanted: Wanted,
+        placed: Sequence[Placed],
+        unknown: Sequence[PolyverError],
+        key: Key,
+    ) -> Result | None:
+        parts = [part_of(each.object) for each in placed]
+        before = sorted({*noted(found), *map(part_in, applied_before(found))})
+        # Noted first: what is applied without a note would stay when it is wanted no longer.
+        found = await self._hold(found, [*before, *parts], wanted.digest)
+        if not await self._recording.record(found, wanted, key):
+            return Result(_SOON)
+        applied = await self._applier.apply(found, placed)
+        applied.problems += [Problem("NotServed", str(each)) for each in unknown]
+        if not applied.problems:
+            left = await self._prune(found, unwanted(before, parts), applied)
+            found = await self._hold(found, [*parts, *left], wanted.digest)
+        if applied.problems:
+            return await self._tell_unapplied(found, wanted, applied)
+        return await self._tell_health(found, wanted, applied, anew=True)
 
     async def _prune(self, found: Object, parts: Sequence[Part], applied: Applied) -> list[Part]:
         """Delete what is wanted no longer; what could not be deleted is given back."""
@@ -347,73 +244,6 @@ class ApplicationController(Controller[Key]):
             if kept is not None:
                 left.append(kept)
         return left
-
-    # How that does.
-
-    async def _look(self, applied: Sequence[Object], key: Key) -> bool:
-        """Ask for what no watch tells of; whether all that can be known is known."""
-        for each in applied:
-            part = part_in(each)
-            if self._outputs.is_followed(part):
-                continue
-            if self._clock.time() - self._began < _SETTLING and self._outputs.of(part) is None:
-                return False  # its watch has hardly begun
-            kind = self._kinds.get((each["apiVersion"], each["kind"]))
-            if kind is not None:
-                obj = await find(self._client, Resource.of(kind), part.name, part.namespace)
-                self._outputs.note(part, obj)
-        return True
-
-    async def _healthy(
-        self, found: Object, wanted: _Wanted, applied: Applied, rendered: int | None = None
-    ) -> Result | None:
-        """All is applied: tell how it does."""
-        status, resources = wanted.status, applied.resources
-        count = len(resources)
-        services = services_of(wanted.application, resources, self._outputs.health)
-        facts = [rendered_fact(count), applied_fact(count, applied.taken_back)]
-        if rendered is None:
-            facts = [confirmed(status, each) for each in facts]
-        status = {
-            **status,
-            "status": "running",
-            "services": services,
-            "appliedResources": [*resources],
-            "appliedDigest": wanted.digest,
-        }
-        await self._tell(found, self._with(status, [*facts, ready_fact(services)], found))
-        polled = [each for each in resources if not self._outputs.is_followed(part_in(each))]
-        return Result(_POLLED) if polled else None
-
-    async def _unrendered(
-        self, found: Object, wanted: _Wanted, errors: Sequence[PolyverError], key: Key
-    ) -> Result | None:
-        """It keeps what it had applied."""
-        found = await self._hold(found)
-        if not await self._record(found, wanted, key):
-            return Result(_SOON)
-        facts = [failed_fact(kind, reason_of(errors[0]), errors) for kind in ("Rendered", "Ready")]
-        status = self._with({**wanted.status, "status": "failed"}, facts, found)
-        await self._tell(found, status)
-        return Result(_LATER) if any(isinstance(each, TookTooLong) for each in errors) else None
-
-    async def _unapplied(self, found: Object, wanted: _Wanted, applied: Applied) -> Result:
-        problems = applied.problems
-        reason = problems[0].reason
-        facts = [rendered_fact(len(applied.resources) + len(problems))]
-        facts += [failed_fact(kind, reason, problems) for kind in ("Applied", "Ready")]
-        status = self._with({**wanted.status, "status": "failed"}, facts, found)
-        await self._tell(found, status)
-        passing = next((each.error for each in problems if each.error is not None), None)
-        if passing is not None:
-            raise passing
-        return Result(_LATER)
-
-    def _with(self, status: Object, facts: Iterable[Fact], found: Object) -> dict[str, Any]:
-        generation = found["metadata"].get("generation", 1)
-        return with_facts(status, facts, generation=generation, now=timestamp(self._clock))
-
-    # What is written of it.
 
     async def _hold(
         self, found: Object, parts: Sequence[Part] | None = None, digest: str = ""
@@ -430,83 +260,88 @@ class ApplicationController(Controller[Key]):
         )
 
     async def _release(self, found: Object, key: Key) -> Result | None:
-        """Let an application go, after what was recorded and applied for it.
+        """Let an application go, after what was applied and recorded for it.
 
-        What it owns goes by itself. The next application of that name starts anew.
+        What it owns goes by itself.
         """
-        metadata = found["metadata"]
-        finalizers = metadata.get("finalizers") or []
+        finalizers = found["metadata"].get("finalizers") or []
         if RECORDED not in finalizers:
             return None
-        parts = {*noted(found), *map(part_in, _applied_before(found))}
+        parts = {*noted(found), *map(part_in, applied_before(found))}
         elsewhere = [each for each in sorted(parts) if each.namespace != key.namespace]
         applied = Applied()
         if "orphan" not in finalizers:
             await self._prune(found, elsewhere, applied)
         if applied.problems:
             facts = [failed_fact("Applied", applied.problems[0].reason, applied.problems)]
-            await self._tell(found, self._with(found.get("status") or {}, facts, found))
+            status = self._telling.with_facts(found.get("status") or {}, facts, found)
+            await self._telling.tell(found, status)
             return Result(_LATER)
-        for name in self._revisions.names(key):
-            await self._delete_revision(name, key)
+        await self._recording.delete_all(found, key)
         rest = [each for each in finalizers if each != RECORDED]
         await self._keeping.note(found, noted(found), finalizers=rest)
         return None
 
-    async def _tell(self, found: Object, status: Object) -> Object:
-        if status == found.get("status"):
-            return found
-        said = {**found, "status": status}
-        key = Key(found["metadata"]["namespace"], found["metadata"]["name"])
-        self._told[key] = _state(_ANY, said)
-        try:
-            # With its resourceVersion: what was decided on an old state is decided again.
-            return await self._client.update(
-                _APPLICATIONS, said, subresource="status", manager=_MANAGER
-            )
-        except ApiError as error:
-            self._told.pop(key, None)
-            if error.code != 404:
-                raise
-            return found
+    # What is told of it.
 
+    async def _look(self, applied: Sequence[Object]) -> bool:
+        """Ask for what no watch tells of; whether all that can be known is known."""
+        for each in applied:
+            part = part_in(each)
+            if self._outputs.is_followed(part):
+                continue
+            if self._clock.time() - self._began < _SETTLING and self._outputs.of(part) is None:
+                return False  # its watch has hardly begun
+            kind = self._kinds.get((each["apiVersion"], each["kind"]))
+            if kind is not None:
+                obj = await find(self._client, Resource.of(kind), part.name, part.namespace)
+                self._outputs.note(part, obj)
+        return True
 
-def _resolutions(found: Object) -> list[Any]:
-    return (found.get("status") or {}).get("resolutions") or []
+    async def _tell_health(
+        self, found: Object, wanted: Wanted, applied: Applied, *, anew: bool = False
+    ) -> Result | None:
+        """All is applied: tell how it does."""
+        resources = applied.resources
+        services = services_of(wanted.application, resources, self._outputs.health)
+        facts = [rendered_fact(len(resources)), applied_fact(len(resources), applied.taken_back)]
+        if not anew:
+            facts = [confirmed(wanted.status, each) for each in facts]
+        status = {
+            **wanted.status,
+            "status": "running",
+            "services": services,
+            "appliedResources": [*resources],
+            "appliedDigest": wanted.digest,
+        }
+        facts.append(ready_fact(services))
+        await self._telling.tell(found, self._telling.with_facts(status, facts, found))
+        followed = all(self._outputs.is_followed(part_in(each)) for each in resources)
+        return None if followed else Result(_POLLED)
 
+    async def _tell_unrendered(
+        self, found: Object, wanted: Wanted, errors: Sequence[PolyverError], key: Key
+    ) -> Result | None:
+        """It keeps what it had applied."""
+        found = await self._hold(found)
+        if not await self._recording.record(found, wanted, key):
+            return Result(_SOON)
+        facts = [failed_fact(kind, reason_of(errors[0]), errors) for kind in ("Rendered", "Ready")]
+        status = {**wanted.status, "status": "failed"}
+        await self._telling.tell(found, self._telling.with_facts(status, facts, found))
+        return Result(_LATER) if any(isinstance(each, TookTooLong) for each in errors) else None
 
-def _applied_before(found: Object) -> list[Any]:
-    return (found.get("status") or {}).get("appliedResources") or []
+    async def _tell_unapplied(self, found: Object, wanted: Wanted, applied: Applied) -> Result:
+        problems, reason = applied.problems, applied.problems[0].reason
+        facts = [rendered_fact(len(applied.resources) + len(problems))]
+        facts += [failed_fact(kind, reason, problems) for kind in ("Applied", "Ready")]
+        status = {**wanted.status, "status": "failed"}
+        await self._telling.tell(found, self._telling.with_facts(status, facts, found))
+        passing = next((each.error for each in problems if each.error is not None), None)
+        if passing is not None:
+            raise passing
+        return Result(_LATER)
 
 
 def _called(part: Part) -> str:
     return f"{part.kind} {'/'.join(filter(None, (part.namespace, part.name)))}"
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    """What is worth knowing of an application; what one wrote oneself is no reason to look."""
-
-    uses: tuple[Use, ...]
-    parts: tuple[Part, ...]
-    seen: tuple[Any, ...]
-
-
-def _state(kind: Kind, obj: Object) -> _State:
-    del kind
-    metadata = obj["metadata"]
-    annotations = metadata.get("annotations") or {}
-    others = {name: each for name, each in annotations.items() if name not in (APPLIED, APPLYING)}
-    status = obj.get("status") or {}
-    seen = (
-        *(metadata.get(name) for name in ("uid", "generation")),
-        str(metadata.get("labels")),
-        str(others),
-        "deletionTimestamp" in metadata,
-        status.get("appliedDigest"),
-        status.get("status"),
-    )
-    return _State(tuple(uses_of(obj)), tuple(map(part_in, _applied_before(obj))), seen)
-
-
-_ANY: Any = None

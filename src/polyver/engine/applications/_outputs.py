@@ -64,7 +64,7 @@ def _number(text: str) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def part_in(applied: Object) -> Part:
+def part_in(applied: Mapping[str, Any]) -> Part:
     """What the status of an application says was applied."""
     group = applied["apiVersion"].rpartition("/")[0]
     return Part(group, applied["kind"], applied.get("namespace", ""), applied["name"])
@@ -112,12 +112,12 @@ class Outputs:
         else:
             self._seen[part] = seen_in(_ANY, obj)
 
-    def health(self, applied: Object) -> Health:
+    def health(self, applied: Mapping[str, Any]) -> Health:
         """How something does that the status of an application names."""
         seen = self._seen.get(part_in(applied))
         return seen.health if seen is not None else _GONE
 
-    def is_as_applied(self, applied: Object, key: Key) -> bool:
+    def is_as_applied(self, applied: Mapping[str, Any], key: Key) -> bool:
         """Whether an object is there, and nobody has changed what is the application's."""
         seen = self._seen.get(part_in(applied))
         return seen is not None and seen.application == key and seen.fields == applied.get("fields")

@@ -4,38 +4,50 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from polyver.capabilities.definitions.kinds import GROUP, REVISIONS, STORED
+from polyver.capabilities.definitions.publishing import known_revision
 from polyver.capabilities.definitions.rendering import Engines, Rendered, render, revisions_of
-from polyver.client import Client, Object, Resource, find
-from polyver.core import PolyverError
+from polyver.client import Client, Clock, Object, Resource, find
+from polyver.core import PolyverError, listed
 from polyver.serving.aside import Aside
 
 __all__ = ["DEADLINE", "Renderer", "TookTooLong"]
 
-DEADLINE: Final = 30.0
+DEADLINE: Final = 20.0
+_PAUSE: Final = 60.0
+"""For how many seconds a version that took too long is not tried with other applications."""
 _REVISIONS = Resource(GROUP, STORED, REVISIONS.names.plural)
 _KEPT: Final = 1000
-_AT_ONCE: Final = 2
-"""More of them would only keep each other, and the API, from the processor."""
+_HERE, _PROGRAMS = 2, 4
+"""How many at once: those in this process keep the API from the processor, programs do not."""
+_BUILT_IN: Final = frozenset({"gotemplate"})
+
+_Name = tuple[str, str]
+"""The namespace and the name of a DefinitionRevision."""
 
 
 class TookTooLong(PolyverError):
-    """A rendering that was given up."""
+    """A rendering that was given up, or not begun because another one was."""
 
 
 class Renderer:
     """Renders applications; DefinitionRevisions, which never change, are kept."""
 
-    def __init__(self, client: Client, engines: Engines, *, deadline: float = DEADLINE) -> None:
+    def __init__(
+        self, client: Client, engines: Engines, clock: Clock, *, deadline: float = DEADLINE
+    ) -> None:
         self._client = client
         self._engines = engines
+        self._clock = clock
         self._deadline = deadline
-        self._aside = Aside(_AT_ONCE)
+        self._here, self._programs = Aside(_HERE), Aside(_PROGRAMS)
         self._kept: OrderedDict[tuple[str, str, str], Object] = OrderedDict()
+        self._slow: dict[_Name, float] = {}
+        """Until when what took too long is left alone: it must not keep all others waiting."""
         self.count = 0
         """How many were rendered so far."""
 
@@ -43,20 +55,32 @@ class Renderer:
         self, application: Object, resolutions: Sequence[Object], *, revision: str
     ) -> Rendered:
         """What an application means; what is wrong with it, or takes too long, is an error."""
+        if slow := self._slow_of(resolutions):
+            fact = f"{listed(slow)} took longer than {self._deadline:g} seconds just now"
+            return Rendered(errors=(TookTooLong(fact, hint=_HINT),))
         revisions = await self._revisions(resolutions)
         self.count += 1
         work = partial(
             render, application, resolutions, revisions, self._engines, app_revision=revision
         )
+        aside = self._here if _BUILT_IN.issuperset(_engines(revisions)) else self._programs
         try:
             async with asyncio.timeout(self._deadline):
-                return await self._aside.run(work)
+                return await aside.run(work)
         except TimeoutError:
-            fact = f"rendering takes longer than {self._deadline:g} seconds"
-            hint = "it is tried again; templates should do less"
-            return Rendered(errors=(TookTooLong(fact, hint=hint),))
+            until = self._clock.time() + _PAUSE
+            self._slow |= dict.fromkeys(revisions, until)
+            fact = f"rendering took longer than {self._deadline:g} seconds"
+            return Rendered(errors=(TookTooLong(fact, hint=_HINT),))
 
-    async def _revisions(self, resolutions: Sequence[Object]) -> dict[tuple[str, str], Object]:
+    def _slow_of(self, resolutions: Sequence[Object]) -> list[str]:
+        if not self._slow:
+            return []
+        now = self._clock.time()
+        self._slow = {name: until for name, until in self._slow.items() if now < until}
+        return sorted(name for _, name in revisions_of(resolutions) & self._slow.keys())
+
+    async def _revisions(self, resolutions: Sequence[Object]) -> dict[_Name, Object]:
         digests = {each["revision"]: each["digest"] for each in resolutions}
         found = {}
         for namespace, name in revisions_of(resolutions):
@@ -78,3 +102,13 @@ class Renderer:
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         return found
+
+
+_HINT: Final = "it is tried again in a minute; templates should do less"
+
+
+def _engines(revisions: Mapping[_Name, Object]) -> Iterable[str]:
+    """What the templates of these are written for."""
+    for each in revisions.values():
+        known = known_revision(each)
+        yield from (known.content.get("schematic") or ()) if known is not None else ()

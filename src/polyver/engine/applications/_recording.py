@@ -1,0 +1,136 @@
+"""What an application is to be: which versions it uses, recorded in a revision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from polyver.capabilities.definitions.applying import inputs_digest, rendered_from
+from polyver.capabilities.definitions.choosing import (
+    application_status,
+    choose_all,
+    recorded,
+    resolution_data,
+    revision_of,
+)
+from polyver.capabilities.definitions.kinds import APPLICATION_REVISIONS, GROUP, STORED
+from polyver.capabilities.definitions.reporting import failed_fact, reason_of
+from polyver.capabilities.definitions.uses import is_held
+from polyver.client import Client, Clock, Key, Object, Resource, find, timestamp
+from polyver.engine.applications._following import Following
+from polyver.engine.applications._revisions import Revisions
+from polyver.engine.applications._telling import MANAGER, Telling
+from polyver.objects.status import ApiError
+
+__all__ = ["REVISIONS", "Recording", "Wanted"]
+
+REVISIONS = Resource(GROUP, STORED, APPLICATION_REVISIONS.names.plural)
+_PATIENCE: Final = 5.0
+
+
+@dataclass(slots=True)
+class Wanted:
+    """What an application is to be."""
+
+    application: Object
+    """As it is rendered."""
+    resolutions: Sequence[Object]
+    revision: Object
+    """The ApplicationRevision that records it."""
+    is_new: bool
+    """Whether that has to be made."""
+    status: dict[str, Any]
+    """As far as it is known before anything is rendered."""
+    digest: str
+
+
+class Recording:
+    """Chooses versions, and keeps the revisions that say which."""
+
+    def __init__(
+        self, client: Client, clock: Clock, following: Following, telling: Telling
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._following = following
+        self._telling = telling
+        self.revisions = Revisions()
+
+    async def wanted(self, found: Object, key: Key) -> Wanted | None:
+        """What an application is to be; None if it cannot be told, which its status says then."""
+        newest = await self._newest(found, key)
+        if newest is not None and is_held(found) and _resolutions(found):
+            return await self._held(found, newest)
+        content = await self._content(newest) if newest and not _resolutions(found) else None
+        application, now = recorded(found, content), timestamp(self._clock)
+        chosen, errors = choose_all(application, self._following.homes)
+        resolutions = [resolution_data(each, now=now) for each in chosen]
+        if errors:
+            status = application_status(application, resolutions, None, errors, now=now)
+            facts = [failed_fact("Ready", reason_of(errors[0]), errors)]
+            await self._telling.tell(found, self._telling.with_facts(status, facts, found))
+            return None
+        revision, is_new = revision_of(found, resolutions, newest)
+        status = application_status(application, resolutions, revision, errors, now=now)
+        digest = inputs_digest(found, status["latestRevision"])
+        return Wanted(rendered_from(found), resolutions, revision, is_new, status, digest)
+
+    async def _held(self, found: Object, newest: Object) -> Wanted | None:
+        """An application that keeps what it was published with, whatever it says now."""
+        content = await self._content(newest)
+        if content is None:
+            return None
+        spec = content["spec"]["application"]["spec"]
+        status = dict(found["status"])
+        digest = status.get("appliedDigest") or inputs_digest(found, status["latestRevision"])
+        shown = rendered_from({**found, "spec": spec})
+        return Wanted(shown, _resolutions(found), newest, False, status, digest)
+
+    async def _newest(self, found: Object, key: Key) -> Object | None:
+        """The newest revision; a watch may be behind what the status knows already."""
+        named = ((found.get("status") or {}).get("latestRevision") or {}).get("name", "")
+        if named and named not in self.revisions.names(key):
+            made = await find(self._client, REVISIONS, named, key.namespace)
+            if made is not None:
+                self.revisions.note(made)
+        return self.revisions.newest(key)
+
+    async def _content(self, revision: Object) -> Object | None:
+        """A revision as a whole."""
+        metadata = revision["metadata"]
+        return await find(self._client, REVISIONS, metadata["name"], metadata["namespace"])
+
+    async def record(self, found: Object, wanted: Wanted, key: Key) -> bool:
+        """Have the revision that records what is wanted; whether nobody knows better."""
+        if not wanted.is_new:
+            return True
+        name = wanted.revision["metadata"]["name"]
+        is_first = not self.revisions.names(key) and not _resolutions(found)
+        made = await self._client.create(REVISIONS, dict(wanted.revision), manager=MANAGER)
+        self.revisions.note(made)
+        wanted.is_new = False
+        if not is_first:
+            return True
+        # A backup may have brought revisions that the watch has not told of.
+        told = await self.revisions.told(key.namespace, name, patience=_PATIENCE)
+        return told and self.revisions.names(key) == [name]
+
+    async def delete(self, names: Sequence[str], key: Key) -> None:
+        """Delete revisions of an application."""
+        for name in names:
+            try:
+                await self._client.delete(REVISIONS, name, key.namespace)
+            except ApiError as error:
+                if error.code != 404:
+                    raise
+            self.revisions.forget(key, name)
+
+    async def delete_all(self, found: Object, key: Key) -> None:
+        """Delete all of them, so that the next application of that name starts anew."""
+        await self._newest(found, key)
+        await self.delete(self.revisions.names(key), key)
+
+
+def _resolutions(found: Object) -> list[Any]:
+    return (found.get("status") or {}).get("resolutions") or []
