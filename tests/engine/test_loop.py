@@ -35,6 +35,8 @@ class Noting(Controller[str]):
         self.gone: list[str] = []
         self.work: Callable[[str], Awaitable[Result | None]] = self._nothing
         self.kinds = exactly(MAPS)
+        self.needed = True
+        self.complete: list[str] = []
 
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
@@ -45,6 +47,8 @@ class Noting(Controller[str]):
                 keep=identity_of,
                 metadata=True,
                 forget=self.forget,
+                needed=self.needed,
+                complete=lambda kind: self.complete.append(kind.plural),
             )
         ]
 
@@ -130,6 +134,41 @@ def test_after_a_restart_everything_is_looked_at() -> None:
                 await engine.ready()
                 await settle()
                 assert sorted(again.worked) == ["m", "n", "o"]
+
+    run(scenario)
+
+
+def test_a_controller_may_watch_other_kinds_than_before() -> None:
+    async def scenario() -> None:
+        async with world() as found:
+            found.api.kinds.append(WIDGET)
+            found.tell_kinds()
+            await found.make("m")
+            await found.make("w", WIDGETS)
+            await settle()
+            assert found.controller.worked == ["m"]
+            found.controller.kinds = every()
+            found.controller.watch_anew()
+            await settle()
+            assert "w" in found.controller.worked
+
+    run(scenario)
+
+
+def test_what_is_not_needed_holds_nobody_up() -> None:
+    async def scenario() -> None:
+        controller = Noting()
+        controller.kinds, controller.needed = every(), False
+        found = World(controller)
+        await found.client.create(Resource.of(NAMESPACE), {"metadata": {"name": "a"}})
+        await found.make("m")
+        found.api.breaks = _secrets_fail
+        async with found.engine:
+            await settle()
+            assert sorted(controller.worked) == ["a", "m"]
+            assert controller.synced
+            assert "configmaps" in controller.complete
+            assert "secrets" not in controller.complete
 
     run(scenario)
 

@@ -6,13 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 from tests.capabilities.definitions.samples import (
+    CONFIG,
     GROUP,
     SYSTEM,
     Platform,
     application,
+    condition,
     definition,
     entry,
     path_of,
+    templated,
     versions_of,
 )
 from tests.walks.replicas import NAMESPACE, Balancer, replicas
@@ -90,3 +93,48 @@ def test_definitions_are_published_followed_and_refused(platform: Platform) -> N
         assert platform.publish(whole)["spec"] == whole["spec"]
         stored = platform.get(whole | {"apiVersion": f"{GROUP}/v1beta1"})
         assert stored["spec"] == entry("1.299.0")
+
+
+def test_applications_are_rendered_applied_moved_pruned_and_put_back(platform: Platform) -> None:
+    away = CONFIG.replace("metadata: {", f"metadata: {{namespace: {NAMESPACE}, ")
+    role = CONFIG.replace("v1\nkind: ConfigMap", "rbac.authorization.k8s.io/v1\nkind: ClusterRole")
+    more = "---\n".join([CONFIG, away, role.rpartition("data:")[0]])
+    platform.publish(definition("parts", templated("1.2.3", more)))
+    app = application("parted", "parts@1.2", "parts@1.2", properties={"image": "nginx:1"})
+    found = platform.deploy(app)
+    assert found["status"]["status"] == "running", found["status"]
+    assert condition(found, "Ready")["status"] == "True"
+    maps = "/api/v1/namespaces/default/configmaps"
+    paths = [
+        f"{maps}/parted-c1",
+        f"/api/v1/namespaces/{NAMESPACE}/configmaps/parted-c1",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles/parted-c1",
+    ]
+    assert all(request(platform.server, "GET", path) for path in paths)
+    wanted = platform.request("GET", f"{maps}/parted-c0")["data"]
+    assert wanted == {"image": "nginx:1", "version": "1.2.3"}
+    platform.request("DELETE", f"{maps}/parted-c0")
+    eventually(lambda: request(platform.server, "GET", f"{maps}/parted-c0"))
+    platform.publish(definition("parts", templated("1.2.3", more), templated("1.2.4")))
+    platform.uses(app, "1.2.4", "1.2.4")
+    assert platform.request("GET", f"{maps}/parted-c0")["data"]["version"] == "1.2.4"
+    assert not any(request(platform.server, "GET", path) for path in paths[1:])
+    app["spec"]["components"].pop()
+    assert len(platform.deploy(app)["status"]["appliedResources"]) == 1
+    assert request(platform.server, "GET", paths[0]) is None
+    platform.request("DELETE", path_of(app))
+    eventually(lambda: request(platform.server, "GET", f"{maps}/parted-c0") is None)
+
+
+def test_somebody_who_takes_a_field_over_loses_it_again_and_is_named(platform: Platform) -> None:
+    platform.publish(definition("kept", templated("1.0.0")))
+    app = application("keeps", "kept", properties={"image": "nginx:1"})
+    platform.deploy(app)
+    path = "/api/v1/namespaces/default/configmaps/keeps-c0"
+    changed = platform.request("GET", path)
+    changed["data"] |= {"image": "mine", "more": "stays"}
+    platform.request("PUT", f"{path}?fieldManager=editor", changed)
+    wanted = {"image": "nginx:1", "version": "1.0.0", "more": "stays"}
+    eventually(lambda: platform.request("GET", path)["data"] == wanted)
+    found = platform.until(app, lambda each: "taken back" in condition(each, "Applied")["message"])
+    assert 'conflict with "editor" using v1: .data.image' in condition(found, "Applied")["message"]

@@ -50,6 +50,7 @@ def with_facts(
 
 
 def rendered_fact(outputs: int) -> Fact:
+    """All is rendered."""
     return Fact("Rendered", "True", "Rendered", _count(outputs, "object"))
 
 
@@ -73,6 +74,7 @@ def failed_fact(kind: str, reason: str, errors: Sequence[object]) -> Fact:
 
 
 def ready_fact(services: Sequence[Object]) -> Fact:
+    """Whether all components do well."""
     ill = [f"{each['name']}: {each['message']}" for each in services if not each["healthy"]]
     if ill:
         return Fact("Ready", "False", "Unhealthy", _some(ill))
