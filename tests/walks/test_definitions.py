@@ -101,8 +101,7 @@ def test_applications_are_rendered_applied_moved_pruned_and_put_back(platform: P
     more = "---\n".join([CONFIG, away, role.rpartition("data:")[0]])
     platform.publish(definition("parts", templated("1.2.3", more)))
     app = application("parted", "parts@1.2", "parts@1.2", properties={"image": "nginx:1"})
-    found = platform.deploy(app)
-    assert found["status"]["status"] == "running", found["status"]
+    found = platform.runs(app)
     assert condition(found, "Ready")["status"] == "True"
     maps = "/api/v1/namespaces/default/configmaps"
     paths = [
@@ -120,16 +119,20 @@ def test_applications_are_rendered_applied_moved_pruned_and_put_back(platform: P
     assert platform.request("GET", f"{maps}/parted-c0")["data"]["version"] == "1.2.4"
     assert not any(request(platform.server, "GET", path) for path in paths[1:])
     app["spec"]["components"].pop()
-    assert len(platform.deploy(app)["status"]["appliedResources"]) == 1
+    assert len(platform.runs(app)["status"]["appliedResources"]) == 1
     assert request(platform.server, "GET", paths[0]) is None
+    [owner] = platform.request("GET", f"{maps}/parted-c0")["metadata"]["ownerReferences"]
+    assert owner["uid"] == platform.get(app)["metadata"]["uid"]
     platform.request("DELETE", path_of(app))
-    eventually(lambda: request(platform.server, "GET", f"{maps}/parted-c0") is None)
+    eventually(lambda: request(platform.server, "GET", path_of(app)) is None)
+    if not isinstance(platform.server, LocalCluster):  # where new kinds are heard of much later
+        eventually(lambda: request(platform.server, "GET", f"{maps}/parted-c0") is None)
 
 
 def test_somebody_who_takes_a_field_over_loses_it_again_and_is_named(platform: Platform) -> None:
     platform.publish(definition("kept", templated("1.0.0")))
     app = application("keeps", "kept", properties={"image": "nginx:1"})
-    platform.deploy(app)
+    platform.runs(app)
     path = "/api/v1/namespaces/default/configmaps/keeps-c0"
     changed = platform.request("GET", path)
     changed["data"] |= {"image": "mine", "more": "stays"}

@@ -177,6 +177,11 @@ class Platform:
         generation = self.write(obj)["metadata"]["generation"]
         return self.until(obj, lambda found: _is_settled(found, generation))
 
+    def runs(self, obj: Object) -> Object:
+        """Write an application, and wait until it runs, with definitions that may be on their way."""
+        generation = self.write(obj)["metadata"]["generation"]
+        return self.until(obj, lambda found: _is_running(found, generation))
+
     def until(self, obj: Object, is_so: Callable[[Object], bool]) -> Object:
         def look() -> Object | None:
             found = self.get(obj)
@@ -212,6 +217,11 @@ def versions_of(found: Object) -> list[str]:
 def condition(found: Object, kind: str) -> Object:
     conditions = found.get("status", {}).get("conditions") or ()
     return next((each for each in conditions if each["type"] == kind), {})
+
+
+def _is_running(found: Object, generation: int) -> bool:
+    status = found.get("status", {})
+    return (status.get("status"), status.get("observedGeneration")) == ("running", generation)
 
 
 def _is_settled(found: Object, generation: int) -> bool:

@@ -15,7 +15,7 @@ from polyver.capabilities.definitions.choosing import (
     revision_of,
 )
 from polyver.capabilities.definitions.kinds import APPLICATION_REVISIONS, GROUP, STORED
-from polyver.capabilities.definitions.reporting import failed_fact, reason_of
+from polyver.capabilities.definitions.reporting import failed_fact
 from polyver.capabilities.definitions.uses import is_held
 from polyver.client import Client, Clock, Key, Object, Resource, find, timestamp
 from polyver.engine.applications._following import Following
@@ -68,7 +68,7 @@ class Recording:
         resolutions = [resolution_data(each, now=now) for each in chosen]
         if errors:
             status = application_status(application, resolutions, None, errors, now=now)
-            facts = [failed_fact("Ready", reason_of(errors[0]), errors)]
+            facts = [failed_fact("Ready", "Unresolved", errors)]
             await self._telling.tell(found, self._telling.with_facts(status, facts, found))
             return None
         revision, is_new = revision_of(found, resolutions, newest)
