@@ -178,7 +178,7 @@ class Platform:
         return self.until(obj, lambda found: _is_settled(found, generation))
 
     def runs(self, obj: Object) -> Object:
-        """Write an application, and wait until it runs, with definitions that may be on their way."""
+        """Write an application, and wait until it runs; its definitions may be on their way."""
         generation = self.write(obj)["metadata"]["generation"]
         return self.until(obj, lambda found: _is_running(found, generation))
 
