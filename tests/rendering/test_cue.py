@@ -117,7 +117,7 @@ def test_it_is_what_cue_itself_exports() -> None:
 
 def exported(text: str, expression: str) -> Any:
     assert CUE is not None
-    command = [CUE, "export", "-e", expression, "cue:", "-"]
+    command = [str(CUE), "export", "-e", expression, "cue:", "-"]
     out = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
     return json.loads(out)
 

@@ -76,8 +76,7 @@ def test_it_is_killed_with_all_that_it_started_when_its_time_is_over(tmp_path: P
     path = program(tmp_path, "/bin/sleep 600 &", f"echo $$ $! > {pids}", "wait")
     with pytest.raises(CueFailed, match="cue did not end within 2 s"):
         run_cue(path, text="", seconds=2)
-    for pid in pids.read_text().split():
-        eventually(lambda pid=pid: not is_running(pid))
+    eventually(lambda: not any(map(is_running, pids.read_text().split())))
 
 
 def is_running(pid: str) -> bool:
