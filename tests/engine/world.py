@@ -8,9 +8,8 @@ from typing import Any
 
 from tests.capabilities.definitions.samples import GROUP, SYSTEM, application, definition
 
-from polyver.capabilities.definitions.kinds import KINDS
-from polyver.cli._apis import serve_apis
-from polyver.cli._definitions import serve_definitions
+from polyver.cli._apis import own_webhook, serve_kinds
+from polyver.cli._definitions import definitions
 from polyver.client import Client, Object, Resource, find
 from polyver.engine import Controller, Engine, GarbageCollector
 from polyver.engine.applications import ApplicationController
@@ -24,6 +23,7 @@ APPLICATIONS = Resource(GROUP, "v1beta1", "applications")
 RECORDS = Resource(GROUP, "v1beta1", "applicationrevisions")
 DEFINITIONS = Resource(GROUP, "v2beta1", "componentdefinitions")
 MAPS = Resource("", "v1", "configmaps")
+NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
 MINE = "app.oam.dev/name=shop"
 
 
@@ -77,8 +77,12 @@ async def run(scenario: Callable[[World], Awaitable[None]]) -> None:
     api.catalogue.subscribe(client.kinds_changed)
     serving = asyncio.create_task(api.run())
     around: list[Controller[Any]] = [GarbageCollector(client)]
-    around += await serve_apis(api, KINDS, address="127.0.0.1:6443", ca="")
-    around += await serve_definitions(api, client)
+    own = definitions(gate="refuse")
+    around += await serve_kinds(api, client, own.kinds, own_webhook("127.0.0.1:6443", ""))
+    for link in own.links(client):
+        api.admission.add(link)
+    await client.create(NAMESPACES, {"metadata": {"name": SYSTEM}})
+    around += own.controllers(client)
     others = [each for each in around if not isinstance(each, ApplicationController)]
     async with Engine(client, others):
         await scenario(World(api, client))
