@@ -330,7 +330,10 @@ async def act(client: Client) -> None:
 
 
 async def publish(client: Client) -> None:
-    """A definition is published and used, loses a version, and application and definition go."""
+    """A definition is published and used, loses a version, and application and definition go.
+
+    Once the application loses its status, and gets it back from its newest revision.
+    """
     for kind, resource in DEFINITIONS.items():
         name = kind.lower()
         await client.create(resource, definition(name, "1.0.0", "1.1.0", kind=kind), SYSTEM)
@@ -342,6 +345,9 @@ async def publish(client: Client) -> None:
         await until(client, APPLICATIONS, "shop", "default", partial(has_revision, number))
         change = {"spec": using(number=number)}
         await client.patch(APPLICATIONS, "shop", "default", change=change)
+    lost = {"status": {"resolutions": None}}
+    await client.patch(APPLICATIONS, "shop", "default", change=lost, subresource="status")
+    await until(client, APPLICATIONS, "shop", "default", has_resolutions)
     change = {"spec": {"versions": [entry("1.1.0")]}}
     await client.patch(DEFINITION, "componentdefinition", SYSTEM, change=change)
     await gone(client, REVISIONS, "componentdefinition-v1.0.0", SYSTEM)
@@ -365,6 +371,10 @@ def using(**properties: int) -> Object:
 
 def has_revision(number: int, obj: Object) -> bool:
     return bool(obj.get("status", {}).get("latestRevision", {}).get("revision") == number)
+
+
+def has_resolutions(obj: Object) -> bool:
+    return bool(obj["status"].get("resolutions"))
 
 
 async def gone(client: Client, resource: Resource, name: str, namespace: str) -> None:
