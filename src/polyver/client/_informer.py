@@ -19,6 +19,7 @@ T = TypeVar("T")
 _PAGE = 500
 _BACKOFF = Backoff(first=0.05, most=30.0)
 _GONE = 410
+_TURN = 50
 
 
 class Key(NamedTuple):
@@ -127,9 +128,12 @@ class Informer(Generic[T]):
         """Tell what is different from before; what a list does not show is gone."""
         for key in [key for key in self.known if key not in found]:
             await self._tell(key, None)
-        for key, after in found.items():
+        for number, (key, after) in enumerate(found.items()):
             if self.known.get(key) != after:
                 await self._tell(key, after)
+            if number % _TURN == 0:
+                # Handlers seldom wait for anything, and others want their turn.
+                await asyncio.sleep(0)
 
     async def _watch(self) -> None:
         began = self._clock.time()
