@@ -289,13 +289,22 @@ def test_a_revision_that_is_gone_is_told() -> None:
             "it needs one; there are engines for gotemplate",
         ),
         (
+            {"gotemplate": {"template": "", "parameters": {"type": "object", "properties": "x"}}},
+            "it is no schema: json: cannot unmarshal string into Go struct field "
+            "JSONSchemaProps.parameter.properties of type map[string]v1.JSONSchemaProps "
+            "(spec.components[0], parameters of web 1.0.0)",
+        ),
+        (
             {"gotemplate": {"template": 3}},
             "schematic.gotemplate.template of web 1.0.0 is no text (spec.components[0])",
         ),
     ],
 )
 def test_a_definition_that_nothing_renders_says_so(schematic: Object, error: str) -> None:
-    assert Platform(component("web", schematic)).errors(uses("x", "web")) == [error]
+    platform = Platform(component("web", gotemplate(CONFIG % "a")))
+    revision = platform.revisions["vela-system", "web-v1.0.0"]
+    revision["spec"]["componentDefinition"]["spec"]["schematic"] = schematic
+    assert platform.errors(uses("x", "web")) == [error]
 
 
 def test_properties_that_are_no_mapping_are_refused() -> None:

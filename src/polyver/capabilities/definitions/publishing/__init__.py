@@ -11,6 +11,7 @@ from polyver.capabilities.definitions.publishing._reading import (
     Refusal,
     parameters_of,
     read_definition,
+    read_parameters,
     wrapped,
 )
 from polyver.capabilities.definitions.publishing._revisions import (
@@ -46,6 +47,7 @@ __all__ = [
     "other_writer",
     "parameters_of",
     "read_definition",
+    "read_parameters",
     "removed_of",
     "revision_object",
     "status_of",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from polyver.capabilities.definitions.publishing import wrapped
+from polyver.capabilities.definitions.publishing import read_parameters, wrapped
 from polyver.capabilities.definitions.rendering._engines import Given, UnfitParameters
 from polyver.core import PolyverError, listed
-from polyver.objects.schema import check_schema, compile_schema
+from polyver.objects.schema import compile_schema
 from polyver.objects.status import Cause
 
 __all__ = ["InvalidParameters", "Parameters"]
@@ -25,12 +25,11 @@ class Parameters:
     """A schema of parameters, compiled once for all who use a version."""
 
     def __init__(self, schema: Object) -> None:
-        whole = wrapped(schema)
-        if causes := check_schema(whole, "", status=False):
-            at = f"parameters{causes[0].field.removeprefix(f'.properties[{_WRAPPER}]')}"
-            raise InvalidParameters(causes[0].message, at=at)
-        self.known = sorted(schema.get("properties") or ())
-        self._schema = compile_schema(whole)
+        read, problems = read_parameters(schema)
+        for place, fact in problems:
+            raise InvalidParameters(fact, at=f"parameters{place}")
+        self.known = sorted(read.get("properties") or ())
+        self._schema = compile_schema(wrapped(read))
 
     def fit(self, given: Given) -> dict[str, Any]:
         """The parameters with their defaults; `UnfitParameters` tells all that is wrong."""

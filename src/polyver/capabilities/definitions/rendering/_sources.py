@@ -78,7 +78,9 @@ class Sources:
             raise PolyverError(fact, at=at, hint=hint)
         return known.content
 
-    def _engine(self, schematic: Object, label: str, at: str) -> tuple[Engine, Object]:
+    def _engine(self, schematic: object, label: str, at: str) -> tuple[Engine, Object]:
+        if not isinstance(schematic, Mapping):
+            raise PolyverError(f"the schematic of {label} is no mapping", at=at)
         there = [name for name, block in schematic.items() if block is not None]
         known = f"there are engines for {listed(sorted(self.engines))}"
         if len(there) != 1:
