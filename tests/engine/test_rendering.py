@@ -33,6 +33,8 @@ class Stuck:
     def render(self, schematic: Mapping[str, Any], given: Given) -> Documents:
         if given.parameters.get("image") == "stuck":
             self.go_on.wait(30)
+        if given.parameters.get("image") == "broken":
+            raise ZeroDivisionError("by nothing")
         made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
         return Documents(Document(made, "document 1"))
 
@@ -86,6 +88,16 @@ def test_what_takes_too_long_is_given_up_and_others_go_on() -> None:
         assert not (await rendered(renderer, slow, "slow", "a")).errors
         assert renderer.count == 3
         stuck.go_on.set()
+
+    asyncio.run(scenario())
+
+
+def test_an_engine_that_breaks_is_told_of() -> None:
+    async def scenario() -> None:
+        made = revision("web")
+        renderer = Renderer(Kept(made), {"gotemplate": Stuck()}, VirtualClock())
+        [error] = (await rendered(renderer, made, "web", "broken")).errors
+        assert str(error) == "rendering ended with ZeroDivisionError: by nothing"
 
     asyncio.run(scenario())
 

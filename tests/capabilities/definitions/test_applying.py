@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from polyver.capabilities.definitions.applying import (
+    MOST,
     UnknownKind,
     fields_digest,
     inputs_digest,
@@ -70,6 +71,32 @@ def test_a_kind_that_is_not_served_is_left_out_and_told() -> None:
     assert len(found) == 1
     assert [type(each) for each in errors] == [UnknownKind]
     assert "no no.io/v1 Toy is served (spec.components[0])" in str(errors[0])
+
+
+def test_too_many_objects_are_refused() -> None:
+    found, errors = placed(*(output("v1 ConfigMap", f"a{number}") for number in range(MOST + 1)))
+    assert (found, errors) == ([], ["501 objects are rendered, and 500 is the most"])
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"name": "a/status"},
+        {"name": ".."},
+        {"name": "a?force=true"},
+        {"name": "a b"},
+        {"namespace": "x/y"},
+        {"namespace": 3},
+        {"labels": "red"},
+        {"labels": ["a"]},
+    ],
+    ids=str,
+)
+def test_what_could_be_the_address_of_something_else_is_refused(metadata: Object) -> None:
+    found, errors = placed(output("v1 ConfigMap", **{"name": "a", **metadata}))
+    assert not found
+    [error] = errors
+    assert "(spec.components[0])" in error
 
 
 MINE = {"app.oam.dev/name": "shop", "app.oam.dev/namespace": "default"}

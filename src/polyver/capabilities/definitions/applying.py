@@ -6,7 +6,8 @@ by its labels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,8 +24,10 @@ from polyver.capabilities.definitions.rendering import Output
 from polyver.core import PolyverError
 from polyver.objects import digest, label_value_problems
 from polyver.objects.kinds import Kind
+from polyver.objects.rules import path_segment_problems
 
 __all__ = [
+    "MOST",
     "Placed",
     "UnknownKind",
     "fields_digest",
@@ -45,6 +48,8 @@ _NOTES: Final = (
     "kubectl.kubernetes.io/last-applied-configuration",
 )
 """Annotations that say what somebody did, and nothing of what is wanted."""
+MOST: Final = 500
+"""How many objects an application may have."""
 _FIRST: Final = (("", "Namespace"), ("apiextensions.k8s.io", "CustomResourceDefinition"))
 """What others need that may be rendered with it."""
 
@@ -76,7 +81,7 @@ def inputs_digest(application: Object, revision: Object) -> str:
 
 
 def place_all(
-    application: Object, outputs: Iterable[Output], find: Callable[[str, str], Kind | None]
+    application: Object, outputs: Sequence[Output], find: Callable[[str, str], Kind | None]
 ) -> tuple[list[Placed], list[PolyverError]]:
     """Rendered objects as parts of an application, in the order in which they are applied.
 
@@ -85,12 +90,18 @@ def place_all(
     """
     placed: dict[tuple[str, ...], Placed] = {}
     errors: list[PolyverError] = []
+    if len(outputs) > MOST:
+        # All of them are noted on the application, and told in its status.
+        return [], [PolyverError(f"{len(outputs)} objects are rendered, and {MOST} is the most")]
     for output in outputs:
         version, name = output.object["apiVersion"], output.object["kind"]
         kind = find(version, name)
         if kind is None:
             hint = "install what defines it; it is looked for whenever kinds change"
             errors.append(UnknownKind(f"no {version} {name} is served", at=output.at, hint=hint))
+            continue
+        if problem := _problem(output):
+            errors.append(PolyverError(f"{name} {problem}", at=output.at, hint=_HINT))
             continue
         one = _placed(application, output, kind)
         key = kind.group, kind.kind, *_named(one.object)
@@ -100,6 +111,22 @@ def place_all(
             errors.append(PolyverError(fact, at=output.at, hint=hint))
         placed.setdefault(key, one)
     return sorted(placed.values(), key=_turn), errors
+
+
+_UNFIT: Final = re.compile(r"[?#\\\s\x00-\x1f\x7f]|^$")
+_HINT: Final = "this is what its template renders"
+
+
+def _problem(output: Output) -> str:
+    """Why no server would take an object for one, and no address can be made of it."""
+    metadata = output.object["metadata"]
+    for name in ("name", "namespace"):
+        text = metadata.get(name)
+        if not isinstance(text, str) or _UNFIT.search(text) or path_segment_problems(text):
+            return f"has a {name} that cannot be one: {text!r}"
+    if not isinstance(metadata.get("labels") or {}, dict):
+        return "has metadata.labels that are no mapping"
+    return ""
 
 
 class UnknownKind(PolyverError):

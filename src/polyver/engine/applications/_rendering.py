@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -66,7 +66,7 @@ class Renderer:
         aside = self._here if _BUILT_IN.issuperset(_engines(revisions)) else self._programs
         try:
             async with asyncio.timeout(self._deadline):
-                return await aside.run(work)
+                return await aside.run(partial(_caught, work))
         except TimeoutError:
             until = self._clock.time() + _PAUSE
             self._slow |= dict.fromkeys(revisions, until)
@@ -104,6 +104,20 @@ class Renderer:
         return found
 
 
+def _caught(work: Callable[[], Rendered]) -> Rendered:
+    """What is rendered; an engine that breaks is told of like everything else that goes wrong."""
+    try:
+        return work()
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return Rendered(errors=(EngineBroke(f"rendering ended with {said[:_LONGEST]}"),))
+
+
+class EngineBroke(PolyverError):
+    """A mistake in an engine."""
+
+
+_LONGEST: Final = 500
 _HINT: Final = "it is tried again in a minute; templates should do less"
 
 
