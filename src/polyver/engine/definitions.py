@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from polyver.capabilities.definitions.kinds import (
@@ -255,13 +256,10 @@ class PublishedOn:
         return [settled(use, namespace) for use in named if home_of(use, homes) == namespace]
 
 
-_Way = tuple[Any, ...]
-"""How a definition is used; what is used alike uses the same version."""
-
-
-def _way(use: Use) -> _Way:
-    pin = use.dependent.pin
-    return use.namespace, use.requested, use.auto_update, use.held, use.pinned_in, pin
+def _way(use: Use) -> Use:
+    """How a definition is used, whoever does it; what is used alike uses the same version."""
+    nobody = replace(use.dependent, name="", at="", uid="", labels={})
+    return replace(use, place="", since="", dependent=nobody)
 
 
 class _Uses:
@@ -272,7 +270,7 @@ class _Uses:
 
     def __init__(self) -> None:
         self._homes: dict[tuple[str, str], set[str]] = {}
-        self._by_definition: dict[tuple[str, str], dict[_Way, dict[tuple[Key, str], Use]]] = {}
+        self._by_definition: dict[tuple[str, str], dict[Use, dict[tuple[Key, str], Use]]] = {}
         self._named: set[DefinitionKey] = set()
 
     def of(self, key: DefinitionKey) -> list[Use]:
@@ -322,11 +320,11 @@ class _Uses:
         return touched
 
     def _remove(self, key: Key, use: Use) -> set[DefinitionKey]:
-        ways = self._by_definition.get((use.kind, use.definition), {})
-        users = ways.get(_way(use), {})
+        ways, way = self._by_definition.get((use.kind, use.definition), {}), _way(use)
+        users = ways.get(way, {})
         users.pop((key, use.dependent.at), None)
         if not users:
-            ways.pop(_way(use), None)
+            ways.pop(way, None)
         return self._touched(use, changed=not users)
 
     def _add(self, key: Key, use: Use) -> set[DefinitionKey]:
