@@ -242,6 +242,7 @@ def measure(server: Server, args: argparse.Namespace) -> None:
     connection.raw("POST", PROBE.rpartition("/")[0], config)
     with timed(server, f"{args.applications} applications created", args.applications):
         create(server, args)
+    connection = server.connect()  # the server has let go of one that nobody used for so long
     # They are told that there is no definition first.
     until(lambda: states(connection).get("failed", 0) == args.applications, 600)
     with (
