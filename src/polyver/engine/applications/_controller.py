@@ -36,6 +36,7 @@ from polyver.client import (
     Resource,
     SystemClock,
     find,
+    sleep,
 )
 from polyver.core import PolyverError
 from polyver.engine._applied import Part, noted, part_of, unwanted
@@ -64,6 +65,7 @@ __all__ = ["ApplicationController"]
 
 _DEFINITIONS = [Resource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS]
 _SOON, _LATER, _SLOW = 0.05, 60.0, 1.0
+_MOMENTS = 20
 _SETTLING = 5.0
 """How long watches may take to begin before objects are asked for one by one."""
 _POLLED = 10.0
@@ -98,7 +100,7 @@ class ApplicationController(Controller[Key]):
         self._kinds: dict[tuple[str, str], Kind] = {}
         self._waiting: set[Key] = set()
         """Those that need a kind that is not served."""
-        self._began = self._clock.time()
+        self._patient_until = self._clock.time() + _SETTLING
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -141,7 +143,7 @@ class ApplicationController(Controller[Key]):
         return () if self._telling.is_own_word(key, after) else (key,)
 
     async def reconcile(self, key: Key) -> Result | None:
-        if not self.synced:
+        if not await self._is_synced():
             # What is not known yet would look as if it were not there.
             return Result(_SOON)
         found = await find(self._client, RESOURCE, key.name, key.namespace)
@@ -156,14 +158,21 @@ class ApplicationController(Controller[Key]):
         await self._recording.delete(self._recording.revisions.surplus(key), key)
         return result
 
+    async def _is_synced(self) -> bool:
+        """Whether all is known, or is in a moment: thousands need not come back one by one."""
+        for _ in range(_MOMENTS):
+            if self.synced:
+                return True
+            await sleep(self._clock, _SOON)
+        return self.synced
+
     async def _bring(self, found: Object, wanted: Wanted, key: Key) -> Result | None:
         """Bring what is on the server to what is wanted."""
         before = found.get("status") or {}
         annotations = found["metadata"].get("annotations") or {}
         if wanted.digest == before.get("appliedDigest") == annotations.get(APPLYING):
             applied = applied_before(found)
-            if not await self._look(applied):
-                return Result(_SOON)
+            await self._look(applied)
             if all(self._outputs.is_as_applied(each, key) for each in applied):
                 return await self._tell_health(found, wanted, Applied(applied))
             if left := self._patience.left(key):
@@ -284,19 +293,26 @@ class ApplicationController(Controller[Key]):
 
     # What is told of it.
 
-    async def _look(self, applied: Sequence[Object]) -> bool:
-        """Ask for what no watch tells of; whether all that can be known is known."""
+    async def _look(self, applied: Sequence[Object]) -> None:
+        """Ask for what no watch tells of, or not yet."""
         for each in applied:
             part = part_in(each)
-            if self._outputs.is_followed(part):
-                continue
-            if self._clock.time() - self._began < _SETTLING and self._outputs.of(part) is None:
-                return False  # its watch has hardly begun
+            while self._outputs.of(part) is None and self._clock.time() < self._patient_until:
+                if self._outputs.is_followed(part):
+                    break
+                await sleep(self._clock, _SOON)
             kind = self._kinds.get((each["apiVersion"], each["kind"]))
-            if kind is not None:
-                obj = await find(self._client, Resource.of(kind), part.name, part.namespace)
-                self._outputs.note(part, obj)
-        return True
+            if kind is not None and not self._outputs.is_followed(part):
+                await self._ask_for(part, Resource.of(kind))
+
+    async def _ask_for(self, part: Part, resource: Resource) -> None:
+        try:
+            obj = await find(self._client, resource, part.name, part.namespace)
+        except ApiError as error:
+            if error.code != 403:
+                raise
+            return  # what was seen last is all that is known
+        self._outputs.note(part, obj)
 
     async def _tell_health(
         self, found: Object, wanted: Wanted, applied: Applied, *, anew: bool = False
