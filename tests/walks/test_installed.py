@@ -107,6 +107,7 @@ def publish(on: Installed) -> None:
     for number in range(1, KEPT + 2):
         eventually(partial(has_revision, on, number))
         change(on, f"{APPLICATIONS}/shop", using(number=number))
+    lose_status(on)
     component, path = next(iter(DEFINITIONS.items()))
     entries = definition("", "1.1.0")["spec"]
     change(on, f"{path}/{component.lower()}", entries)
@@ -155,19 +156,27 @@ def make(on: Installed, path: str, kind: str, name: str, **content: Any) -> None
     eventually(lambda: on.request("POST", path, obj))
 
 
-def change(on: Installed, path: str, spec: object) -> None:
-    """Replace a spec, whoever else writes to the object meanwhile."""
+def change(
+    on: Installed, path: str, content: object, *, field: str = "spec", part: str = ""
+) -> None:
+    """Replace a spec, or something else, whoever else writes to the object meanwhile."""
 
     def put() -> bool:
         found = on.request("GET", path)
         try:
-            return bool(on.request("PUT", path, found | {"spec": spec}))
+            return bool(on.request("PUT", path + part, found | {field: content}))
         except AssertionError as error:
             if "Conflict" in str(error):
                 return False
             raise
 
     eventually(put)
+
+
+def lose_status(on: Installed) -> None:
+    """An application that comes back from a backup gets its versions from its newest revision."""
+    change(on, f"{APPLICATIONS}/shop", {}, field="status", part="/status")
+    eventually(partial(told, on, f"{APPLICATIONS}/shop", "resolutions"))
 
 
 def told(on: Installed, path: str, field: str) -> object:
