@@ -46,6 +46,8 @@ class Applied:
     problems: list[Problem] = field(default_factory=list)
     taken_back: list[str] = field(default_factory=list)
     """Fields that others had changed."""
+    is_over: bool = True
+    """Whether nobody has changed any of them since."""
 
 
 class Applier:
@@ -81,7 +83,8 @@ class Applier:
                 found.problems.append(_taken(placed, whose))
                 return None
             is_there = there is not None
-        made = await self._apply(resource, placed, found)
+        with self._outputs.expected(part):
+            made = await self._apply(resource, placed, found)
         if not is_there and others_in(made):
             # Somebody made it since it was looked for; what was put into it is taken out again.
             bare = {name: placed.object[name] for name in ("apiVersion", "kind")}
@@ -91,7 +94,7 @@ class Applier:
             found.problems.append(_taken(placed, f"whoever uses {others_in(made)[0]}"))
             return None
         self.count += 1
-        self._outputs.note(part, made)
+        found.is_over &= self._outputs.note(part, made)
         return made
 
     def _is_known(self, application: Object, part: Part) -> bool:

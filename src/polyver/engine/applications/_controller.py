@@ -332,6 +332,8 @@ class ApplicationController(Controller[Key]):
         }
         facts.append(ready_fact(services))
         await self._telling.tell(found, self._telling.with_facts(status, facts, found))
+        if not applied.is_over:
+            return Result(_SOON)
         followed = all(self._outputs.is_followed(part_in(each)) for each in resources)
         return None if followed else Result(_POLLED)
 

@@ -5,7 +5,8 @@ The kinds that applications use are watched, and of these only what has their la
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from msgspec import Struct
@@ -79,6 +80,8 @@ class Outputs:
         self._kinds: set[tuple[str, str]] = set()
         self._followed: set[tuple[str, str]] = set()
         self._seen: dict[Part, Seen] = {}
+        self._expected: set[Part] = set()
+        """What is being applied: a watch may tell of it before the answer is here."""
 
     def watch(self) -> Watch[Seen, Key]:
         return Watch(
@@ -105,12 +108,28 @@ class Outputs:
     def of(self, part: Part) -> Seen | None:
         return self._seen.get(part)
 
-    def note(self, part: Part, obj: Object | None) -> None:
-        """Take note of an object that was applied or read; None if there is none."""
+    @contextmanager
+    def expected(self, part: Part) -> Iterator[None]:
+        """While an object is applied, what is told of it is no news."""
+        self._expected.add(part)
+        try:
+            yield
+        finally:
+            self._expected.discard(part)
+
+    def note(self, part: Part, obj: Object | None) -> bool:
+        """Take note of an object that was applied or read; whether nothing newer is known.
+
+        None if there is none.
+        """
         if obj is None:
             self._seen.pop(part, None)
-        else:
-            self._seen[part] = seen_in(_ANY, obj)
+            return True
+        known, seen = self._seen.get(part), seen_in(_ANY, obj)
+        if known is not None and known.revision > seen.revision:
+            return not known.differs(seen)
+        self._seen[part] = seen
+        return True
 
     def health(self, applied: Mapping[str, Any]) -> Health:
         """How something does that the status of an application names."""
@@ -136,7 +155,7 @@ class Outputs:
         if known is not None and known.revision > after.revision:
             return ()  # what was applied since is known already
         self._seen[part] = after
-        if not after.differs(known):
+        if part in self._expected or not after.differs(known):
             return ()
         return {after.application, *((known.application,) if known is not None else ())}
 
