@@ -1,5 +1,6 @@
 """Calls of composition functions: Crossplane's gRPC protocol, over connections that are kept."""
 
+from polyver.calling._located import Unreadable, Unwritable
 from polyver.calling.authorities import Authorities, Issued, renewal, server_names
 from polyver.calling.certificates import CertificateFolder, Certificates
 from polyver.calling.endpoints import Endpoint, Trust
@@ -15,6 +16,8 @@ __all__ = [
     "FunctionFailed",
     "Issued",
     "Trust",
+    "Unreadable",
+    "Unwritable",
     "probe",
     "renewal",
     "server_names",
