@@ -14,6 +14,7 @@ import base64
 import importlib
 import json
 import random
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -228,7 +229,11 @@ def thing(chance: random.Random, depth: int) -> Json:
 
 
 def value(chance: random.Random, depth: int) -> Any:
-    kinds = [lambda: None, lambda: chance.random() < 0.5, lambda: word(chance)]
+    kinds: list[Callable[[], Any]] = [
+        lambda: None,
+        lambda: chance.random() < 0.5,
+        lambda: word(chance),
+    ]
     kinds += [lambda: chance.randint(-(2**53), 2**53), lambda: chance.uniform(-9, 9)]
     if depth:
         kinds += [lambda: thing(chance, depth)] * 3

@@ -188,7 +188,8 @@ def has_lost_entries(message: Struct | ListValue | Value) -> bool:
 
     That for Go, and polyver, pass over the unknown fields alone.
     """
-    unknown = [(each.field_number, each.wire_type) for each in UnknownFieldSet(message)]
+    found = UnknownFieldSet(message)
+    unknown = [(found[at].field_number, found[at].wire_type) for at in range(len(found))]
     match message:
         case Struct():
             inner = list(message.fields.values())
