@@ -24,7 +24,7 @@ from polyver.capabilities.revisions.messages import Request
 async def main():
     caller = Caller()
     try:
-        await caller.call(Endpoint("fn-1", "127.0.0.1:1"), Request(), within=0.05)
+        await caller.call(Endpoint("fn-1", "127.0.0.1:1"), Request(), within=20)
     except FunctionFailed as error:
         print(error.failure, "grpc" in sys.modules, "google.protobuf" in sys.modules)
     await caller.close()
