@@ -1,16 +1,12 @@
 """Connections of gRPC, and what its statuses mean.
 
 Nothing else knows gRPC, which takes a tenth of a second to load: this module is imported with the
-first call.
+first call, by `_loading`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-
-# What goes wrong becomes an error of ours; gRPC would write it to stderr as well.
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 import grpc
 import grpc.aio
