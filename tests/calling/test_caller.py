@@ -392,6 +392,36 @@ def test_whoever_closes_the_caller_ends_its_calls_with_an_error() -> None:
     run(body())
 
 
+def test_a_call_that_waits_for_its_turn_outlives_its_revision_and_not_the_caller() -> None:
+    async def body() -> None:
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow(request: bytes, context: Context) -> bytes:
+            begun.set()
+            await go_on.wait()
+            return await echo(request, context)
+
+        async with serving({V1: slow}) as address, calling(Limits(concurrent=1)) as caller:
+            calls = [asyncio.create_task(asked(caller, at(address))) for _ in range(2)]
+            await begun.wait()
+            await caller.forget(NAME)
+            assert caller.connections == 1
+            go_on.set()
+            assert await asyncio.gather(*calls) == ["tag", "tag"]
+            assert caller.connections == 0
+            begun.clear()
+            go_on.clear()
+            calls = [asyncio.create_task(asked(caller, at(address))) for _ in range(2)]
+            await begun.wait()
+            await caller.close()
+            said = "Unreachable: fn-1 could not answer: the caller has closed the connection"
+            assert await asyncio.gather(*calls) == [said, said]
+
+    run(body())
+    gc.collect()
+    assert not [each for each in gc.get_objects() if isinstance(each, grpc.aio.Channel)]
+
+
 def test_a_function_that_comes_back_is_called_again() -> None:
     async def body() -> None:
         async with calling() as caller:
