@@ -196,6 +196,7 @@ async def _answer(body: bytes, request: Request) -> Response:
 
 
 def _app(api: Handler, identities: Identities, store: Store, log: Log) -> App:
+    from polyver.engine.metrics import collector_of
     from polyver.server.asgi import App
     from polyver.server.metrics import Metrics
 
@@ -203,7 +204,7 @@ def _app(api: Handler, identities: Identities, store: Store, log: Log) -> App:
         api,
         identities,
         checks={"store": partial(_problem, store), "definitions": partial(_problem_of, api)},
-        metrics=Metrics(lambda: store.revision, lambda: _counts(api)),
+        metrics=Metrics(lambda: store.revision, also=[collector_of(lambda: _counts(api))]),
         log=log,
     )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,6 +34,7 @@ from polyver.engine import (
     RegistrationController,
     Terms,
 )
+from polyver.engine.metrics import collector_of
 from polyver.serving.addresses import url
 from polyver.serving.background import in_background
 from polyver.serving.listening import bind, serving
@@ -143,6 +144,7 @@ class _Wired:
             name: kind.converter for name, kind in self._kinds.items() if kind.converter is not None
         }
         """By the names of their definitions."""
+        self._engine: Engine | None = None
         lease = Lease(client, _LEASE, settings.namespace, identity, terms=settings.terms)
         self.leadership = Leadership(lease, self._acting, tell=self._tell)
         self._document = SecretDocument(client, settings.namespace, _CERTIFICATES)
@@ -160,7 +162,7 @@ class _Wired:
                 "certificate": lambda: self.pair.shown.problem(_now()),
                 "conversions": lambda: "",  # they were loaded before this could be asked
             },
-            metrics=Metrics(lambda: self.pair.shown.until),
+            metrics=Metrics(lambda: self.pair.shown.until, also=[collector_of(self._counts)]),
             log=log,
         )
 
@@ -198,7 +200,11 @@ class _Wired:
 
     def _acting(self) -> Engine:
         """What only the one that leads does."""
-        return Engine(self._client, self._controllers())
+        self._engine = Engine(self._client, self._controllers())
+        return self._engine
+
+    def _counts(self) -> Mapping[str, Mapping[str, int]]:
+        return self._engine.counts if self._engine is not None else {}
 
     def _controllers(self) -> list[Controller[Any]]:
         settings = self._settings
