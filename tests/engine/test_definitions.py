@@ -85,6 +85,13 @@ def test_a_changed_or_missing_version_is_refused_after_the_fact(tmp_path: Path) 
     with served(data=tmp_path) as around:
         message = told(around, first, "InUse")
         assert "web 1.0.0 is used by Application default/shop" in message
+        # Who uses it in the same way as others is named as well, and no longer when it goes.
+        more = {**app, "metadata": {**app["metadata"], "name": "more"}}
+        around.deploy(more)
+        named = "Application default/more, Application default/shop"
+        around.until(first, lambda found: named in condition(found, "Published")["message"])
+        around.request("DELETE", path_of(more))
+        around.until(first, lambda found: "more" not in condition(found, "Published")["message"])
         assert around.get(first)["status"]["versions"] == before
         assert around.revisions("web") == ["web-v1.0.0", "web-v1.1.0"]
     unreviewed(tmp_path, definition("web", entry("1.0.0", podSpecPath="other"), "1.1.0"))

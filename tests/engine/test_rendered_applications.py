@@ -252,7 +252,9 @@ def test_what_the_server_refuses_is_told_with_the_object(platform: Platform, nam
     assert "data[not a key]: Invalid value" in told["message"]
 
 
-def test_a_kind_that_comes_later_is_found_at_once(platform: Platform, name: str) -> None:
+def test_a_kind_that_comes_later_is_found_at_once_and_missed_when_it_goes(
+    platform: Platform, name: str
+) -> None:
     crd = widgets(f"{name}.io")
     template = (
         f'apiVersion: {name}.io/v1\nkind: Widget\nmetadata: {{name: "{{{{ .context.name }}}}"}}\n'
@@ -267,6 +269,9 @@ def test_a_kind_that_comes_later_is_found_at_once(platform: Platform, name: str)
     platform.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
     platform.until(app, lambda got: got["status"]["status"] == "running")
     assert found(platform, f"/apis/{name}.io/v1/namespaces/default/widgets/c0")
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    platform.request("DELETE", f"{path}/widgets.{name}.io")
+    platform.until(app, lambda got: condition(got, "Applied")["reason"] == "NotServed")
 
 
 # Others.

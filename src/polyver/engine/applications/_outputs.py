@@ -160,7 +160,11 @@ class Outputs:
         return {after.application, *((known.application,) if known is not None else ())}
 
     def _forget(self, kind: Kind, known: Iterable[Seen]) -> Iterable[Key]:
-        self._followed.discard((kind.group, kind.kind))
+        """Nobody knows whether objects of a kind are there that is not served."""
+        named = kind.group, kind.kind
+        self._followed.discard(named)
+        for part in [each for each in self._seen if (each.group, each.kind) == named]:
+            del self._seen[part]
         return {each.application for each in known}
 
 
