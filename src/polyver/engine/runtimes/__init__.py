@@ -1,5 +1,5 @@
 """What serves the revisions of functions: processes beside this one, Deployments, or others."""
 
-from polyver.engine.runtimes.port import Runtime, Served, Wanted
+from polyver.engine.runtimes.port import ENDPOINT, Runtime, Served, Wanted
 
-__all__ = ["Runtime", "Served", "Wanted"]
+__all__ = ["ENDPOINT", "Runtime", "Served", "Wanted"]

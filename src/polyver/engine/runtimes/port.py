@@ -10,7 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Runtime", "Served", "Wanted"]
+__all__ = ["ENDPOINT", "Runtime", "Served", "Wanted"]
+
+ENDPOINT = "polyver.dev/endpoint"
+"""The annotation of a Function or a FunctionRevision that somebody else serves: HOST:PORT, or
+http://HOST:PORT for one without TLS, as in development."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,9 @@ class Wanted:
     digest: str
     """Of the content: what is served has to have it."""
     address: str = ""
-    """Where somebody else serves it, if the revision says so."""
+    """Where somebody else serves it: what its annotation ENDPOINT says."""
+    uid: str = ""
+    """Of the FunctionRevision, which owns what is made for it on a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +38,10 @@ class Served:
     """What has become of a revision that is wanted."""
 
     endpoint: str = ""
-    """HOST:PORT, as soon as it answers there, and as long as it does."""
+    """HOST:PORT, as soon as it answers there, and as long as it does; http://HOST:PORT without
+    TLS."""
     reason: str = "Starting"
-    """One word: Starting, Building, Serving, Crashed, NotAnswering, NotAllowed, …"""
+    """One word, as conditions have it: Starting, Building, Serving, Crashed, NotAnswering, …"""
     message: str = ""
 
     @property
@@ -46,11 +53,17 @@ class Served:
 class Runtime(Protocol):
     """Whatever serves revisions, each at an endpoint of its own."""
 
-    async def digest(self, package: str) -> str:
-        """The digest of a package's content; a PolyverError if it cannot be had."""
+    async def digest(self, package: str, *, address: str = "") -> str:
+        """The digest of a package's content; a PolyverError if it cannot be had.
+
+        What somebody else serves is not looked into: its digest is that of its reference.
+        """
 
     async def serve(self, wanted: Wanted) -> Served:
-        """Have a revision served, and tell what has become of it so far: it does not wait."""
+        """Have a revision served, and tell what has become of it so far: it does not wait.
+
+        Whoever asks again gets news, and nothing is done twice.
+        """
 
     async def end(self, name: str) -> None:
         """Serve a revision no longer; calls under way may finish."""
