@@ -115,7 +115,7 @@ class _Package(_Pulled):
     revisionHistoryLimit: Annotated[Number, Ge(0)] = 1
     """How many revisions are kept, active ones included, which are never collected; 0 for all."""
     activeRevisionLimit: Annotated[Number, Ge(1)] = 1
-    """How many of them are active at once, if that is not left to users; 1 for all but functions."""
+    """How many of them are active at once, unless users decide that; 1 for all but functions."""
 
 
 @part

@@ -3,7 +3,13 @@
 Admission asks before a write, the controller afterwards; both ask the same functions.
 """
 
-from polyver.capabilities.revisions.packages._deciding import Plan, Postponed, decide, results_of
+from polyver.capabilities.revisions.packages._deciding import (
+    Plan,
+    Postponed,
+    decide,
+    results_of,
+    users_of,
+)
 from polyver.capabilities.revisions.packages._reading import (
     Function,
     check_package,
@@ -51,4 +57,5 @@ __all__ = [
     "revision_patch",
     "revision_status",
     "selected_in",
+    "users_of",
 ]

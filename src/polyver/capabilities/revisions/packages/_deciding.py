@@ -23,7 +23,7 @@ from polyver.capabilities.revisions.packages._revisions import (
 from polyver.capabilities.revisions.packages._uses import Use, selected_in
 from polyver.core import listed
 
-__all__ = ["Plan", "Postponed", "decide", "results_of"]
+__all__ = ["Plan", "Postponed", "decide", "results_of", "users_of"]
 
 Selected = Mapping[str, tuple[str, ...]]
 
@@ -85,6 +85,13 @@ def decide(
         current,
         selected,
     )
+
+
+def users_of(
+    function: str, known: Sequence[Known], uses: Sequence[Use]
+) -> Mapping[str, tuple[str, ...]]:
+    """For each revision that is selected now, by its name: the dependents that select it."""
+    return selected_in(uses, lineage_of(function, _distinct(known).values()))
 
 
 def results_of(plan: Plan, known: Iterable[Known]) -> list[Known]:

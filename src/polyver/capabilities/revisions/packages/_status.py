@@ -55,7 +55,7 @@ def _installed(refusals: Sequence[Refusal], seen: Seen) -> _Fact:
     if seen.problem:
         return _Fact("Installed", "False", "UnpackingPackage", seen.problem)
     if seen.asking or seen.revision is None:
-        return _Fact("Installed", "False", "UnpackingPackage", "the package is looked at")
+        return _Fact("Installed", "False", "UnpackingPackage")
     name = seen.revision["metadata"]["name"]
     if seen.revision["spec"]["desiredState"] == "Active":
         return _Fact("Installed", "True", "ActivePackageRevision", f"{name} is active")
