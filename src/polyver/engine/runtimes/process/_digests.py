@@ -116,7 +116,7 @@ def _files(root: Path, folder: Path, inside: str) -> Iterator[tuple[str, Path]]:
 def _followed(root: Path, path: Path, name: str) -> Path:
     """The file that is read: a link may lead to another file of the folder, and nowhere else."""
     if path.is_symlink():
-        target = Path(os.path.realpath(path))  # noqa: PTH - a loop of links is no error in it
+        target = Path(os.path.realpath(path))  # a loop of links is no error in it
         if not target.is_relative_to(root.resolve()):
             raise PackageUnusable(f"the link {name} leads out of the folder {root}")
         if target.is_dir():

@@ -87,7 +87,7 @@ class Environments:
         Whoever asks while it is built waits for that.
         """
         while True:
-            if (found := await self._aside.run(lambda: self._use(digest))) is not None:
+            if (found := self._use(digest)) is not None:
                 return found
             if source is None:
                 return None

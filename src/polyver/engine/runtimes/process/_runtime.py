@@ -9,8 +9,9 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from polyver.calling import CertificateFolder
+from polyver.calling import CertificateFolder, Endpoint
 from polyver.client import Clock, SystemClock
+from polyver.engine.runtimes.external import reached
 from polyver.engine.runtimes.figures import Figures
 from polyver.engine.runtimes.images import image_digest
 from polyver.engine.runtimes.port import Served, Wanted
@@ -106,6 +107,10 @@ class ProcessRuntime:
             task = asyncio.create_task(self._end(serving))
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
+
+    async def reach(self, name: str, endpoint: str) -> Endpoint:
+        now = self._surroundings.clock.now()
+        return reached(name, endpoint, self._surroundings.certificates.trust(name, now=now))
 
     def observe(self, changed: Callable[[str], None]) -> None:
         self._observers.append(changed)

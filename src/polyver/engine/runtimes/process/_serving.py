@@ -10,7 +10,7 @@ import asyncio
 import os
 import shutil
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,7 +79,7 @@ class Serving:
         self,
         wanted: Wanted,
         surroundings: Surroundings,
-        environment: Callable[[Wanted], asyncio.Future[Environment]],
+        environment: Callable[[Wanted], Awaitable[Environment]],
         changed: Callable[[str], None],
     ) -> None:
         self.wanted = wanted
@@ -103,10 +103,8 @@ class Serving:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
-        with suppress(BaseException):
-            # A successor that was ready at this very moment.
-            if self._successor and (late := self._successor.result()):
-                self._leave(late, drain=0)
+        if (late := _result(self._successor)) is not None:
+            self._leave(late, drain=0)
         if self._child is not None:
             self._leave(self._child, drain=drain)
             self._child = None
@@ -151,10 +149,10 @@ class Serving:
         if self._environment is None:
             self._tell(Served(reason="Building", message="what it runs in is being made"))
             self._environment = await self._make(self.wanted)
-        child = self._child = await self._start(self._environment)
-        why = await self._attend()
-        child, self._child = self._child or child, None
+        self._child = await self._start(self._environment)
+        child, why = await self._attend(self._child)
         ending = await self._ended(child)
+        self._child = None
         tries = tries.after(self._served_for(child), self._at.timing)
         delay = self._at.timing.restarts.delay(tries.failures, spread=chance())
         told = ended(child.life, why, ending, self._at.timing, again=delay)
@@ -169,20 +167,18 @@ class Serving:
     def _served_for(self, child: Child) -> float:
         return (child.life.answered or child.life.started) - child.life.started
 
-    async def _attend(self) -> Outlook:
-        """Watch over the child, and over those that take its place, until one is of no use."""
+    async def _attend(self, child: Child) -> tuple[Child, Outlook]:
+        """Watch over a child, and over those that take its place, until one is of no use."""
         while True:
-            child = self._child
-            assert child is not None
             if child.life.answered is None:
                 self._tell(Served(reason="Starting", message="it is started"))
                 why = await self._first_answer(child)
             else:
                 why = await self._next_answer(child)
             if not child.program.runs or why in ("overdue", "hung"):
-                return why
+                return child, why
             self._tell(Served(child.address, "Serving", f"it answers at {child.address}"))
-            await self._renew()
+            child = self._child = self._renewed(child)
 
     async def _first_answer(self, child: Child) -> Outlook:
         """Ask until there is an answer, or it is too late for one."""
@@ -238,34 +234,31 @@ class Serving:
 
     # Functions read their certificates once: other certificates need another child.
 
-    async def _renew(self) -> None:
-        """Have a successor started if it is time for one, and put it in place once it answers."""
-        child, now = self._child, self._at.clock.time()
-        assert child is not None
+    def _renewed(self, child: Child) -> Child:
+        """Have a successor started if it is time for one; it is in place once it answers."""
         if self._successor is not None:
-            if self._successor.done():
-                self._succeed(child, self._successor)
-            return
-        if now < self._renews_at:
-            return
+            return self._succeeded(child, self._successor) if self._successor.done() else child
+        if self._at.clock.time() < self._renews_at:
+            return child
         why = self._at.certificates.renewal(child.certificates, now=self._at.clock.now())
         if why:
             self._at.log.info("certificates are renewed", revision=self._name, reason=why)
             self._certificates = None
             self._successor = asyncio.create_task(self._tried())
+        return child
 
-    def _succeed(self, child: Child, task: asyncio.Task[Child | None]) -> None:
+    def _succeeded(self, child: Child, task: asyncio.Task[Child | None]) -> Child:
         self._successor = None
         successor = task.result()
         if successor is None:
             self._renewals = self._renewals.after(0, self._at.timing)
             delay = self._at.timing.rebuilds.delay(self._renewals.failures, spread=chance())
             self._renews_at = self._at.clock.time() + delay
-            return
+            return child
         self._renewals = Tries()
-        self._child = successor
         self._tell(Served(successor.address, "Serving", f"it answers at {successor.address}"))
         self._leave(child, drain=self._at.timing.drain)
+        return successor
 
     async def _tried(self) -> Child | None:
         """A child that answers; None if it does not."""
@@ -286,7 +279,8 @@ class Serving:
         ending = await self._ended(child)
         self._at.log.warning(
             "certificates are not renewed: the new process is of no use",
-            **{"revision": self._name, "reason": child.life.problem or str(ending)},
+            revision=self._name,
+            reason=child.life.problem or str(ending),
         )
         return None
 
@@ -313,8 +307,10 @@ class Serving:
         try:
             private_folder(work)
             program = await Supervised.start(order)
-        except OSError as error:
+        except BaseException as error:
             self._at.ports.discard(port)
+            if not isinstance(error, OSError):
+                raise
             why = error.strerror or error
             raise PolyverError(f"{argv[0]} cannot be started: {why}") from None
         return Child(program, port, certificates, work, Life(self._at.clock.time()))
@@ -347,6 +343,13 @@ class Serving:
     @property
     def _name(self) -> str:
         return self.wanted.name
+
+
+def _result(task: asyncio.Task[Child | None] | None) -> Child | None:
+    """A successor that was ready at the very moment at which it was told to go."""
+    if task is None or task.cancelled() or task.exception() is not None:
+        return None
+    return task.result()
 
 
 def _variables(environment: Environment, work: Path) -> dict[str, str]:
