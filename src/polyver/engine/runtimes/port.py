@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from polyver.calling import Endpoint
+
 __all__ = ["ENDPOINT", "Runtime", "Served", "Wanted"]
 
 ENDPOINT = "polyver.dev/endpoint"
@@ -67,6 +69,9 @@ class Runtime(Protocol):
 
     async def end(self, name: str) -> None:
         """Serve a revision no longer; calls under way may finish."""
+
+    async def reach(self, name: str, endpoint: str) -> Endpoint:
+        """How a revision is called at the endpoint that its status tells: whom to believe there."""
 
     def observe(self, changed: Callable[[str], None]) -> None:
         """Have somebody called with the name of each revision about which there is news."""

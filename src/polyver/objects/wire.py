@@ -10,6 +10,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+__all__ = ["Field", "MalformedError", "empty_field", "fields", "signed"]
+
 _VARINT, _FIXED64, _BYTES, _GROUP, _GROUP_END, _FIXED32 = range(6)
 _END = "unexpected EOF"
 _EXPONENTS = 1e21

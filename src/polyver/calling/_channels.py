@@ -1,0 +1,85 @@
+"""Connections of gRPC, and what its statuses mean.
+
+Nothing else knows gRPC, which takes a tenth of a second to load: this module is imported with the
+first call.
+"""
+
+from __future__ import annotations
+
+import os
+
+# What goes wrong becomes an error of ours; gRPC would write it to stderr as well.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
+import grpc
+import grpc.aio
+
+from polyver.calling._failures import short, unavailable
+from polyver.calling.endpoints import Endpoint
+from polyver.calling.errors import Failure, FunctionFailed
+
+__all__ = ["Channel", "Code", "RpcError", "answered", "failed", "open_channel"]
+
+Channel = grpc.aio.Channel
+Code = grpc.StatusCode
+RpcError = grpc.aio.AioRpcError
+
+_OPTIONS = (
+    # Otherwise whoever asks again waits until others, who asked before, may connect again.
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1000),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+    # A machine that went away without a word is noticed while calls are under way.
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    # Retrying is decided by whoever calls; proxies are for the world outside.
+    ("grpc.enable_retries", 0),
+    ("grpc.enable_http_proxy", 0),
+)
+
+
+def open_channel(endpoint: Endpoint, *, most_sent: int, most_received: int) -> Channel:
+    """A connection that is made with the first call, and made again when it is lost."""
+    options: list[tuple[str, int | str]] = [
+        *_OPTIONS,
+        ("grpc.max_send_message_length", most_sent),
+        ("grpc.max_receive_message_length", most_received),
+    ]
+    trust = endpoint.trust
+    if trust is None:
+        return grpc.aio.insecure_channel(endpoint.address, options)
+    if trust.name:
+        # Any function's certificate is signed by the same authority: the name tells them apart.
+        options.append(("grpc.ssl_target_name_override", trust.name))
+    credentials = grpc.ssl_channel_credentials(
+        trust.bundle, private_key=trust.pair.key, certificate_chain=trust.pair.certificate
+    )
+    return grpc.aio.secure_channel(endpoint.address, credentials, options)
+
+
+async def answered(channel: Channel, method: str, request: bytes, *, within: float) -> bytes:
+    """The bytes that a method answers; RpcError if it does not."""
+    # Without functions that turn messages into bytes, gRPC passes the bytes on.
+    call = channel.unary_unary(method, None, None)
+    return bytes(await call(request, timeout=within))
+
+
+def failed(error: RpcError, endpoint: Endpoint, *, within: float) -> FunctionFailed:
+    """What a status means for whoever called."""
+    failure, fact = _meaning(error, endpoint, within)
+    return FunctionFailed(failure, fact, revision=endpoint.revision, address=endpoint.address)
+
+
+def _meaning(error: RpcError, endpoint: Endpoint, within: float) -> tuple[Failure, str]:
+    code, details = error.code(), error.details() or ""
+    match code:
+        case Code.DEADLINE_EXCEEDED:
+            return Failure.DEADLINE, f"did not answer within {within:g}s"
+        case Code.UNAVAILABLE:
+            return unavailable(details, secure=endpoint.trust is not None)
+        case Code.RESOURCE_EXHAUSTED:
+            return Failure.TOO_LARGE, f"asks for too much: {short(details)}"
+        case Code.UNIMPLEMENTED:
+            return Failure.BROKEN, "does not speak the function protocol, neither v1 nor v1beta1"
+    return Failure.FAILED, f"failed: {code.name}: {short(details) or 'without a word'}"

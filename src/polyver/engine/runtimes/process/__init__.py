@@ -1,0 +1,31 @@
+"""Revisions served by processes beside this one: embedded, and for development."""
+
+from polyver.engine.runtimes.process._deciding import Timing
+from polyver.engine.runtimes.process._digests import folder_digest
+from polyver.engine.runtimes.process._packages import (
+    Folder,
+    NotAllowed,
+    Packages,
+    PackageUnusable,
+    Requirement,
+    Source,
+    Wheel,
+    read_packages,
+)
+from polyver.engine.runtimes.process._runtime import MEMORY, Changed, ProcessRuntime
+
+__all__ = [
+    "MEMORY",
+    "Changed",
+    "Folder",
+    "NotAllowed",
+    "PackageUnusable",
+    "Packages",
+    "ProcessRuntime",
+    "Requirement",
+    "Source",
+    "Timing",
+    "Wheel",
+    "folder_digest",
+    "read_packages",
+]
