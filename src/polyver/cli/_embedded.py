@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyver.cli._apis import serve_apis
+from polyver.cli._packages import PackageSettings
 from polyver.cli._served_functions import CallSettings
 from polyver.server.credentials import Credentials, server_names
 from polyver.server.kubeconfig import write_kubeconfig
@@ -61,13 +62,15 @@ class Settings:
     """What calls of functions may do and take."""
     gate: GatePolicy = "refuse"
     """What is done about versions of definitions that break users of their neighbours."""
+    packages: PackageSettings = field(default_factory=PackageSettings)
+    """What functions of compositions may be run, and how."""
     release: str = ""
     """The Kubernetes that it tells clients it is; without it, the one it is made after."""
 
     @property
     def serves_kinds(self) -> bool:
-        """Whether kinds are served; definitions are such kinds, and nothing without them."""
-        return bool(self.capabilities & {"apis", "definitions"})
+        """Whether kinds are served; those of definitions and revisions are such kinds."""
+        return bool(self.capabilities & {"apis", "definitions", "revisions"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,7 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
         at = url(settings.host, listener.getsockname()[1])
         address = at.removeprefix("https://")
         identities = Identities(credentials.tokens)
-        own = partial(_pipeline, settings, credentials, identities)
+        own = partial(_pipeline, settings, credentials, identities, folder)
         api = await undo.enter_async_context((opens or own)(store, address))
         tls = credentials.tls()
         kubeconfig = settings.kubeconfig or folder / "kubeconfig"
@@ -127,6 +130,7 @@ async def _pipeline(
     settings: Settings,
     credentials: Credentials,
     identities: Identities,
+    folder: Path,
     store: Store,
     address: str,
 ) -> AsyncIterator[Handler]:
@@ -158,6 +162,10 @@ async def _pipeline(
             from polyver.cli._definitions import serve_definitions
 
             controllers += await serve_definitions(api, client, gate=settings.gate)
+        if "revisions" in settings.capabilities:
+            from polyver.cli._packages import serve_packages
+
+            controllers += serve_packages(api, client, settings.packages, folder)
         if "functions" in settings.capabilities:
             controllers += await _serve_functions(api, settings)
         async with Engine(client, controllers):
@@ -166,11 +174,16 @@ async def _pipeline(
 
 def _own_kinds(capabilities: frozenset[str]) -> tuple[Kind, ...]:
     """The kinds that a capability declares as users declare theirs."""
-    if "definitions" not in capabilities:
-        return ()
-    from polyver.cli._definitions import definition_kinds
+    found: tuple[Kind, ...] = ()
+    if "definitions" in capabilities:
+        from polyver.cli._definitions import definition_kinds
 
-    return definition_kinds()
+        found += definition_kinds()
+    if "revisions" in capabilities:
+        from polyver.cli._packages import package_kinds
+
+        found += package_kinds()
+    return found
 
 
 async def _serve_functions(api: Api, settings: Settings) -> list[Controller[Any]]:

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from polyver.cli._embedded import Embedded, Opens, Settings, embedded
+from polyver.cli._packages import PackageSettings
 from polyver.testing._requests import ask
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ class EmbeddedServer:
     clients it is, such as 1.33.2. `kinds` are declared in Python, and served with all that their
     authors wrote for them; `functions` are what blueprints may call, with the capability
     `functions`; `semver_gate` says what is done about versions of definitions that break their
-    users, with the capability `definitions`; without `capabilities` it is a Kubernetes and nothing
+    users, with the capability `definitions`; `packages` says which functions of compositions are
+    run, with the capability `revisions`; without `capabilities` it is a Kubernetes and nothing
     else. The attributes are those of `LocalCluster`, so that a test can be given either.
     """
 
@@ -54,6 +56,7 @@ class EmbeddedServer:
         kinds: Iterable[Kind] = (),
         functions: Functions | None = None,
         semver_gate: GatePolicy = "refuse",
+        packages: PackageSettings | None = None,
         opens: Opens | None = None,
     ) -> None:
         self._settings = Settings(
@@ -63,6 +66,7 @@ class EmbeddedServer:
             kinds=tuple(kinds),
             functions=functions,
             gate=semver_gate,
+            packages=packages or PackageSettings(),
         )
         self._opens = opens
         self._ready = threading.Event()

@@ -486,7 +486,7 @@ def test_without_the_feature_a_limit_other_than_1_is_refused() -> None:
         "file:functions/resize",
         "file:/dist/resize-1.0-py3-none-any.whl",
         "pypi:resize==1.0",
-        "pypi:resize[fast,small]==1.0.post1",
+        "pypi:resize == 1.0.post1",
     ],
 )
 def test_references_of_packages(text: str) -> None:

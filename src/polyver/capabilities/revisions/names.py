@@ -20,7 +20,8 @@ __all__ = [
 PACKAGE: Final = "pkg.crossplane.io/package"
 """The label by which the revisions of a package are found."""
 ENDPOINT: Final = "polyver.dev/endpoint"
-"""The annotation of what somebody else serves, and where."""
+"""The annotation of a Function or a FunctionRevision that somebody else serves: HOST:PORT, or
+http://HOST:PORT for one without TLS, as in development."""
 COPIED: Final = "package.polyver.dev/copied-labels"
 """The annotation that tells which labels of a revision are its function's."""
 FORCED: Final = "package.polyver.dev/forced"

@@ -19,7 +19,7 @@ class DigestLimits:
     """What finding out digests may take, and how often it is done."""
 
     seconds: float = 300.0
-    at_once: int = 4
+    at_once: int = 16
     every: float = 60.0
     """How often it is looked whether a package is another one by now, where that is wanted."""
     backoff: Backoff = Backoff(first=1.0, most=120.0)
@@ -42,6 +42,8 @@ class Answer:
 
     digest: str | None = None
     problem: str = ""
+    reason: str = ""
+    """One word for the problem, if there is one."""
     again: float | None = None
     """When to ask again, in seconds."""
 
@@ -51,6 +53,7 @@ class _Asked:
     question: Question
     digest: str | None = None
     problem: str = ""
+    reason: str = ""
     failures: int = 0
     due: float | None = None
     task: asyncio.Task[None] | None = None
@@ -87,7 +90,7 @@ class Digests:
             asked.due = None
             asked.task = asyncio.create_task(self._ask(function, asked))
         again = asked.due - now if asked.due is not None else None
-        return Answer(asked.digest, asked.problem, again)
+        return Answer(asked.digest, asked.problem, asked.reason, again)
 
     def forget(self, function: str) -> None:
         """Nobody wants to know any more."""
@@ -108,20 +111,23 @@ class Digests:
             async with self._free:
                 work = self._runtime.digest(question.package, address=question.address)
                 asked.digest = await asyncio.wait_for(work, self._limits.seconds)
-            asked.problem, asked.failures = "", 0
+            asked.problem, asked.reason, asked.failures = "", "", 0
             asked.due = self._clock.time() + self._limits.every if question.repeated else None
         except TimeoutError:
             self._fail(asked, f"its content was not known after {self._limits.seconds:g} s")
         except PolyverError as error:
-            self._fail(asked, str(error))
+            self._fail(asked, str(error), getattr(error, "reason", ""))
         except Exception as error:
-            self._log.warning("a package cannot be looked into", function=function, error=repr(error))
+            self._log.warning(
+                "a package cannot be looked into", function=function, error=repr(error)
+            )
             self._fail(asked, f"it cannot be looked into: {error!r}")
         finally:
             asked.task = None
         self._wake(function)
 
-    def _fail(self, asked: _Asked, problem: str) -> None:
-        asked.problem, asked.failures = problem, asked.failures + 1
+    def _fail(self, asked: _Asked, problem: str, reason: str = "") -> None:
+        asked.problem, asked.reason = problem, reason
+        asked.failures += 1
         delay = self._limits.backoff.delay(asked.failures, spread=chance())
         asked.due = self._clock.time() + delay

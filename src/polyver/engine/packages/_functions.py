@@ -11,6 +11,7 @@ from typing import Any
 from polyver.capabilities import Refusal
 from polyver.capabilities.revisions.names import COPIED, ENDPOINT, IN_USE
 from polyver.capabilities.revisions.packages import (
+    UNPACKING,
     Function,
     Known,
     Plan,
@@ -94,7 +95,9 @@ class FunctionController(Controller[str]):
         if obj is None:
             self._digests.forget(key)
             return None
-        revisions = {each["metadata"]["name"]: each for each in await self._installed.revisions(key)}
+        revisions = {
+            each["metadata"]["name"]: each for each in await self._installed.revisions(key)
+        }
         function, known = read_function(obj), [*map(known_revision, revisions.values())]
         refusals = check_package(obj, several=self._several)
         answer = Answer() if refusals else self._answer(function, obj, known)
@@ -190,9 +193,7 @@ class FunctionController(Controller[str]):
             if error.code != 404:
                 raise
 
-    async def _tell(
-        self, obj: Object, plan: Plan, refusals: Sequence[Refusal], seen: Seen
-    ) -> None:
+    async def _tell(self, obj: Object, plan: Plan, refusals: Sequence[Refusal], seen: Seen) -> None:
         status = function_status(obj, plan, refusals, seen, now=timestamp(self._clock))
         if status == obj.get("status"):
             return
@@ -203,20 +204,19 @@ class FunctionController(Controller[str]):
             await self._events.tell(obj, reason, message, type="Warning")
 
 
-def _troubles(
-    plan: Plan, refusals: Sequence[Refusal], seen: Seen
-) -> Iterable[tuple[str, str]]:
+def _troubles(plan: Plan, refusals: Sequence[Refusal], seen: Seen) -> Iterable[tuple[str, str]]:
     for refusal in refusals:
         yield refusal.reason, str(refusal)
     if seen.problem:
-        yield "UnpackingPackage", seen.problem
+        yield seen.reason, seen.problem
     for postponed in plan.postponed:
         yield "InUse", str(postponed)
 
 
 def _seen(answer: Answer, plan: Plan, revisions: Mapping[str, Object]) -> Seen:
     asking = answer.digest is None and not answer.problem
-    return Seen(answer.problem, asking, revisions.get(plan.current))
+    reason = answer.reason or UNPACKING
+    return Seen(answer.problem, reason, asking, revisions.get(plan.current))
 
 
 def _state(kind: Kind, obj: Object) -> tuple[Any, ...]:

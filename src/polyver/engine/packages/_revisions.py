@@ -38,9 +38,7 @@ class FunctionRevisionController(Controller[str]):
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
         return [
-            Watch(
-                kinds=exactly(FUNCTION_REVISIONS), observe=_observe, keep=_state, metadata=True
-            )
+            Watch(kinds=exactly(FUNCTION_REVISIONS), observe=_observe, keep=_state, metadata=True)
         ]
 
     async def close(self) -> None:

@@ -27,6 +27,7 @@ from polyver.capabilities.revisions.packages._revisions import (
     revision_patch,
 )
 from polyver.capabilities.revisions.packages._status import (
+    UNPACKING,
     Seen,
     condition_of,
     function_status,
@@ -35,6 +36,7 @@ from polyver.capabilities.revisions.packages._status import (
 from polyver.capabilities.revisions.packages._uses import Use, selected_in
 
 __all__ = [
+    "UNPACKING",
     "Function",
     "Known",
     "Plan",

@@ -16,7 +16,7 @@ _TAG = r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?"
 _DIGEST = r"(?:@[a-z0-9]+(?:[+._-][a-z0-9]+)*:[0-9a-f]{32,})?"
 _IMAGE = re.compile(rf"{_REGISTRY}{_WORD}(?:/{_WORD})*{_TAG}{_DIGEST}")
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
-_REQUIREMENT = re.compile(rf"{_NAME}(?:\[{_NAME}(?:,{_NAME})*\])?==[A-Za-z0-9][A-Za-z0-9.!+_-]*")
+_REQUIREMENT = re.compile(rf"{_NAME}\s*==\s*[A-Za-z0-9][A-Za-z0-9.!+_-]*")
 _LONGEST = 4096
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from polyver.capabilities import Refusal
 from polyver.capabilities.revisions.packages._deciding import Plan
 
-__all__ = ["Seen", "condition_of", "function_status", "revision_status"]
+__all__ = ["UNPACKING", "Seen", "condition_of", "function_status", "revision_status"]
 
 Object = Mapping[str, Any]
+UNPACKING: Final = "UnpackingPackage"
+"""The reason of what is not installed because its package was not looked into."""
 Truth = Literal["True", "False", "Unknown"]
 
 
@@ -29,6 +31,8 @@ class Seen:
 
     problem: str = ""
     """Why the content of the package cannot be had."""
+    reason: str = UNPACKING
+    """The same in one word."""
     asking: bool = False
     """Whether somebody is about to find out what it is."""
     revision: Object | None = None
@@ -53,9 +57,9 @@ def _installed(refusals: Sequence[Refusal], seen: Seen) -> _Fact:
         message = "; ".join(map(str, refusals))
         return _Fact("Installed", "False", refusals[0].reason, message)
     if seen.problem:
-        return _Fact("Installed", "False", "UnpackingPackage", seen.problem)
+        return _Fact("Installed", "False", seen.reason, seen.problem)
     if seen.asking or seen.revision is None:
-        return _Fact("Installed", "False", "UnpackingPackage")
+        return _Fact("Installed", "False", UNPACKING)
     name = seen.revision["metadata"]["name"]
     if seen.revision["spec"]["desiredState"] == "Active":
         return _Fact("Installed", "True", "ActivePackageRevision", f"{name} is active")
