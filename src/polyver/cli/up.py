@@ -17,6 +17,7 @@ from polyver.cli._embedded import Embedded, Settings, embedded
 from polyver.cli._exit import Misused
 from polyver.cli._files import data_folder
 from polyver.cli._output import print_lines
+from polyver.cli._packages import PackageSettings
 from polyver.cli._served_functions import CallSettings
 from polyver.cli._signals import signalled
 from polyver.core import listed
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 # nor 6444 and 6445 next to them; and always the same, so that a kubeconfig stays good.
 PORT = 6450
 _IN_MEMORY = ":memory:"
-CAPABILITIES = ("apis", "functions", "definitions")
+CAPABILITIES = ("apis", "functions", "definitions", "revisions")
+FEATURES = ("FunctionRevisions",)
 _USUAL = "apis"
 
 app = App(name="up")
@@ -57,6 +59,9 @@ def up(
     function_timeout: str = "1h",
     capabilities: str | None = None,
     semver_gate: Literal["refuse", "warn"] = "refuse",
+    packages: Path | None = None,
+    allow_packages: Annotated[bool, Parameter(negative=())] = False,
+    feature: Annotated[list[str] | None, Parameter(negative=())] = None,
     verbose: Annotated[bool, Parameter(negative=())] = False,
     traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
@@ -92,11 +97,20 @@ def up(
     function_timeout
         How long one phase of an action may take: 90s, 1m30s, 2h.
     capabilities
-        What it does beyond Kubernetes, separated by commas, of apis, functions and definitions;
-        empty for nothing. Without it apis, and functions if --functions or --catalogue is there.
+        What it does beyond Kubernetes, separated by commas, of apis, functions, definitions
+        and revisions; empty for nothing. Without it apis, and functions if --functions or --catalogue is there.
     semver_gate
         What is done about a new version of a definition that breaks its users without a new major
         version.
+    packages
+        A file that says which packages of composition functions may be run, and where they are: a
+        mapping from references to folders, wheels and requirements such as NAME==1.2.3.
+    allow_packages
+        Run packages that it does not name, too, if their references begin with file: or pypi:.
+        Whoever may write Functions can then run code here.
+    feature
+        A feature to switch on or off; repeatable. FunctionRevisions=false refuses several active
+        revisions of one function.
     verbose
         Log every request.
     traceback
@@ -111,6 +125,10 @@ def up(
     if (functions or catalogue) and "functions" not in chosen:
         fact = "--functions and --catalogue need the capability functions"
         raise Misused(fact, at="--capabilities")
+    if (packages or allow_packages) and "revisions" not in chosen:
+        fact = "--packages and --allow-packages need the capability revisions"
+        raise Misused(fact, at="--capabilities")
+    several = read_features(feature or [])["FunctionRevisions"]
     settings = Settings(
         _data(data),
         host,
@@ -124,6 +142,7 @@ def up(
         else None,
         CallSettings(_seconds(function_timeout), frozenset({"command"} if allow_command else ())),
         semver_gate,
+        PackageSettings(packages, allow_packages, several),
     )
     manifests = _manifests(load or [])
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -155,10 +174,23 @@ def read_capabilities(text: str) -> frozenset[str]:
         known = listed(CAPABILITIES)
         fact = f"{listed(sorted(unknown))} is no capability"
         raise Misused(fact, at="--capabilities", hint=f"known: {known}")
-    if "definitions" in names and "apis" not in names:
-        fact = "the capability definitions needs apis, which converts them"
-        raise Misused(fact, at="--capabilities", hint="say apis,definitions")
+    for name in ("definitions", "revisions"):
+        if name in names and "apis" not in names:
+            fact = f"the capability {name} needs apis, which converts them"
+            raise Misused(fact, at="--capabilities", hint=f"say apis,{name}")
     return names
+
+
+def read_features(texts: list[str]) -> dict[str, bool]:
+    """Every feature, and whether it is on: they are unless somebody says otherwise."""
+    found = dict.fromkeys(FEATURES, True)
+    for text in texts:
+        name, _, value = text.partition("=")
+        if name not in found or value not in ("true", "false"):
+            hint = f"write NAME=true or NAME=false; known: {listed(FEATURES)}"
+            raise Misused(f"{text!r} switches no feature", at="--feature", hint=hint)
+        found[name] = value == "true"
+    return found
 
 
 def _kinds(names: list[str], *, show_traceback: bool) -> list[Kind]:
