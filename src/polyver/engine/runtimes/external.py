@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from polyver.calling import Endpoint, FunctionFailed, Trust, probe
@@ -13,7 +13,7 @@ from polyver.core import PolyverError
 from polyver.engine.runtimes.images import image_digest
 from polyver.engine.runtimes.port import ENDPOINT, Served, Wanted
 
-__all__ = ["Address", "ExternalRuntime", "InvalidAddress", "read_address", "reached"]
+__all__ = ["Address", "ExternalRuntime", "InvalidAddress", "reached", "read_address"]
 
 _PLAIN = "http://"
 _SECURE = "https://"
@@ -148,5 +148,5 @@ class ExternalRuntime:
 @dataclass(eq=False)
 class _Asked:
     wanted: Wanted
-    served: Served = Served()
+    served: Served = field(default_factory=Served)
     task: asyncio.Task[None] | None = None

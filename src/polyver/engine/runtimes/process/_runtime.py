@@ -51,11 +51,13 @@ class ProcessRuntime:
         *,
         timing: Timing | None = None,
         memory: int = MEMORY,
+        look: float = 5.0,
         kept: int = _KEPT,
         clock: Clock | None = None,
         log: Log | None = None,
     ) -> None:
-        """How many environments are `kept` counts those that nobody uses."""
+        """Of environments that nobody uses, so many are `kept`; `look` is how many seconds pass
+        from one look at the memory of functions to the next."""
         folder = folder.absolute()
         timing = timing or Timing()
         self._packages = packages
@@ -74,6 +76,7 @@ class ProcessRuntime:
             self._lock.folder,
             timing,
             memory,
+            look,
             clock or SystemClock(),
             self._log,
             aside,

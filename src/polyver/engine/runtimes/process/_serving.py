@@ -50,6 +50,7 @@ class Surroundings:
     work: Path
     timing: Timing
     memory: int
+    look: float
     clock: Clock
     log: Log
     aside: Aside
@@ -303,6 +304,7 @@ class Serving:
             str(self._at.logs / f"{self._name}.log"),
             grace=self._at.timing.grace,
             memory=self._at.memory,
+            look=self._at.look,
         )
         try:
             private_folder(work)
