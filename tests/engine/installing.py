@@ -159,7 +159,7 @@ class World:
         def is_installed(found: Object) -> bool:
             status = found.get("status") or {}
             seen = condition(found, "Healthy").get("observedGeneration") == generation
-            return seen and status.get("currentIdentifier") == obj["spec"]["package"]
+            return seen and bool(status.get("currentIdentifier") == obj["spec"]["package"])
 
         return await self.until(obj["metadata"]["name"], is_installed)
 

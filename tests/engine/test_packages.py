@@ -50,7 +50,7 @@ def test_the_seeds_functions_run_as_printed() -> None:
         await world.write(seed(release_channel="alpha"))
 
         def is_labelled(found: Object) -> bool:
-            return found["metadata"]["labels"].get("release-channel") == "alpha"
+            return bool(found["metadata"]["labels"].get("release-channel") == "alpha")
 
         found = await world.until(name, is_labelled, FUNCTION_REVISIONS)
         assert found["metadata"]["labels"][PACKAGE] == "function-patch-and-transform"
@@ -61,7 +61,7 @@ def test_the_seeds_functions_run_as_printed() -> None:
 
 def test_two_revisions_are_active_at_two_endpoints_and_a_third_ends_the_first() -> None:
     async def scenario(world: World) -> None:
-        limits = {"revisionHistoryLimit": 4, "activeRevisionLimit": 2}
+        limits: dict[str, Any] = {"revisionHistoryLimit": 4, "activeRevisionLimit": 2}
         await world.install(function(version="v1", **limits))
         await world.install(function(version="v2", **limits))
         await world.settled("resize", (1, ACTIVE), (2, ACTIVE))
@@ -125,7 +125,7 @@ def test_another_reference_to_the_same_content_makes_no_revision() -> None:
 
 def test_with_manual_users_activate_and_deactivate() -> None:
     async def scenario(world: World) -> None:
-        said = {"revisionActivationPolicy": "Manual", "revisionHistoryLimit": 0}
+        said: dict[str, Any] = {"revisionActivationPolicy": "Manual", "revisionHistoryLimit": 0}
         found = await world.install(function(version="v1", **said))
         assert condition(found, "Installed")["reason"] == "InactivePackageRevision"
         await world.install(function(version="v2", **said))
@@ -233,7 +233,7 @@ def test_a_function_that_goes_takes_its_revisions_along() -> None:
 
 def test_what_is_selected_stays_active_and_the_function_says_for_whom() -> None:
     async def scenario(world: World) -> None:
-        spec = {"revisionHistoryLimit": 4}
+        spec: dict[str, Any] = {"revisionHistoryLimit": 4}
         await world.install(function(version="v1", labels={"channel": "stable"}, **spec))
         world.users.known = [use("shop-0123456", by_label(channel="stable"))]
         await world.install(function(version="v2", labels={"channel": "alpha"}, **spec))
@@ -269,7 +269,7 @@ async def held(world: World, name: str) -> Object:
 
 def test_who_knows_what_they_do_may_deactivate_what_is_selected() -> None:
     async def scenario(world: World) -> None:
-        spec = {"revisionActivationPolicy": "Manual"}
+        spec: dict[str, Any] = {"revisionActivationPolicy": "Manual"}
         await world.install(function(version="v1", **spec))
         await set_state(world, name_of("v1"), ACTIVE)
         world.users.known = [use("shop-0123456")]
@@ -309,7 +309,7 @@ def _is_going(found: Object) -> bool:
 
 def test_without_strict_references_nobody_is_asked() -> None:
     async def scenario(world: World) -> None:
-        spec = {"revisionHistoryLimit": 4, "strictReferences": False}
+        spec: dict[str, Any] = {"revisionHistoryLimit": 4, "strictReferences": False}
         world.users.known = [use("shop-0123456", by_label(channel="stable"))]
         await world.install(function(version="v1", labels={"channel": "stable"}, **spec))
         await world.install(function(version="v2", **spec))

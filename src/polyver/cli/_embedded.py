@@ -107,7 +107,7 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
         at = url(settings.host, listener.getsockname()[1])
         address = at.removeprefix("https://")
         identities = Identities(credentials.tokens)
-        own = partial(_pipeline, settings, credentials, identities, folder)
+        own = partial(_pipeline, settings, credentials, identities, folder=folder)
         api = await undo.enter_async_context((opens or own)(store, address))
         tls = credentials.tls()
         kubeconfig = settings.kubeconfig or folder / "kubeconfig"
@@ -130,9 +130,10 @@ async def _pipeline(
     settings: Settings,
     credentials: Credentials,
     identities: Identities,
-    folder: Path,
     store: Store,
     address: str,
+    *,
+    folder: Path,
 ) -> AsyncIterator[Handler]:
     """The pipeline, with what goes on behind it: definitions, and the controllers."""
     from polyver.engine import AccountController, Engine, GarbageCollector, NamespaceController

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from polyver.apis import Kind
     from polyver.client import Client
     from polyver.engine import Controller
-    from polyver.engine.packages import Dependents
+    from polyver.engine.packages import Dependents, Users
     from polyver.engine.runtimes import Runtime
     from polyver.server.api import Api
 
@@ -65,25 +65,25 @@ def serve_packages(
     api: Api, client: Client, settings: PackageSettings, folder: Path
 ) -> list[Controller[Any]]:
     """Have packages checked; the controllers that install and serve them are returned."""
+    from polyver.engine.packages import Compositions, CompositionsOn
+
     runtime = settings.runtime or process_runtime(folder, settings)
-    for link in package_links(client, several=settings.several):
+    for link in package_links(client, CompositionsOn(client), several=settings.several):
         api.admission.add(link)
-    return package_controllers(client, runtime, several=settings.several)
+    return package_controllers(client, runtime, Compositions(), several=settings.several)
 
 
-def package_links(
-    client: Client, dependents: Dependents | None = None, *, several: bool
-) -> list[Admission]:
+def package_links(client: Client, users: Users, *, several: bool) -> list[Admission]:
     """Those who have a say in writes."""
     from polyver.admission.packages import FunctionRevisionChecks, PackageChecks
     from polyver.engine.packages import InstalledOn
 
-    installed = InstalledOn(client, dependents)
+    installed = InstalledOn(client, users)
     return [PackageChecks(installed, several=several), FunctionRevisionChecks(installed)]
 
 
 def package_controllers(
-    client: Client, runtime: Runtime, dependents: Dependents | None = None, *, several: bool
+    client: Client, runtime: Runtime, dependents: Dependents, *, several: bool
 ) -> list[Controller[Any]]:
     """Those who make revisions and have them served; the runtime ends with them."""
     from polyver.engine.packages import FunctionController, FunctionRevisionController

@@ -97,8 +97,9 @@ def up(
     function_timeout
         How long one phase of an action may take: 90s, 1m30s, 2h.
     capabilities
-        What it does beyond Kubernetes, separated by commas, of apis, functions, definitions
-        and revisions; empty for nothing. Without it apis, and functions if --functions or --catalogue is there.
+        What it does beyond Kubernetes, separated by commas, of apis, functions, definitions and
+        revisions; empty for nothing. Without it apis, and functions if --functions or --catalogue
+        is there.
     semver_gate
         What is done about a new version of a definition that breaks its users without a new major
         version.

@@ -8,7 +8,6 @@ from typing import Any
 from polyver.capabilities.revisions.packages import Use
 from polyver.core import UNSPECIFIED, Dependent, Exact, Labels, Selector
 
-
 Object = dict[str, Any]
 GROUP = "pkg.crossplane.io"
 SEED = "xpkg.crossplane.io/crossplane-contrib/function-patch-and-transform"

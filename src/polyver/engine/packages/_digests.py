@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from polyver.client import Backoff, Clock, chance
 from polyver.core import PolyverError
@@ -22,7 +22,7 @@ class DigestLimits:
     at_once: int = 16
     every: float = 60.0
     """How often it is looked whether a package is another one by now, where that is wanted."""
-    backoff: Backoff = Backoff(first=1.0, most=120.0)
+    backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, most=120.0))
     """When to try again what failed."""
 
 

@@ -70,7 +70,7 @@ class FunctionController(Controller[str]):
         self._events = Events(client, self._clock, log, component="polyver")
         self._digests = Digests(
             runtime,
-            lambda key: self.wake(key),
+            self._wake,
             clock=self._clock,
             limits=limits or DigestLimits(),
             log=log,
@@ -86,6 +86,9 @@ class FunctionController(Controller[str]):
 
     async def close(self) -> None:
         await self._digests.close()
+
+    def _wake(self, key: str) -> None:
+        self.wake(key)  # whatever the loop has made of it by now
 
     async def reconcile(self, key: str) -> Result | None:
         if not self.synced:

@@ -9,7 +9,7 @@ from polyver.capabilities.revisions.kinds import GROUP, STORED
 from polyver.capabilities.revisions.names import PACKAGE
 from polyver.capabilities.revisions.packages import Use
 from polyver.client import Client, Object, Resource, find
-from polyver.engine.packages._dependents import Dependents, NoDependents
+from polyver.engine.packages._dependents import NoDependents, Users
 from polyver.objects import label_value_problems
 
 __all__ = ["FUNCTIONS", "FUNCTION_REVISIONS", "InstalledOn"]
@@ -23,9 +23,9 @@ FUNCTION_REVISIONS = Resource(
 class InstalledOn:
     """Functions, their revisions and their users on an API server."""
 
-    def __init__(self, client: Client, dependents: Dependents | None = None) -> None:
+    def __init__(self, client: Client, users: Users | None = None) -> None:
         self._client = client
-        self._dependents = dependents or NoDependents()
+        self._users = users or NoDependents()
 
     async def function(self, name: str) -> Object | None:
         """A Function, if there is one of that name."""
@@ -40,4 +40,4 @@ class InstalledOn:
 
     async def uses(self, function: str) -> Sequence[Use]:
         """The steps of compositions that call a function."""
-        return await self._dependents.uses(function)
+        return await self._users.uses(function)

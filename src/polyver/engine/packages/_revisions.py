@@ -33,7 +33,7 @@ class FunctionRevisionController(Controller[str]):
         self._client = client
         self._runtime = runtime
         self._clock: Clock = clock or SystemClock()
-        runtime.observe(lambda name: self.wake(name))
+        runtime.observe(self._wake)
 
     @property
     def watches(self) -> Sequence[Watch[Any, str]]:
@@ -43,6 +43,9 @@ class FunctionRevisionController(Controller[str]):
 
     async def close(self) -> None:
         await self._runtime.close()
+
+    def _wake(self, name: str) -> None:
+        self.wake(name)  # whatever the loop has made of it by now
 
     async def reconcile(self, key: str) -> Result | None:
         obj = await find(self._client, FUNCTION_REVISIONS, key)

@@ -3,6 +3,12 @@
 Admission asks before a write, the controller afterwards; both ask the same functions.
 """
 
+from polyver.capabilities.revisions.packages._compositions import (
+    Pipeline,
+    pipeline_of,
+    revision_used,
+    uses_in,
+)
 from polyver.capabilities.revisions.packages._deciding import (
     Plan,
     Postponed,
@@ -39,6 +45,7 @@ __all__ = [
     "UNPACKING",
     "Function",
     "Known",
+    "Pipeline",
     "Plan",
     "Postponed",
     "Seen",
@@ -53,11 +60,14 @@ __all__ = [
     "ignored_fields",
     "known_revision",
     "lineage_of",
+    "pipeline_of",
     "read_function",
     "results_of",
     "revision_object",
     "revision_patch",
     "revision_status",
+    "revision_used",
     "selected_in",
     "users_of",
+    "uses_in",
 ]

@@ -75,7 +75,7 @@ def _healthy(seen: Seen) -> _Fact:
 
 def _postponed(plan: Plan) -> _Fact:
     if not plan.postponed:
-        return _Fact("Postponed", "False", "NothingSelected")
+        return _Fact("Postponed", "False", "NothingWaits")
     return _Fact("Postponed", "True", "InUse", "; ".join(map(str, plan.postponed)))
 
 
@@ -84,8 +84,8 @@ def revision_status(
 ) -> dict[str, Any]:
     """The status that a FunctionRevision should have, by what its runtime says."""
     if obj["spec"]["desiredState"] != "Active":
-        said = ("Unknown", "InactivePackageRevision", "it is inactive, and not served")
-        facts = [_Fact("Healthy", *said), _Fact("RuntimeHealthy", *said)]
+        why = "InactivePackageRevision", "it is inactive, and not served"
+        facts = [_Fact(kind, "Unknown", *why) for kind in ("Healthy", "RuntimeHealthy")]
     elif endpoint:
         healthy = _Fact("Healthy", "True", "HealthyPackageRevision")
         facts = [healthy, _Fact("RuntimeHealthy", "True", reason, message)]
