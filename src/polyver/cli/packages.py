@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, NamedTuple
 
 from cyclopts import App, Parameter
 
@@ -229,13 +230,16 @@ def logs(
     """
     folder = logs_folder(data or data_folder())
     file = folder / f"{_revision(name, folder, context)}.log"
-    for path in (file.with_name(f"{file.name}.1"), file):
-        if path.is_file():
-            _copy(path)
-    if not file.is_file() and not follow:
+    older = file.with_name(f"{file.name}.1")
+    _copy(older, _Seen())
+    seen = _copy(file, _Seen())
+    if not seen.file and not follow:
         raise UnknownName(f"nothing is kept of {file.stem}", at=str(folder))
-    if follow:
-        _follow(file)
+    while follow:
+        time.sleep(_EVERY)
+        if _is(older, seen):
+            _copy(older, seen)  # its last words, before another file took its place
+        seen = _copy(file, seen)
 
 
 def _revision(text: str, folder: Path, context: str) -> str:
@@ -255,36 +259,39 @@ def _revision(text: str, folder: Path, context: str) -> str:
     return str(current)
 
 
-def _copy(path: Path) -> int:
+class _Seen(NamedTuple):
+    """How much was printed, and of which file: another one may have taken its place."""
+
+    file: int = 0
+    size: int = 0
+
+
+def _is(path: Path, seen: _Seen) -> bool:
+    try:
+        return path.stat().st_ino == seen.file
+    except OSError:
+        return False
+
+
+def _copy(path: Path, seen: _Seen) -> _Seen:
+    """Print what has come since; all of a file that was not there before."""
     try:
         with path.open("rb") as file:
-            return _rest(file)
+            found = os.fstat(file.fileno())
+            is_same = found.st_ino == seen.file and found.st_size >= seen.size
+            file.seek(seen.size if is_same else 0)
+            _print_rest(file)
+            return _Seen(found.st_ino, file.tell())
+    except FileNotFoundError:
+        return seen
+    except BrokenPipeError:
+        raise  # nobody reads what is printed
     except OSError as error:
         raise Unreadable(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _rest(file: BinaryIO) -> int:
-    """Print what is left of a file, and tell how much of it there is."""
+def _print_rest(file: BinaryIO) -> None:
     sys.stdout.flush()
     while piece := file.read(1 << 16):
         sys.stdout.buffer.write(piece)  # as it was printed, whatever that was
     sys.stdout.buffer.flush()
-    return file.tell()
-
-
-def _follow(path: Path) -> None:
-    """Print what is added to a file, also when another one takes its place."""
-    seen = path.stat() if path.is_file() else None
-    at = seen.st_size if seen else 0
-    while True:
-        time.sleep(_EVERY)
-        found = path.stat() if path.is_file() else None
-        if found is None:
-            continue
-        if seen is None or found.st_ino != seen.st_ino or found.st_size < at:
-            at = 0
-        if found.st_size > at:
-            with path.open("rb") as file:
-                file.seek(at)
-                at = _rest(file)
-        seen = found
