@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -177,4 +177,58 @@ def noted(file: Path) -> list[int]:
     return [int(line) for line in file.read_text().split()] if file.exists() else []
 
 
-quick = replace
+
+
+# A project as Crossplane's template lays it out, which builds itself: no index is needed for that.
+
+_PROJECT = """
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+"""
+
+_BACKEND = '''
+import os, zipfile
+from pathlib import Path
+
+NAME, VERSION = "tiny_function", "1.2.3"
+
+def build_wheel(folder, settings=None, metadata=None):
+    with open(os.environ.get("PIP_TEST_BUILDS", os.devnull), "a") as file:
+        file.write("built\\n")
+    wheel = f"{NAME}-{VERSION}-py3-none-any.whl"
+    info = f"{NAME}-{VERSION}.dist-info"
+    with zipfile.ZipFile(Path(folder) / wheel, "w") as archive:
+        for file in sorted(Path("function").glob("*.py")):
+            archive.write(file)
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\\nName: {NAME}\\nVersion: {VERSION}\\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nGenerator: tiny\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        archive.writestr(f"{info}/RECORD", "")
+    return wheel
+'''
+
+
+def project_folder(folder: Path, answer: str = "installed") -> Path:
+    """A Python project with a module function.main, which knows gRPC from where the tests do."""
+    (folder / "function").mkdir(parents=True)
+    (folder / "pyproject.toml").write_text(_PROJECT)
+    (folder / "backend.py").write_text(_BACKEND)
+    (folder / "function" / "__init__.py").write_text("")
+    libraries = Path(grpc.__file__).parents[1]
+    known = f"import os, sys\nsys.path.append({str(libraries)!r})\nos.environ['ANSWER'] = {answer!r}"
+    (folder / "function" / "main.py").write_text(f"{known}\n{_FUNCTION}")
+    return folder
+
+
+def wheel_of(project: Path, to: Path) -> Path:
+    """The wheel that a project builds."""
+    to.mkdir(exist_ok=True)
+    made = subprocess.run(
+        [sys.executable, "-c", "import backend, sys; print(backend.build_wheel(sys.argv[1]))", to],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return to / made.stdout.strip()

@@ -135,6 +135,8 @@ class Environments:
         folder = self._folder / f"{hex_of(digest)}.{secrets.token_hex(4)}"
         log = self._logs / f"build-{hex_of(digest)[:12]}.log"
         try:
+            # What somebody left who was killed while building.
+            await self._aside.run(lambda: self._remove_folders(digest))
             private_folder(folder)
             command, is_python = await self._filled(folder, source, log)
             record = _Record(str(folder), _PYTHON if is_python else "", command)
@@ -197,9 +199,7 @@ class Environments:
             return False
         try:
             record = self._record(digest)
-            for each in self._folder.glob(f"{hex_of(digest)}.*"):
-                if each.is_dir() and (record is None or str(each) != record.at):
-                    _remove(each)
+            self._remove_folders(digest, but=record.at if record else "")
         finally:
             lock.release()
         return True
@@ -210,12 +210,15 @@ class Environments:
             return
         try:
             self._record_of(digest).unlink(missing_ok=True)
-            for each in self._folder.glob(f"{hex_of(digest)}.*"):
-                if each.is_dir():
-                    _remove(each)
+            self._remove_folders(digest)
             _remove(sources / hex_of(digest))
         finally:
             lock.remove()
+
+    def _remove_folders(self, digest: str, *, but: str = "") -> None:
+        for each in self._folder.glob(f"{hex_of(digest)}.*"):
+            if each.is_dir() and str(each) != but:
+                _remove(each)
 
 
 def _installed(folder: Path) -> Path:

@@ -85,6 +85,7 @@ class ProcessRuntime:
         self._ending: set[asyncio.Task[None]] = set()
         self._observers: list[Callable[[str], None]] = []
         self._tidied: asyncio.Task[None] | None = None
+        self._is_untidy = False
         self._closed = False
 
     async def digest(self, package: str, *, address: str = "") -> str:
@@ -102,6 +103,8 @@ class ProcessRuntime:
             return Served(reason="Ending", message="polyver is ending")
         found = Serving(wanted, self._surroundings, self._environment, self._changed)
         self._serving[wanted.name] = found
+        if self._tidied is None:
+            self._tidy_soon()  # what those left who were killed
         return found.served
 
     async def end(self, name: str) -> None:
@@ -140,6 +143,7 @@ class ProcessRuntime:
         finally:
             if serving.wanted.name not in self._serving:
                 self._surroundings.certificates.forget(serving.wanted.name)
+            self._tidy_soon()
 
     async def _environment(self, wanted: Wanted) -> Environment:
         """What a revision runs in: its own content, whatever has become of its package since."""
@@ -156,19 +160,21 @@ class ProcessRuntime:
                 raise Changed(fact, hint=f"the revision needs that with {wanted.digest}")
         built = await self._environments.take(wanted.digest, source)
         assert built is not None
-        self._tidy_soon()
         return built
 
     def _tidy_soon(self) -> None:
-        if self._tidied is None or self._tidied.done():
+        self._is_untidy = not self._closed
+        if self._is_untidy and (self._tidied is None or self._tidied.done()):
             self._tidied = asyncio.create_task(self._tidy())
 
     async def _tidy(self) -> None:
-        try:
-            await self._environments.tidy(keep=self._kept, sources=self._sources_at)
-            await self._aside.run(lambda: _keep_newest(self._logs, _LOGS_KEPT))
-        except Exception as error:
-            self._log.failure("environments are not tidied", error)
+        while self._is_untidy:
+            self._is_untidy = False
+            try:
+                await self._environments.tidy(keep=self._kept, sources=self._sources_at)
+                await self._aside.run(lambda: _keep_newest(self._logs, _LOGS_KEPT))
+            except Exception as error:
+                self._log.failure("environments are not tidied", error)
 
     def _changed(self, name: str) -> None:
         for each in self._observers:

@@ -152,6 +152,8 @@ class Serving:
             self._environment = await self._make(self.wanted)
         self._child = await self._start(self._environment)
         child, why = await self._attend(self._child)
+        if why in ("overdue", "hung"):
+            child.program.kill()  # it would not hear that it should end
         ending = await self._ended(child)
         self._child = None
         tries = tries.after(self._served_for(child), self._at.timing)
@@ -274,6 +276,7 @@ class Serving:
         try:
             if await self._first_answer(child) == "serve" and child.program.runs:
                 return child
+            child.program.kill()
         except asyncio.CancelledError:
             self._leave(child, drain=0)
             raise
