@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from polyver.engine.runtimes.process import PackageUnusable, folder_digest
@@ -43,6 +43,7 @@ def digest(files: Mapping[str, bytes]) -> str:
         return folder_digest(written(folder, files))
 
 
+@settings(max_examples=30)
 @given(FILES, st.randoms())
 def test_the_order_of_files_does_not_matter(files: dict[str, bytes], random: object) -> None:
     again = list(files.items())
@@ -50,6 +51,7 @@ def test_the_order_of_files_does_not_matter(files: dict[str, bytes], random: obj
     assert digest(files) == digest(dict(again))
 
 
+@settings(max_examples=30)
 @given(FILES, FILES)
 def test_any_other_path_or_byte_makes_another_digest(
     one: dict[str, bytes], other: dict[str, bytes]
@@ -65,6 +67,7 @@ def test_what_is_in_a_path_is_never_taken_for_something_else(files: dict[str, by
         assert digest_of(moved) != digest_of(files)
 
 
+@settings(max_examples=30)
 @given(FILES)
 def test_a_copy_has_the_digest_that_is_told_of_it(files: dict[str, bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""What functions run in: built once from a copy, complete or not there at all, kept within bounds."""
+"""What functions run in: built once from a copy, complete or not there, kept within bounds."""
 
 from __future__ import annotations
 
@@ -7,17 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-from polyver.calling import CertificateFolder
-from polyver.client import Backoff
-from polyver.engine.runtimes.process import (
-    Folder,
-    Packages,
-    PackageUnusable,
-    ProcessRuntime,
-    Requirement,
-    Wheel,
-)
 from tests.engine.runtimes.support import (
     QUICK,
     answer_of,
@@ -28,6 +17,18 @@ from tests.engine.runtimes.support import (
     until,
     wanted_of,
     wheel_of,
+)
+
+from polyver.calling import CertificateFolder
+from polyver.client import Backoff
+from polyver.engine.runtimes.process import (
+    Folder,
+    Packages,
+    PackageUnusable,
+    ProcessRuntime,
+    Requirement,
+    Source,
+    Wheel,
 )
 
 
@@ -124,11 +125,12 @@ def test_a_wheel_and_the_requirement_for_it_are_the_same_content(
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
 
     async def scenario() -> None:
-        named = {"wheel": Wheel(wheel), "pinned": Requirement.read("tiny-function==1.2.3")}
+        named: dict[str, Source] = {
+            "wheel": Wheel(wheel),
+            "pinned": Requirement.read("tiny-function==1.2.3"),
+        }
         certificates = CertificateFolder(tmp_path / "certificates")
-        runtime = ProcessRuntime(
-            tmp_path / "packages", Packages(named), certificates, timing=QUICK
-        )
+        runtime = ProcessRuntime(tmp_path / "packages", Packages(named), certificates, timing=QUICK)
         try:
             digest = await runtime.digest("pinned")
             assert digest == await runtime.digest("wheel")
@@ -171,8 +173,8 @@ def test_environments_that_nobody_uses_are_kept_within_bounds(tmp_path: Path) ->
             for each in wanted.values():
                 await until(runtime, each)
             assert len(environments(data)) == 4
-            for each in "bcd":
-                await runtime.end(f"fn-{each}")
+            for name in "bcd":
+                await runtime.end(f"fn-{name}")
             # One is in use, and one is kept of the others.
             await settled(lambda: len(environments(data)) == 2)
             assert await answer_of(runtime, wanted["a"]) == b"a"

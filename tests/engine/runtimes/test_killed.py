@@ -10,8 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from polyver.engine.runtimes.process._supervised import Order, Supervised
 from tests.engine.runtimes.support import (
     answer_of,
     function_folder,
@@ -22,6 +20,8 @@ from tests.engine.runtimes.support import (
     until,
     wanted_of,
 )
+
+from polyver.engine.runtimes.process._supervised import Order, Supervised
 
 ROOT = Path(__file__).parents[3]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,7 @@ def test_a_map_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     with pytest.raises(PackageUnusable, match="cannot be read: No such file"):
         read_packages(tmp_path / "map.yaml")
     (tmp_path / "map.yaml").write_bytes(b"a: .\nb: \xff")
-    with pytest.raises(PackageUnusable, match="not UTF-8.*map.yaml:2"):
+    with pytest.raises(PackageUnusable, match=r"not UTF-8.*map\.yaml:2"):
         read_packages(tmp_path / "map.yaml")
 
 
@@ -97,10 +98,8 @@ def test_no_reference_is_run_that_nobody_has_named(reference: str) -> None:
 def test_whatever_a_reference_says_is_a_source_or_an_error(reference: str) -> None:
     packages = Packages(allows_others=True, base=Path("/no/such/place"))
     for text in (reference, f"file:{reference}", f"pypi:{reference}"):
-        try:
+        with suppress(PolyverError):
             packages.find(text)
-        except PolyverError as error:
-            assert str(error)
 
 
 def test_references_name_folders_wheels_and_requirements_where_they_may(tmp_path: Path) -> None:

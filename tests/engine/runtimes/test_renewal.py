@@ -1,4 +1,4 @@
-"""Certificates that are replaced: by another process, which is in place before the old one goes."""
+"""Certificates that are replaced: by another process, in place before the old one goes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from polyver.client import SystemClock
 from tests.engine.runtimes.support import (
     QUICK,
     answer_of,
@@ -20,6 +19,8 @@ from tests.engine.runtimes.support import (
     until,
     wanted_of,
 )
+
+from polyver.client import SystemClock
 
 LONG_AGO = timedelta(days=300)
 """More than two thirds of a certificate's life."""
