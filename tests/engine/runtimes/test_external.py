@@ -38,7 +38,9 @@ QUICK = Asking(every=0.02, while_silent=0.02, silence=0)
 
 
 class Answers(grpc.GenericRpcHandler):  # type: ignore[type-arg]
-    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes] | None:
+    def service(
+        self, details: grpc.HandlerCallDetails
+    ) -> grpc.RpcMethodHandler[bytes, bytes] | None:
         if details.method != RUN:
             return None
 

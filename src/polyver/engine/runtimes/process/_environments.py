@@ -141,12 +141,11 @@ class Environments:
             command, is_python = await self._filled(folder, source, log)
             record = _Record(str(folder), _PYTHON if is_python else "", command)
             write_file(self._record_of(digest), encode_json(record))
-        except OSError as error:
+        except BaseException as error:
             await self._aside.run(lambda: _remove(folder))
+            if not isinstance(error, OSError):
+                raise
             raise PackageUnusable(f"{folder} cannot be made: {error.strerror or error}") from None
-        except BaseException:
-            _remove(folder)
-            raise
 
     async def _filled(self, folder: Path, source: Path, log: Path) -> tuple[Command, bool]:
         is_wheel = source.suffix == ".whl" and source.is_file()

@@ -19,6 +19,7 @@ from polyver.engine.runtimes.process._deciding import Timing
 from polyver.engine.runtimes.process._environments import Environment, Environments
 from polyver.engine.runtimes.process._installing import Installer
 from polyver.engine.runtimes.process._locks import FileLock
+from polyver.engine.runtimes.process._memory import usual_memory
 from polyver.engine.runtimes.process._packages import Packages, PackageUnusable
 from polyver.engine.runtimes.process._serving import Serving, Surroundings
 from polyver.engine.runtimes.process._sources import Sources
@@ -26,10 +27,8 @@ from polyver.serving.aside import Aside
 from polyver.serving.files import FolderFailed, private_folder
 from polyver.serving.logs import Log
 
-__all__ = ["MEMORY", "Changed", "ProcessRuntime"]
+__all__ = ["Changed", "ProcessRuntime"]
 
-MEMORY = 1 << 30
-"""What a function may take if nobody says otherwise."""
 _KEPT = 16
 _LOGS_KEPT = 200
 
@@ -50,14 +49,15 @@ class ProcessRuntime:
         certificates: CertificateFolder,
         *,
         timing: Timing | None = None,
-        memory: int = MEMORY,
+        memory: int | None = None,
         look: float = 5.0,
         kept: int = _KEPT,
         clock: Clock | None = None,
         log: Log | None = None,
     ) -> None:
-        """Of environments that nobody uses, so many are `kept`; `look` is how many seconds pass
-        from one look at the memory of functions to the next."""
+        """Each function may take so many bytes of `memory`, 0 for any number; by default half of
+        what the machine has. `look` is how many seconds pass from one look at it to the next. Of
+        environments that nobody uses, so many are `kept`."""
         folder = folder.absolute()
         timing = timing or Timing()
         self._packages = packages
@@ -75,7 +75,7 @@ class ProcessRuntime:
             self._logs,
             self._lock.folder,
             timing,
-            memory,
+            usual_memory() if memory is None else memory,
             look,
             clock or SystemClock(),
             self._log,
@@ -95,7 +95,7 @@ class ProcessRuntime:
 
     async def serve(self, wanted: Wanted) -> Served:
         known = self._serving.get(wanted.name)
-        if known is not None and known.wanted == wanted:
+        if known is not None and _content(known.wanted) == _content(wanted):
             return known.served
         if known is not None:
             await self.end(wanted.name)
@@ -172,6 +172,7 @@ class ProcessRuntime:
             self._is_untidy = False
             try:
                 await self._environments.tidy(keep=self._kept, sources=self._sources_at)
+                await self._aside.run(self._sources.tidy)
                 await self._aside.run(lambda: _keep_newest(self._logs, _LOGS_KEPT))
             except Exception as error:
                 self._log.failure("environments are not tidied", error)
@@ -179,6 +180,10 @@ class ProcessRuntime:
     def _changed(self, name: str) -> None:
         for each in self._observers:
             each(name)
+
+
+def _content(wanted: Wanted) -> tuple[str, str]:
+    return wanted.package, wanted.digest
 
 
 class _Work:

@@ -150,7 +150,8 @@ class Serving:
         if self._environment is None:
             self._tell(Served(reason="Building", message="what it runs in is being made"))
             self._environment = await self._make(self.wanted)
-        self._child = await self._start(self._environment)
+        if self._child is None:
+            self._child = await self._start(self._environment)
         child, why = await self._attend(self._child)
         if why in ("overdue", "hung"):
             child.program.kill()  # it would not hear that it should end
@@ -323,8 +324,12 @@ class Serving:
     async def _ended(self, child: Child) -> Ending:
         try:
             return await child.program.end()
-        finally:
+        except asyncio.CancelledError:
             child.program.kill()
+            await child.program.wait()
+            raise
+        finally:
+            child.program.kill()  # it has ended: this lets go of its supervisor
             self._at.ports.discard(child.port)
             await self._at.aside.run(lambda: shutil.rmtree(child.work, ignore_errors=True))
 
