@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -34,7 +34,7 @@ QUICK = Timing(
     rebuilds=Backoff(first=0.01, most=0.05),
 )
 
-_FUNCTION = '''
+_FUNCTION = """
 import argparse, os, signal, subprocess, sys, time
 from concurrent import futures
 from pathlib import Path
@@ -76,7 +76,7 @@ assert server.add_secure_port(given.address, credentials)
 server.start()
 signal.signal(signal.SIGTERM, lambda *_: server.stop(5))
 server.wait_for_termination()
-'''
+"""
 
 
 def function_folder(folder: Path, **env: str) -> Path:
@@ -132,6 +132,10 @@ async def wanted_of(runtime: Runtime, package: str, name: str = "fn-1") -> Wante
     return Wanted(name, package, await runtime.digest(package))
 
 
+def _same(message: bytes) -> bytes:
+    return message
+
+
 async def called(endpoint: Endpoint) -> bytes:
     """What a function answers."""
     trust = endpoint.trust
@@ -144,7 +148,7 @@ async def called(endpoint: Endpoint) -> bytes:
         options = [("grpc.ssl_target_name_override", trust.name)]
         channel = grpc.aio.secure_channel(endpoint.address, credentials, options)
     async with channel:
-        answer: bytes = await channel.unary_unary(RUN)(b"", timeout=30)
+        answer: bytes = await channel.unary_unary(RUN, _same, _same)(b"", timeout=30)
     return answer
 
 
@@ -177,4 +181,60 @@ def noted(file: Path) -> list[int]:
     return [int(line) for line in file.read_text().split()] if file.exists() else []
 
 
-quick = replace
+# A project as Crossplane's template lays it out, which builds itself: no index is needed for that.
+
+_PROJECT = """
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+"""
+
+_BACKEND = """
+import os, zipfile
+from pathlib import Path
+
+NAME, VERSION = "tiny_function", "1.2.3"
+
+def build_wheel(folder, settings=None, metadata=None):
+    with open(os.environ.get("PIP_TEST_BUILDS", os.devnull), "a") as file:
+        file.write("built\\n")
+    wheel = f"{NAME}-{VERSION}-py3-none-any.whl"
+    info = f"{NAME}-{VERSION}.dist-info"
+    with zipfile.ZipFile(Path(folder) / wheel, "w") as archive:
+        for file in sorted(Path("function").glob("*.py")):
+            archive.write(file)
+        about = ["Metadata-Version: 2.1", f"Name: {NAME}", f"Version: {VERSION}", ""]
+        archive.writestr(f"{info}/METADATA", "\\n".join(about))
+        kind = ["Wheel-Version: 1.0", "Root-Is-Purelib: true", "Tag: py3-none-any", ""]
+        archive.writestr(f"{info}/WHEEL", "\\n".join(kind))
+        archive.writestr(f"{info}/RECORD", "")
+    return wheel
+"""
+
+
+def project_folder(folder: Path, answer: str = "installed") -> Path:
+    """A Python project with a module function.main, which knows gRPC from where the tests do."""
+    (folder / "function").mkdir(parents=True)
+    (folder / "pyproject.toml").write_text(_PROJECT)
+    (folder / "backend.py").write_text(_BACKEND)
+    (folder / "function" / "__init__.py").write_text("")
+    libraries = Path(grpc.__file__).parents[1]
+    known = (
+        f"import os, sys\nsys.path.append({str(libraries)!r})\nos.environ['ANSWER'] = {answer!r}"
+    )
+    (folder / "function" / "main.py").write_text(f"{known}\n{_FUNCTION}")
+    return folder
+
+
+def wheel_of(project: Path, to: Path) -> Path:
+    """The wheel that a project builds."""
+    to.mkdir(exist_ok=True)
+    made = subprocess.run(
+        [sys.executable, "-c", "import backend, sys; print(backend.build_wheel(sys.argv[1]))", to],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return to / made.stdout.strip()

@@ -9,9 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-from polyver.engine.runtimes import Wanted
-from polyver.engine.runtimes.process import NotAllowed
 from tests.engine.runtimes.support import (
     QUICK,
     answer_of,
@@ -23,6 +20,9 @@ from tests.engine.runtimes.support import (
     until,
     wanted_of,
 )
+
+from polyver.engine.runtimes import Wanted
+from polyver.engine.runtimes.process import NotAllowed
 
 
 def test_a_function_is_served_and_answers_with_its_own_certificate(tmp_path: Path) -> None:

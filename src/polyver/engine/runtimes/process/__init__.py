@@ -12,10 +12,9 @@ from polyver.engine.runtimes.process._packages import (
     Wheel,
     read_packages,
 )
-from polyver.engine.runtimes.process._runtime import MEMORY, Changed, ProcessRuntime
+from polyver.engine.runtimes.process._runtime import Changed, ProcessRuntime
 
 __all__ = [
-    "MEMORY",
     "Changed",
     "Folder",
     "NotAllowed",

@@ -135,16 +135,17 @@ class Environments:
         folder = self._folder / f"{hex_of(digest)}.{secrets.token_hex(4)}"
         log = self._logs / f"build-{hex_of(digest)[:12]}.log"
         try:
+            # What somebody left who was killed while building.
+            await self._aside.run(lambda: self._remove_folders(digest))
             private_folder(folder)
             command, is_python = await self._filled(folder, source, log)
             record = _Record(str(folder), _PYTHON if is_python else "", command)
             write_file(self._record_of(digest), encode_json(record))
-        except OSError as error:
+        except BaseException as error:
             await self._aside.run(lambda: _remove(folder))
+            if not isinstance(error, OSError):
+                raise
             raise PackageUnusable(f"{folder} cannot be made: {error.strerror or error}") from None
-        except BaseException:
-            _remove(folder)
-            raise
 
     async def _filled(self, folder: Path, source: Path, log: Path) -> tuple[Command, bool]:
         is_wheel = source.suffix == ".whl" and source.is_file()
@@ -197,9 +198,7 @@ class Environments:
             return False
         try:
             record = self._record(digest)
-            for each in self._folder.glob(f"{hex_of(digest)}.*"):
-                if each.is_dir() and (record is None or str(each) != record.at):
-                    _remove(each)
+            self._remove_folders(digest, but=record.at if record else "")
         finally:
             lock.release()
         return True
@@ -210,12 +209,15 @@ class Environments:
             return
         try:
             self._record_of(digest).unlink(missing_ok=True)
-            for each in self._folder.glob(f"{hex_of(digest)}.*"):
-                if each.is_dir():
-                    _remove(each)
+            self._remove_folders(digest)
             _remove(sources / hex_of(digest))
         finally:
             lock.remove()
+
+    def _remove_folders(self, digest: str, *, but: str = "") -> None:
+        for each in self._folder.glob(f"{hex_of(digest)}.*"):
+            if each.is_dir() and str(each) != but:
+                _remove(each)
 
 
 def _installed(folder: Path) -> Path:

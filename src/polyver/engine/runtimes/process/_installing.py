@@ -109,10 +109,21 @@ def _failed(failing: str, ending: Ending) -> InstallFailed:
     hint = ""
     if _OFFLINE.search(ending.said):
         hint = "the package index cannot be reached: is there a network?"
-    return InstallFailed(f"{failing}: {_essence(ending)}", hint=hint)
+    elif "(from versions: none)" in ending.said:
+        hint = "the package index does not have it, or cannot be reached"
+    return InstallFailed(f"{failing}: {essence(ending)}", hint=hint)
 
 
-def _essence(ending: Ending) -> str:
-    """What pip calls errors, or else its last lines."""
+def essence(ending: Ending) -> str:
+    """What went wrong inside of what pip ran, or what it calls errors, or else its last lines.
+
+    >>> said = "failed:\\n [1 lines of output]\\n no compiler\\n [end of output]\\nnote: x"
+    >>> essence(Ending(1, said=said)).splitlines()[-1]
+    'no compiler'
+    """
+    inner, found, _ = ending.said.rpartition("[end of output]")
+    if found:
+        lines = [line.strip() for line in inner.splitlines() if line.strip()]
+        return "\n".join(line for line in lines[-5:] if "lines of output]" not in line)[-600:]
     errors = [line for line in ending.said.splitlines() if line.startswith("ERROR:")]
     return "\n".join(errors[-3:])[-600:] or ending.last_lines or ending.fact

@@ -19,6 +19,7 @@ from polyver.engine.runtimes.process._deciding import Timing
 from polyver.engine.runtimes.process._environments import Environment, Environments
 from polyver.engine.runtimes.process._installing import Installer
 from polyver.engine.runtimes.process._locks import FileLock
+from polyver.engine.runtimes.process._memory import usual_memory
 from polyver.engine.runtimes.process._packages import Packages, PackageUnusable
 from polyver.engine.runtimes.process._serving import Serving, Surroundings
 from polyver.engine.runtimes.process._sources import Sources
@@ -26,10 +27,8 @@ from polyver.serving.aside import Aside
 from polyver.serving.files import FolderFailed, private_folder
 from polyver.serving.logs import Log
 
-__all__ = ["MEMORY", "Changed", "ProcessRuntime"]
+__all__ = ["Changed", "ProcessRuntime"]
 
-MEMORY = 1 << 30
-"""What a function may take if nobody says otherwise."""
 _KEPT = 16
 _LOGS_KEPT = 200
 
@@ -50,14 +49,15 @@ class ProcessRuntime:
         certificates: CertificateFolder,
         *,
         timing: Timing | None = None,
-        memory: int = MEMORY,
+        memory: int | None = None,
         look: float = 5.0,
         kept: int = _KEPT,
         clock: Clock | None = None,
         log: Log | None = None,
     ) -> None:
-        """Of environments that nobody uses, so many are `kept`; `look` is how many seconds pass
-        from one look at the memory of functions to the next."""
+        """Each function may take so many bytes of `memory`, 0 for any number; by default half of
+        what the machine has. `look` is how many seconds pass from one look at it to the next. Of
+        environments that nobody uses, so many are `kept`."""
         folder = folder.absolute()
         timing = timing or Timing()
         self._packages = packages
@@ -75,7 +75,7 @@ class ProcessRuntime:
             self._logs,
             self._lock.folder,
             timing,
-            memory,
+            usual_memory() if memory is None else memory,
             look,
             clock or SystemClock(),
             self._log,
@@ -85,6 +85,7 @@ class ProcessRuntime:
         self._ending: set[asyncio.Task[None]] = set()
         self._observers: list[Callable[[str], None]] = []
         self._tidied: asyncio.Task[None] | None = None
+        self._is_untidy = False
         self._closed = False
 
     async def digest(self, package: str, *, address: str = "") -> str:
@@ -94,7 +95,7 @@ class ProcessRuntime:
 
     async def serve(self, wanted: Wanted) -> Served:
         known = self._serving.get(wanted.name)
-        if known is not None and known.wanted == wanted:
+        if known is not None and _content(known.wanted) == _content(wanted):
             return known.served
         if known is not None:
             await self.end(wanted.name)
@@ -102,6 +103,8 @@ class ProcessRuntime:
             return Served(reason="Ending", message="polyver is ending")
         found = Serving(wanted, self._surroundings, self._environment, self._changed)
         self._serving[wanted.name] = found
+        if self._tidied is None:
+            self._tidy_soon()  # what those left who were killed
         return found.served
 
     async def end(self, name: str) -> None:
@@ -140,6 +143,7 @@ class ProcessRuntime:
         finally:
             if serving.wanted.name not in self._serving:
                 self._surroundings.certificates.forget(serving.wanted.name)
+            self._tidy_soon()
 
     async def _environment(self, wanted: Wanted) -> Environment:
         """What a revision runs in: its own content, whatever has become of its package since."""
@@ -156,23 +160,30 @@ class ProcessRuntime:
                 raise Changed(fact, hint=f"the revision needs that with {wanted.digest}")
         built = await self._environments.take(wanted.digest, source)
         assert built is not None
-        self._tidy_soon()
         return built
 
     def _tidy_soon(self) -> None:
-        if self._tidied is None or self._tidied.done():
+        self._is_untidy = not self._closed
+        if self._is_untidy and (self._tidied is None or self._tidied.done()):
             self._tidied = asyncio.create_task(self._tidy())
 
     async def _tidy(self) -> None:
-        try:
-            await self._environments.tidy(keep=self._kept, sources=self._sources_at)
-            await self._aside.run(lambda: _keep_newest(self._logs, _LOGS_KEPT))
-        except Exception as error:
-            self._log.failure("environments are not tidied", error)
+        while self._is_untidy:
+            self._is_untidy = False
+            try:
+                await self._environments.tidy(keep=self._kept, sources=self._sources_at)
+                await self._aside.run(self._sources.tidy)
+                await self._aside.run(lambda: _keep_newest(self._logs, _LOGS_KEPT))
+            except Exception as error:
+                self._log.failure("environments are not tidied", error)
 
     def _changed(self, name: str) -> None:
         for each in self._observers:
             each(name)
+
+
+def _content(wanted: Wanted) -> tuple[str, str]:
+    return wanted.package, wanted.digest
 
 
 class _Work:

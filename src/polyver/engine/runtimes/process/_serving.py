@@ -150,8 +150,11 @@ class Serving:
         if self._environment is None:
             self._tell(Served(reason="Building", message="what it runs in is being made"))
             self._environment = await self._make(self.wanted)
-        self._child = await self._start(self._environment)
+        if self._child is None:
+            self._child = await self._start(self._environment)
         child, why = await self._attend(self._child)
+        if why in ("overdue", "hung"):
+            child.program.kill()  # it would not hear that it should end
         ending = await self._ended(child)
         self._child = None
         tries = tries.after(self._served_for(child), self._at.timing)
@@ -274,6 +277,7 @@ class Serving:
         try:
             if await self._first_answer(child) == "serve" and child.program.runs:
                 return child
+            child.program.kill()
         except asyncio.CancelledError:
             self._leave(child, drain=0)
             raise
@@ -320,8 +324,12 @@ class Serving:
     async def _ended(self, child: Child) -> Ending:
         try:
             return await child.program.end()
-        finally:
+        except asyncio.CancelledError:
             child.program.kill()
+            await child.program.wait()
+            raise
+        finally:
+            child.program.kill()  # it has ended: this lets go of its supervisor
             self._at.ports.discard(child.port)
             await self._at.aside.run(lambda: shutil.rmtree(child.work, ignore_errors=True))
 

@@ -6,6 +6,7 @@ import hashlib
 import os
 import secrets
 import shutil
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from polyver.serving.aside import Aside
 from polyver.serving.files import private_folder, write_file
 
 __all__ = ["Sources", "hex_of"]
+
+_UNFINISHED_FOR = 3600.0
 
 
 class _Fetched(msgspec.Struct, frozen=True):
@@ -71,6 +74,17 @@ class Sources:
         wheels = list(folder.glob("*.whl")) if not (folder / "source").is_dir() else []
         return wheels[0] if wheels else folder / "source"
 
+    def tidy(self) -> None:
+        """Remove what those left who were killed, and notes on what is not kept any more."""
+        long_ago = time.time() - _UNFINISHED_FOR
+        for each in self._folder.glob(".*"):
+            with suppress(OSError):
+                if each.stat().st_mtime < long_ago:
+                    shutil.rmtree(each, ignore_errors=True)
+        for each in self._folder.glob("requirement-*.json"):
+            if self._fetched(each) is None:
+                each.unlink(missing_ok=True)
+
     def _keep_folder(self, path: Path) -> str:
         digest = folder_digest(path)
         if self.kept(digest):
@@ -99,7 +113,7 @@ class Sources:
         """The same wheel as before, as long as it is kept: an index may offer more of them."""
         name = hashlib.sha256(requirement.text.encode()).hexdigest()
         record = self._folder / f"requirement-{name}.json"
-        if (digest := self._fetched(record)) is not None:
+        if (digest := self._fetched(record)) is not None and self.kept(digest):
             return digest
         unfinished = self._unfinished()
         try:
@@ -117,7 +131,7 @@ class Sources:
     def _fetched(self, record: Path) -> str | None:
         try:
             digest = msgspec.json.decode(record.read_bytes(), type=_Fetched).digest
-            return digest if self.kept(digest) else None
+            return digest if (self._folder / hex_of(digest)).is_dir() else None
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError, PackageUnusable):
             return None
 

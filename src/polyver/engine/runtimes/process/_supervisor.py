@@ -161,6 +161,7 @@ class Log:
         self._append(printed)
 
     def _append(self, text: bytes) -> None:
+        text = text[-self._most :]
         # A full disk costs the log, and not the program.
         with suppress(OSError):
             if self._file is None:

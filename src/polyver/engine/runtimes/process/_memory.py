@@ -1,0 +1,32 @@
+"""How much memory there is for functions: one that leaks must not take the machine with it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+__all__ = ["share_of", "usual_memory"]
+
+_LEAST = 1 << 30
+_GROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def usual_memory() -> int:
+    """What one function may take if nobody says otherwise, in bytes; 0 if nothing is known."""
+    found: list[int] = []
+    with suppress(OSError, ValueError):
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for name in _GROUPS:
+        with suppress(OSError, ValueError):
+            found.append(int(Path(name).read_text()))
+    return share_of(min(found, default=0))
+
+
+def share_of(memory: int) -> int:
+    """The half, but never so little that nothing useful would run.
+
+    >>> share_of(16 << 30) >> 30, share_of(1 << 30) >> 30, share_of(0)
+    (8, 1, 0)
+    """
+    return max(memory // 2, _LEAST) if memory > 0 else 0
