@@ -30,7 +30,7 @@ from polyver.capabilities.revisions.kinds import KINDS
 from polyver.cli._packages import package_controllers
 from polyver.client.cluster import ClusterClient, find_access
 from polyver.engine import Engine
-from polyver.engine.packages import Compositions
+from polyver.engine.packages import FUNCTION_REVISIONS, FUNCTIONS, Compositions
 from polyver.objects import dump_yaml
 from polyver.testing import LocalCluster
 
@@ -128,6 +128,10 @@ def packages(folder: Path, *versions: str) -> str:
 UP = ("Active", "True")
 
 
+def status_of(obj: Object) -> Object:
+    return obj.get("status") or {}
+
+
 @kubectl_needed
 def test_the_seeds_rollout_with_real_functions(tmp_path: Path) -> None:
     file = packages(tmp_path, "v0.8.1", "v0.8.2", "v0.8.3")
@@ -215,42 +219,35 @@ def test_nothing_runs_that_nobody_allowed_and_a_feature_can_be_off(tmp_path: Pat
 
 @pytest.mark.kube
 def test_the_controllers_do_the_same_on_a_real_api_server() -> None:
-    def put(server: LocalCluster, version: str) -> None:
-        path = "/apis/pkg.crossplane.io/v1/functions"
-        known = request(server, "GET", f"{path}/{NAME}")
-        obj = seed(version=version)
-        if known is None:
-            request(server, "POST", path, obj)
-        else:
-            request(server, "PUT", f"{path}/{NAME}", {**known, "spec": obj["spec"]})
+    async def settled(client: ClusterClient, *rows: tuple[int, str, bool]) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while await states(client) != [*rows]:
+                await asyncio.sleep(0.05)
 
-    def states(server: LocalCluster) -> list[tuple[int, str, bool]]:
-        found = request(server, "GET", "/apis/pkg.crossplane.io/v1/functionrevisions")["items"]
-        return sorted(
-            (
-                each["spec"]["revision"],
-                each["spec"]["desiredState"],
-                "endpoint" in (each.get("status") or {}),
-            )
-            for each in found
-        )
+    async def states(client: ClusterClient) -> list[tuple[int, str, bool]]:
+        found = [
+            (each["spec"]["revision"], each["spec"]["desiredState"], "endpoint" in status_of(each))
+            for each in (await client.list(FUNCTION_REVISIONS)).items
+        ]
+        return sorted(found)
 
-    def walk(server: LocalCluster) -> None:
+    async def walk(client: ClusterClient) -> None:
         on, off = ("Active", True), ("Inactive", False)
-        for number, rows in enumerate([[on], [on, on], [off, on, on]], 1):
-            eventually(lambda: put(server, f"v0.8.{number}") or True)  # noqa: B023 - at once
-            wanted = [(place, *row) for place, row in enumerate(rows, 1)]
-            eventually(lambda: states(server) == wanted)  # noqa: B023 - at once
-        put(server, "v0.8.1")
-        wanted = [(2, *off), (3, *on), (4, *on)]
-        eventually(lambda: states(server) == wanted)
+        for version, rows in (
+            ("v0.8.1", [(1, *on)]),
+            ("v0.8.2", [(1, *on), (2, *on)]),
+            ("v0.8.3", [(1, *off), (2, *on), (3, *on)]),
+            ("v0.8.1", [(2, *off), (3, *on), (4, *on)]),
+        ):
+            await client.apply(FUNCTIONS, seed(version=version), manager="walk")
+            await settled(client, *rows)
 
     async def run(server: LocalCluster) -> None:
         access = find_access(kubeconfig=server.kubeconfig)
         async with ClusterClient(access) as client:
             controllers = package_controllers(client, MemoryRuntime(), Compositions(), several=True)
             async with Engine(client, controllers):
-                await asyncio.to_thread(walk, server)
+                await walk(client)
 
     with LocalCluster(controllers=["serviceaccount-controller"]) as server:
         for kind in KINDS:
