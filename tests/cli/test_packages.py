@@ -18,7 +18,6 @@ from tests.engine.installing import MemoryRuntime, condition
 from tests.walks.support import PATIENCE, eventually
 
 from polyver.capabilities.revisions.names import FORCED, revision_name
-from polyver.cli._packages import PackageSettings
 from polyver.testing import EmbeddedServer
 
 GROUP = "/apis/pkg.crossplane.io/v1"
@@ -59,8 +58,7 @@ def composition_revision(name: str, number: int, **step: Any) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedServer]:
     """Two revisions, of which users decide, and compositions that call them."""
-    settings = PackageSettings(runtime=MemoryRuntime())
-    with EmbeddedServer(capabilities=["apis", "revisions"], packages=settings) as running:
+    with EmbeddedServer(capabilities=["apis", "revisions"], runtime=MemoryRuntime()) as running:
         plural = "compositionrevisions"
         crd = definition("apiextensions.crossplane.io", plural, "CompositionRevision")
         running.request("POST", CRDS, crd)

@@ -1,76 +1,51 @@
-"""The capability revisions, wired: its kinds, its checks, its controllers, and what serves them.
-
-All of it is loaded when it is wanted: its kinds take longer to load than everything around them.
-"""
+"""The capability revisions, as it is contributed to a control plane, and what serves revisions."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polyver.cli._contributions import READ, Contribution, PackageSettings, Right
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from polyver.admission.chain import Admission
-    from polyver.admission.configurations import Wanted
-    from polyver.apis import Kind
     from polyver.client import Client
     from polyver.engine import Controller
     from polyver.engine.packages import Dependents, Users
     from polyver.engine.runtimes import Runtime
-    from polyver.server.api import Api
 
-__all__ = [
-    "PackageSettings",
-    "logs_folder",
-    "package_controllers",
-    "package_kinds",
-    "package_links",
-    "packages_wanted",
-    "process_runtime",
-    "serve_packages",
-]
+__all__ = ["logs_folder", "package_controllers", "package_links", "packages"]
 
 _FOLDER = "packages"
 
 
-@dataclass(frozen=True, slots=True)
-class PackageSettings:
-    """What functions of compositions may be run, and how."""
+def packages(
+    settings: PackageSettings, *, folder: Path | None = None, namespace: str = ""
+) -> Contribution:
+    """What installs functions and has their revisions served.
 
-    file: Path | None = None
-    """A mapping from references to folders, wheels and requirements, which may be run."""
-    allows_others: bool = False
-    """Whether `file:` and `pypi:` references are run that it does not name."""
-    several: bool = True
-    """The switch FunctionRevisions: whether functions may have several active revisions."""
-    runtime: Runtime | None = None
-    """What serves revisions; without, processes beside this one."""
-
-
-def package_kinds() -> tuple[Kind, ...]:
-    """The kinds, which are served like those of users."""
-    from polyver.capabilities.revisions.kinds import KINDS
-
-    return KINDS
-
-
-def packages_wanted() -> tuple[Wanted, ...]:
-    """What API servers are to ask about."""
+    By processes that have all they need in a folder, or by Deployments in a namespace.
+    """
     from polyver.admission.packages import PACKAGES_WANTED
-
-    return PACKAGES_WANTED
-
-
-def serve_packages(
-    api: Api, client: Client, settings: PackageSettings, folder: Path
-) -> list[Controller[Any]]:
-    """Have packages checked; the controllers that install and serve them are returned."""
+    from polyver.capabilities.revisions.kinds import KINDS
     from polyver.engine.packages import Compositions, CompositionsOn
 
-    runtime = settings.runtime or process_runtime(folder, settings)
-    for link in package_links(client, CompositionsOn(client), several=settings.several):
-        api.admission.add(link)
-    return package_controllers(client, runtime, Compositions(), several=settings.several)
+    several = settings.several
+    runtime = partial(_runtime, settings, folder=folder, namespace=namespace)
+    return Contribution(
+        kinds=KINDS,
+        links=lambda client: package_links(client, CompositionsOn(client), several=several),
+        wanted=PACKAGES_WANTED,
+        controllers=lambda client: package_controllers(
+            client, runtime(client), Compositions(), several=several
+        ),
+        rights=tuple(_rights()),
+        rights_inside=() if settings.runs_processes else tuple(_rights_inside()),
+    )
 
 
 def package_links(client: Client, users: Users, *, several: bool) -> list[Admission]:
@@ -94,10 +69,19 @@ def package_controllers(
     ]
 
 
-def process_runtime(folder: Path, settings: PackageSettings) -> Runtime:
-    """Processes beside this one, with all that they need in a folder; and others' addresses."""
-    import datetime
+def _runtime(
+    settings: PackageSettings, client: Client, *, folder: Path | None, namespace: str
+) -> Runtime:
+    if settings.runtime is not None:
+        return settings.runtime
+    if namespace and not settings.runs_processes:
+        return _deployments(client, namespace)
+    from polyver.cli._files import data_folder
 
+    return _processes(folder or data_folder(), settings)
+
+
+def _processes(folder: Path, settings: PackageSettings) -> Runtime:
     from polyver.calling import CertificateFolder, Trust
     from polyver.engine.runtimes.chosen import ChosenRuntime
     from polyver.engine.runtimes.external import ExternalRuntime
@@ -109,11 +93,46 @@ def process_runtime(folder: Path, settings: PackageSettings) -> Runtime:
     async def trust(revision: str) -> Trust:
         return certificates.trust(revision, now=datetime.datetime.now(datetime.UTC))
 
-    packages = Packages(named, settings.allows_others)
-    run = ProcessRuntime(folder / _FOLDER, packages, certificates)
+    allowed = Packages(named, settings.allows_others)
+    run = ProcessRuntime(folder / _FOLDER, allowed, certificates)
+    return ChosenRuntime(ExternalRuntime(trust), run)
+
+
+def _deployments(client: Client, namespace: str) -> Runtime:
+    from polyver.calling import Trust
+    from polyver.engine.runtimes.chosen import ChosenRuntime
+    from polyver.engine.runtimes.external import ExternalRuntime
+    from polyver.engine.runtimes.kubernetes import KubernetesRuntime
+
+    run = KubernetesRuntime(client, namespace)
+
+    async def trust(revision: str) -> Trust:
+        found = await run.reach(revision, "localhost:443")
+        assert found.trust is not None
+        return found.trust
+
     return ChosenRuntime(ExternalRuntime(trust), run)
 
 
 def logs_folder(folder: Path) -> Path:
     """Where processes of functions leave what they print: REVISION.log."""
     return folder / _FOLDER / "logs"
+
+
+def _rights() -> Iterator[Right]:
+    from polyver.capabilities.revisions.kinds import FUNCTION_REVISIONS, FUNCTIONS, GROUP
+
+    functions, revisions = FUNCTIONS.names.plural, FUNCTION_REVISIONS.names.plural
+    yield Right(GROUP, functions, (*READ, "patch"))
+    yield Right(GROUP, f"{functions}/status", ("update",))
+    yield Right(GROUP, revisions, (*READ, "create", "patch", "delete"))
+    yield Right(GROUP, f"{revisions}/status", ("update",))
+    yield Right("apiextensions.crossplane.io", "compositionrevisions", ("list", "watch"))
+    yield Right("", "events", ("create",))
+
+
+def _rights_inside() -> Iterator[Right]:
+    """What Deployments take, and Services and Secrets beside them."""
+    yield Right("apps", "deployments", (*READ, "create", "patch", "delete"))
+    yield Right("", "services", ("get", "create", "patch", "delete"))
+    yield Right("", "secrets", ("get", "create", "update", "patch", "delete"))

@@ -13,14 +13,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from polyver.cli._contributions import Choices, PackageSettings
 from polyver.cli._embedded import Embedded, Opens, Settings, embedded
-from polyver.cli._packages import PackageSettings
 from polyver.testing._requests import ask
 
 if TYPE_CHECKING:
     from polyver.apis import Kind
     from polyver.capabilities.definitions.publishing import GatePolicy
     from polyver.capabilities.functions.registering import Functions
+    from polyver.engine.runtimes import Runtime
 
 __all__ = ["EmbeddedServer"]
 
@@ -33,9 +34,9 @@ class EmbeddedServer:
     clients it is, such as 1.33.2. `kinds` are declared in Python, and served with all that their
     authors wrote for them; `functions` are what blueprints may call, with the capability
     `functions`; `semver_gate` says what is done about versions of definitions that break their
-    users, with the capability `definitions`; `packages` says which functions of compositions are
-    run, with the capability `revisions`; without `capabilities` it is a Kubernetes and nothing
-    else. The attributes are those of `LocalCluster`, so that a test can be given either.
+    users, with the capability `definitions`; `packages` is a file that says which functions of
+    compositions may be run, with the capability `revisions`, and `runtime` may serve them instead
+    of processes; without `capabilities` it is a Kubernetes and nothing else. The attributes are those of `LocalCluster`, so that a test can be given either.
     """
 
     url: str
@@ -56,17 +57,20 @@ class EmbeddedServer:
         kinds: Iterable[Kind] = (),
         functions: Functions | None = None,
         semver_gate: GatePolicy = "refuse",
-        packages: PackageSettings | None = None,
+        packages: Path | None = None,
+        runtime: Runtime | None = None,
         opens: Opens | None = None,
     ) -> None:
         self._settings = Settings(
             data=data,
             release=release,
-            capabilities=frozenset(capabilities),
+            choices=Choices(
+                frozenset(capabilities),
+                functions,
+                gate=semver_gate,
+                packages=PackageSettings(packages, runtime=runtime),
+            ),
             kinds=tuple(kinds),
-            functions=functions,
-            gate=semver_gate,
-            packages=packages or PackageSettings(),
         )
         self._opens = opens
         self._ready = threading.Event()
