@@ -213,6 +213,7 @@ def test_a_folder_that_says_nothing_of_how_it_is_run_is_refused(tmp_path: Path) 
     [
         ("command: run", "polyver-function.yaml:1, command"),
         ("command: []", "no program to run"),
+        ("command: [run, {address}]", "command[1]); put it in quotes"),
         ("command: [run]\nenv: {a b: c}", '"a b" cannot be a variable'),
         ("command: [run]\nenv: {A: 1}", "put it in quotes"),
         ("command: [run]\nflags: []", "flags is not known here"),

@@ -8,15 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from polyver.calling import Endpoint
 
-__all__ = ["ENDPOINT", "Runtime", "Served", "Wanted"]
+__all__ = ["ENDPOINT", "Reason", "Runtime", "Served", "Wanted"]
 
 ENDPOINT = "polyver.dev/endpoint"
 """The annotation of a Function or a FunctionRevision that somebody else serves: HOST:PORT, or
 http://HOST:PORT for one without TLS, as in development."""
+
+Reason = Literal[
+    "Building",
+    "BuildFailed",
+    "Changed",
+    "Crashed",
+    "Ending",
+    "Failed",
+    "InvalidEndpoint",
+    "InvalidName",
+    "NotAllowed",
+    "NotAnswering",
+    "NotApplied",
+    "NotOurs",
+    "NotServed",
+    "NotStarting",
+    "NotUsable",
+    "Serving",
+    "Starting",
+]
+"""One word for what has become of a revision, as conditions have it; the reference explains it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +63,7 @@ class Served:
     endpoint: str = ""
     """HOST:PORT, as soon as it answers there, and as long as it does; http://HOST:PORT without
     TLS."""
-    reason: str = "Starting"
-    """One word, as conditions have it: Starting, Building, Serving, Crashed, NotAnswering, …"""
+    reason: Reason = "Starting"
     message: str = ""
 
     @property

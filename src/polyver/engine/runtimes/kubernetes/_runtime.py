@@ -35,7 +35,7 @@ from polyver.engine.runtimes.kubernetes._manifests import (
     objects_of,
     served_of,
 )
-from polyver.engine.runtimes.port import Served, Wanted
+from polyver.engine.runtimes.port import Reason, Served, Wanted
 from polyver.objects.status import ApiError
 from polyver.serving.logs import Log
 
@@ -134,7 +134,7 @@ class KubernetesRuntime:
                 failures = 0
             except PolyverError as error:
                 failures += 1
-                reason = "NotOurs" if isinstance(error, NotOurs) else "NotApplied"
+                reason: Reason = "NotOurs" if isinstance(error, NotOurs) else "NotApplied"
                 served = Served(reason=reason, message=str(error))
             except Exception as error:
                 failures += 1

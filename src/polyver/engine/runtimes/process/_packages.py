@@ -14,6 +14,7 @@ from typing import ClassVar
 from urllib.parse import unquote
 
 from polyver.core import PolyverError
+from polyver.engine.runtimes.port import Reason
 from polyver.objects.manifests import Document, load_manifests
 
 __all__ = [
@@ -38,7 +39,7 @@ _LARGEST_MAP = 1 << 20
 class PackageUnusable(PolyverError):
     """A package that cannot be served; `reason` is the word for it in conditions."""
 
-    reason: ClassVar[str] = "NotUsable"
+    reason: ClassVar[Reason] = "NotUsable"
 
 
 class NotAllowed(PackageUnusable):

@@ -18,7 +18,7 @@ from pathlib import Path
 from polyver.calling import CertificateFolder, Certificates, Endpoint, FunctionFailed, probe
 from polyver.client import Clock, chance, sleep
 from polyver.core import PolyverError
-from polyver.engine.runtimes.port import Served, Wanted
+from polyver.engine.runtimes.port import Reason, Served, Wanted
 from polyver.engine.runtimes.process._deciding import (
     Ending,
     Life,
@@ -29,6 +29,7 @@ from polyver.engine.runtimes.process._deciding import (
     outlook,
 )
 from polyver.engine.runtimes.process._environments import Environment
+from polyver.engine.runtimes.process._packages import PackageUnusable
 from polyver.engine.runtimes.process._projects import filled
 from polyver.engine.runtimes.process._supervised import Order, Supervised
 from polyver.serving.addresses import LOOPBACK
@@ -133,14 +134,14 @@ class Serving:
                 tries = await self._once(tries)
             except PolyverError as error:
                 tries = tries.after(0, self._at.timing)
-                reason = getattr(error, "reason", "NotUsable")
+                reason = error.reason if isinstance(error, PackageUnusable) else "NotUsable"
                 await self._wait_after(str(error), reason, tries)
             except Exception as error:
                 self._at.log.failure("a revision is not served", error, revision=self._name)
                 tries = tries.after(0, self._at.timing)
                 await self._wait_after(f"{type(error).__name__}: {error}", "Failed", tries)
 
-    async def _wait_after(self, problem: str, reason: str, tries: Tries) -> None:
+    async def _wait_after(self, problem: str, reason: Reason, tries: Tries) -> None:
         delay = self._at.timing.rebuilds.delay(tries.failures, spread=chance())
         self._tell(Served(reason=reason, message=f"{problem}; tried again in {delay:.0f} s"))
         await sleep(self._at.clock, delay)
