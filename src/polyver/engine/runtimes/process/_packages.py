@@ -167,10 +167,10 @@ def _local(text: str, base: Path) -> Source:
     if not text or "\0" in text:
         raise PackageUnusable("it has no path", hint="name a folder or a wheel")
     try:
-        path = (base / text).resolve()
+        found = (base / text).resolve()
     except (OSError, ValueError, RuntimeError):  # too long, no UTF-8, links in a circle
         raise PackageUnusable(f"there is no folder {text!r}") from None
-    return Wheel(path) if path.suffix == ".whl" else Folder(path)
+    return Wheel(found) if found.suffix == ".whl" else Folder(found)
 
 
 def _there(source: Source) -> Source:
