@@ -11,12 +11,9 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from polyver.calling import Endpoint
+from polyver.capabilities.revisions.names import ENDPOINT
 
 __all__ = ["ENDPOINT", "Reason", "Runtime", "Served", "Wanted"]
-
-ENDPOINT = "polyver.dev/endpoint"
-"""The annotation of a Function or a FunctionRevision that somebody else serves: HOST:PORT, or
-http://HOST:PORT for one without TLS, as in development."""
 
 Reason = Literal[
     "Building",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from polyver.capabilities import Refusal
 from polyver.capabilities.definitions._entries import content_of, published_version
 from polyver.capabilities.definitions.kinds import STORED, VERSIONED
 from polyver.capabilities.definitions.names import API_VERSION, REVISION_NAME, revision_name
@@ -18,14 +19,6 @@ __all__ = ["Definition", "Entry", "Refusal", "parameters_of", "read_definition"]
 
 Object = Mapping[str, Any]
 _NO_NOTES = Notes()
-
-
-class Refusal(PolyverError):
-    """Why something is not published; `reason` is one word for conditions."""
-
-    def __init__(self, reason: str, fact: str, *, at: str = "", hint: str = "") -> None:
-        super().__init__(fact, at=at, hint=hint)
-        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)

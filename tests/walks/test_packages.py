@@ -1,0 +1,257 @@
+"""Functions with kubectl alone: the seed's manifests, on `polyver up` with real processes.
+
+On a real API server the kinds are taken, and the controllers come to the same end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.capabilities.revisions.samples import SEED, function, seed
+from tests.cli.test_packages import composition_revision, definition
+from tests.engine.installing import MemoryRuntime, condition
+from tests.engine.runtimes.support import called, function_folder
+from tests.walks.kubectl import newest, on_path
+from tests.walks.support import PATIENCE, Server, eventually, request
+from tests.walks.test_declared import taken
+
+from polyver import apis
+from polyver.calling import CertificateFolder, Endpoint
+from polyver.capabilities.revisions.kinds import KINDS
+from polyver.cli._packages import package_controllers
+from polyver.client.cluster import ClusterClient, find_access
+from polyver.engine import Engine
+from polyver.engine.packages import FUNCTION_REVISIONS, FUNCTIONS, Compositions
+from polyver.objects import dump_yaml
+from polyver.testing import LocalCluster
+
+Object = dict[str, Any]
+KUBECTL = newest() or on_path()
+NAME = "function-patch-and-transform"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+kubectl_needed = pytest.mark.skipif(
+    KUBECTL is None, reason="there is no kubectl on this machine, so NO walk was taken: `make kube`"
+)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+def test_the_kinds_are_taken(server: Server, kind: apis.Kind) -> None:
+    found = taken(server, kind)["spec"]
+    assert {each["name"] for each in found["versions"]} == set(kind.versions)
+
+
+class Place:
+    """`polyver up` in a process of its own, its folder, and kubectl."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        command = [sys.executable, "-m", "polyver", "up", "--port", "0", "--data", str(self.data)]
+        self.process = subprocess.Popen(
+            [*command, "--capabilities", "apis,revisions", *options],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stdout
+        assert self.process.stdout.readline(), self.process.communicate(timeout=PATIENCE)
+
+    def kubectl(self, *arguments: str, given: object = None, code: int = 0) -> str:
+        ended = subprocess.run(
+            [str(KUBECTL), "--kubeconfig", str(self.data / "kubeconfig"), *arguments],
+            input=None if given is None else json.dumps(given),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
+        assert ended.returncode == code, (arguments, ended)
+        return ended.stdout + ended.stderr
+
+    def get(self, *arguments: str) -> Any:
+        return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Number, state and health of all revisions, as `kubectl get` prints them."""
+        printed = self.kubectl(
+            "get", "functionrevisions", "--no-headers", "--sort-by=.spec.revision"
+        )
+        found = [line.split() for line in printed.splitlines() if line]
+        return [(each[2], each[4], each[1]) for each in found if len(each) > 4]
+
+    def until(self, *rows: tuple[str, str, str]) -> list[Object]:
+        eventually(lambda: self.rows() == [*rows])
+        items: list[Object] = self.get("functionrevisions")["items"]
+        return sorted(items, key=lambda each: int(each["spec"]["revision"]))
+
+    def answer(self, revision: Object) -> str:
+        """What a revision answers at its endpoint, to one who has a certificate."""
+        name = revision["metadata"]["name"]
+        certificates = CertificateFolder(self.data / "packages" / "certificates")
+        trust = certificates.trust(name, now=datetime.datetime.now(datetime.UTC))
+        found = asyncio.run(called(Endpoint(name, revision["status"]["endpoint"], trust)))
+        return found.decode()
+
+    def end(self) -> str:
+        self.process.terminate()
+        return self.process.communicate(timeout=PATIENCE)[1]
+
+
+@contextmanager
+def up(folder: Path, *options: str) -> Iterator[Place]:
+    place = Place(folder, *options)
+    try:
+        yield place
+    finally:
+        place.end()
+
+
+def packages(folder: Path, *versions: str) -> str:
+    """Functions that answer with their version, and the file that says where they are."""
+    for version in versions:
+        function_folder(folder / version, ANSWER=version)
+    told = {f"{SEED}:{version}": version for version in versions}
+    (folder / "packages.yaml").write_text(dump_yaml(told))
+    return "packages.yaml"
+
+
+UP = ("Active", "True")
+
+
+def status_of(obj: Object) -> Object:
+    return obj.get("status") or {}
+
+
+@kubectl_needed
+def test_the_seeds_rollout_with_real_functions(tmp_path: Path) -> None:
+    file = packages(tmp_path, "v0.8.1", "v0.8.2", "v0.8.3")
+    with up(tmp_path, "--packages", file) as place:
+        place.kubectl("apply", "-f", "-", given=seed(version="v0.8.1"))
+        place.until(("1", *UP))
+        place.kubectl("apply", "-f", "-", given=seed(release_channel="alpha"))
+        both = place.until(("1", *UP), ("2", *UP))
+        assert [place.answer(each) for each in both] == ["v0.8.1", "v0.8.2"]
+        assert [each["metadata"]["labels"].get("release-channel") for each in both] == [
+            None,
+            "alpha",
+        ]
+        place.kubectl("apply", "-f", "-", given=seed(version="v0.8.3"))
+        off = ("Inactive", "Unknown")
+        found = place.until(("1", *off), ("2", *UP), ("3", *UP))
+        assert place.answer(found[2]) == "v0.8.3"
+        place.kubectl("apply", "-f", "-", given=seed(version="v0.8.1"))
+        place.until(("2", *off), ("3", *UP), ("4", *UP))
+        printed = place.kubectl("get", "functions")
+        assert printed.splitlines()[0].split() == ["NAME", "INSTALLED", "HEALTHY", "PACKAGE", "AGE"]
+        assert printed.splitlines()[1].split()[:3] == [NAME, "True", "True"]
+    with up(tmp_path, "--packages", file) as place:
+        found = place.until(("2", *off), ("3", *UP), ("4", *UP))
+        assert [place.answer(each) for each in found[1:]] == ["v0.8.3", "v0.8.1"]
+        place.kubectl("delete", "function", NAME)
+        eventually(lambda: place.rows() == [])
+
+
+@kubectl_needed
+def test_what_compositions_select_stays_and_what_breaks_a_rule_is_refused(tmp_path: Path) -> None:
+    file = packages(tmp_path, "v0.8.1", "v0.8.2")
+    with up(tmp_path, "--packages", file) as place:
+        group = "apiextensions.crossplane.io"
+        kind = definition(group, "compositionrevisions", "CompositionRevision")
+        place.kubectl("apply", "-f", "-", given=kind)
+        crd = f"crd/compositionrevisions.{group}"
+        place.kubectl("wait", "--for=condition=Established", crd)
+        spec = {**seed(version="v0.8.1")["spec"], "activeRevisionLimit": 1}
+        place.kubectl("apply", "-f", "-", given={**seed(), "spec": spec})
+        [first] = place.until(("1", *UP))
+        name = first["metadata"]["name"]
+        using = composition_revision("shop-1", 1, functionRevisionRef={"name": name})
+        using["spec"]["pipeline"][0]["functionRef"]["name"] = NAME
+        place.kubectl("apply", "-f", "-", given=using)
+        patch = json.dumps({"spec": {"package": f"{SEED}:v0.8.2"}})
+        place.kubectl("patch", "function", NAME, "--type", "merge", "-p", patch)
+        place.until(("1", *UP), ("2", *UP))
+        place.kubectl("wait", "--for=condition=Postponed", f"function/{NAME}")
+        told = condition(place.get("function", NAME), "Postponed")["message"]
+        assert told == f"{name} is not deactivated: selected by CompositionRevision shop-1"
+        for refused in (("functionrevision", name), ("function", NAME)):
+            said = place.kubectl("delete", *refused, code=1)
+            assert "is forbidden: it is selected by CompositionRevision shop-1" in said
+        place.kubectl("delete", "compositionrevision", "shop-1")
+        place.until(("1", "Inactive", "Unknown"), ("2", *UP))
+        for wrong, complaint in (
+            (function(activeRevisionLimit=2), "spec.activeRevisionLimit: Invalid value"),
+            (function(kind="Provider", activeRevisionLimit=2), "only functions may have several"),
+            (function(package="No Package"), "spec.package: Invalid value"),
+        ):
+            assert complaint in place.kubectl("apply", "-f", "-", given=wrong, code=1)
+        said = place.kubectl("apply", "-f", "-", given=function("other", kind="Provider"))
+        assert "Warning: a Provider is checked and kept, and nothing is installed" in said
+
+
+@kubectl_needed
+def test_nothing_runs_that_nobody_allowed_and_a_feature_can_be_off(tmp_path: Path) -> None:
+    function_folder(tmp_path / "code")
+    with up(tmp_path, "--feature", "FunctionRevisions=false") as place:
+        said = place.kubectl("apply", "-f", "-", given=seed(), code=1)
+        assert "2 active revisions need the feature FunctionRevisions, which is off" in said
+        spec = {"package": f"file:{tmp_path / 'code'}"}
+        place.kubectl("apply", "-f", "-", given={**function("local"), "spec": spec})
+
+        def told() -> Object | None:
+            found = condition(place.get("function", "local"), "Installed")
+            return found if found.get("reason") == "NotAllowed" else None
+
+        assert "--allow-packages" in eventually(told)["message"]
+        assert place.rows() == []
+    with up(tmp_path, "--allow-packages") as place:
+        place.until(("1", *UP))
+
+
+@pytest.mark.kube
+def test_the_controllers_do_the_same_on_a_real_api_server() -> None:
+    async def settled(client: ClusterClient, *rows: tuple[int, str, bool]) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while await states(client) != [*rows]:
+                await asyncio.sleep(0.05)
+
+    async def states(client: ClusterClient) -> list[tuple[int, str, bool]]:
+        found = [
+            (each["spec"]["revision"], each["spec"]["desiredState"], "endpoint" in status_of(each))
+            for each in (await client.list(FUNCTION_REVISIONS)).items
+        ]
+        return sorted(found)
+
+    async def walk(client: ClusterClient) -> None:
+        on, off = ("Active", True), ("Inactive", False)
+        for version, rows in (
+            ("v0.8.1", [(1, *on)]),
+            ("v0.8.2", [(1, *on), (2, *on)]),
+            ("v0.8.3", [(1, *off), (2, *on), (3, *on)]),
+            ("v0.8.1", [(2, *off), (3, *on), (4, *on)]),
+        ):
+            await client.apply(FUNCTIONS, seed(version=version), manager="walk")
+            await settled(client, *rows)
+
+    async def run(server: LocalCluster) -> None:
+        access = find_access(kubeconfig=server.kubeconfig)
+        async with ClusterClient(access) as client:
+            controllers = package_controllers(client, MemoryRuntime(), Compositions(), several=True)
+            async with Engine(client, controllers):
+                await walk(client)
+
+    with LocalCluster(controllers=["serviceaccount-controller"]) as server:
+        for kind in KINDS:
+            request(server, "POST", CRDS, apis.crd_of(kind.definition()))
+        paths = [f"/apis/pkg.crossplane.io/v1/{kind.names.plural}" for kind in KINDS]
+        eventually(lambda: all(request(server, "GET", path) for path in paths))
+        asyncio.run(run(server))
