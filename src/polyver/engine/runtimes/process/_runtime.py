@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from polyver.calling import CertificateFolder, Endpoint
+from polyver.capabilities.revisions import content_digest
 from polyver.client import Clock, SystemClock
 from polyver.engine.runtimes.external import reached
 from polyver.engine.runtimes.figures import Figures
-from polyver.engine.runtimes.images import image_digest
 from polyver.engine.runtimes.port import Served, Wanted
 from polyver.engine.runtimes.process._deciding import Timing
 from polyver.engine.runtimes.process._environments import Environment, Environments
@@ -90,7 +90,7 @@ class ProcessRuntime:
 
     async def digest(self, package: str, *, address: str = "") -> str:
         if address:
-            return image_digest(package)
+            return content_digest(package)
         return await self._sources.keep(self._packages.find(package))
 
     async def serve(self, wanted: Wanted) -> Served:
