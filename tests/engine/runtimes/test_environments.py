@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from polyver.engine.runtimes.process import (
     Source,
     Wheel,
 )
+from polyver.serving.files import FolderFailed
 
 
 def environments(data: Path) -> list[str]:
@@ -179,6 +181,27 @@ def test_environments_that_nobody_uses_are_kept_within_bounds(tmp_path: Path) ->
             await settled(lambda: len(environments(data)) == 2)
             assert await answer_of(runtime, wanted["a"]) == b"a"
             assert len(list((data / "packages" / "sources").iterdir())) == 2
+
+    asyncio.run(scenario())
+
+
+def test_a_folder_in_which_nothing_can_be_kept_is_told(tmp_path: Path) -> None:
+    (tmp_path / "packages").write_text("a file")
+    certificates = CertificateFolder(tmp_path / "certificates")
+    with pytest.raises(FolderFailed, match="packages cannot be used"):
+        ProcessRuntime(tmp_path / "packages", Packages(), certificates)
+
+    async def scenario() -> None:
+        folder, data = function_folder(tmp_path / "fn"), tmp_path / "data"
+        async with process_runtime(data, {"fn": folder}) as runtime:
+            wanted = await wanted_of(runtime, "fn")
+            shutil.rmtree(data / "packages" / "environments")
+            refused = await until(runtime, wanted, lambda s: s.reason == "NotUsable")
+            assert "environments" in refused.message
+            shutil.rmtree(data / "packages" / "sources")
+            (data / "packages" / "sources").write_text("a file")
+            with pytest.raises(FolderFailed, match="nothing can be kept"):
+                await runtime.digest("fn")
 
     asyncio.run(scenario())
 

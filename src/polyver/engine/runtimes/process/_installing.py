@@ -92,6 +92,7 @@ class Installer:
             raise InstallFailed(f"{failing} within {self._timeout:.0f} s") from None
         finally:
             program.kill()
+            await program.wait()
         if ending.code:
             raise _failed(failing, ending)
 

@@ -132,7 +132,7 @@ class Serving:
         while True:
             try:
                 tries = await self._once(tries)
-            except PolyverError as error:
+            except (PolyverError, OSError) as error:
                 tries = tries.after(0, self._at.timing)
                 reason = error.reason if isinstance(error, PackageUnusable) else "NotUsable"
                 await self._wait_after(str(error), reason, tries)
