@@ -15,13 +15,14 @@ from polyver.client import Clock, SystemClock
 from polyver.engine.runtimes.external import reached
 from polyver.engine.runtimes.figures import Figures
 from polyver.engine.runtimes.port import Served, Wanted
+from polyver.engine.runtimes.process._children import Surroundings
 from polyver.engine.runtimes.process._deciding import Timing
 from polyver.engine.runtimes.process._environments import Environment, Environments
 from polyver.engine.runtimes.process._installing import Installer
 from polyver.engine.runtimes.process._locks import FileLock
 from polyver.engine.runtimes.process._memory import usual_memory
 from polyver.engine.runtimes.process._packages import Packages, PackageUnusable
-from polyver.engine.runtimes.process._serving import Serving, Surroundings
+from polyver.engine.runtimes.process._serving import Serving
 from polyver.engine.runtimes.process._sources import Sources
 from polyver.serving.aside import Aside
 from polyver.serving.files import FolderFailed, private_folder
