@@ -50,9 +50,10 @@ record: kube ## ask the real API server and Go's libraries again what the tests 
 e2e: kube ## run the tests that need the real API server
 	@$(RUN)/pytest -n 4 -m kube $(ARGS)
 
-bench: .venv/ready ## measure the core and conversions
+bench: .venv/ready ## measure the core, conversions and calls of functions
 	@$(RUN)/python bench/core.py
 	@$(RUN)/python bench/conversion.py
+	@$(RUN)/python bench/calling.py
 
 lock: .venv/ready ## pin the newest versions of all dependencies, with hashes
 	@$(COMPILE) pyproject.toml -o requirements/runtime.txt

@@ -6,6 +6,7 @@ first call.
 
 from __future__ import annotations
 
+import asyncio
 import os
 
 # What goes wrong becomes an error of ours; gRPC would write it to stderr as well.
@@ -14,15 +15,29 @@ os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 import grpc
 import grpc.aio
 
-from polyver.calling._failures import short, unavailable
-from polyver.calling.endpoints import Endpoint
+from polyver.calling._failures import Meaning, exhausted, is_other_protocol, short, unavailable
+from polyver.calling.endpoints import Endpoint, is_address
 from polyver.calling.errors import Failure, FunctionFailed
 
-__all__ = ["Channel", "Code", "RpcError", "answered", "failed", "open_channel"]
+__all__ = [
+    "Channel",
+    "Code",
+    "ConnectionClosed",
+    "RpcError",
+    "answered",
+    "failed",
+    "meaning",
+    "open_channel",
+]
 
 Channel = grpc.aio.Channel
 Code = grpc.StatusCode
 RpcError = grpc.aio.AioRpcError
+
+
+class ConnectionClosed(Exception):
+    """A connection that was closed while a call was under way."""
+
 
 _OPTIONS = (
     # Otherwise whoever asks again waits until others, who asked before, may connect again.
@@ -40,7 +55,13 @@ _OPTIONS = (
 
 
 def open_channel(endpoint: Endpoint, *, most_sent: int, most_received: int) -> Channel:
-    """A connection that is made with the first call, and made again when it is lost."""
+    """A connection that is made with the first call, and made again when it is lost.
+
+    FunctionFailed if there is no way to make it.
+    """
+    if not is_address(endpoint.address):
+        fact = f"has no address: {endpoint.address!r} is not HOST:PORT"
+        raise FunctionFailed(Failure.UNREACHABLE, fact, revision=endpoint.revision)
     options: list[tuple[str, int | str]] = [
         *_OPTIONS,
         ("grpc.max_send_message_length", most_sent),
@@ -59,27 +80,40 @@ def open_channel(endpoint: Endpoint, *, most_sent: int, most_received: int) -> C
 
 
 async def answered(channel: Channel, method: str, request: bytes, *, within: float) -> bytes:
-    """The bytes that a method answers; RpcError if it does not."""
+    """The bytes that a method answers; RpcError or ConnectionClosed if it does not."""
     # Without functions that turn messages into bytes, gRPC passes the bytes on.
-    call = channel.unary_unary(method, None, None)
-    return bytes(await call(request, timeout=within))
+    try:
+        return bytes(await channel.unary_unary(method, None, None)(request, timeout=within))
+    except grpc.aio.UsageError as error:
+        raise ConnectionClosed from error
+    except asyncio.CancelledError:
+        # gRPC takes a connection that somebody closes for a task that somebody cancels.
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise ConnectionClosed from None
 
 
 def failed(error: RpcError, endpoint: Endpoint, *, within: float) -> FunctionFailed:
     """What a status means for whoever called."""
-    failure, fact = _meaning(error, endpoint, within)
-    return FunctionFailed(failure, fact, revision=endpoint.revision, address=endpoint.address)
+    found = meaning(error, endpoint, within=within)
+    address = endpoint.address
+    return FunctionFailed(found.failure, found.fact, revision=endpoint.revision, address=address)
 
 
-def _meaning(error: RpcError, endpoint: Endpoint, within: float) -> tuple[Failure, str]:
+def meaning(error: RpcError, endpoint: Endpoint, *, within: float) -> Meaning:
+    """What a status means."""
     code, details = error.code(), error.details() or ""
+    if is_other_protocol(details):
+        return Meaning(Failure.BROKEN, "does not speak gRPC")
     match code:
         case Code.DEADLINE_EXCEEDED:
-            return Failure.DEADLINE, f"did not answer within {within:g}s"
+            return Meaning(Failure.DEADLINE, f"did not answer within {within:g}s")
         case Code.UNAVAILABLE:
             return unavailable(details, secure=endpoint.trust is not None)
         case Code.RESOURCE_EXHAUSTED:
-            return Failure.TOO_LARGE, f"asks for too much: {short(details)}"
+            return exhausted(details)
         case Code.UNIMPLEMENTED:
-            return Failure.BROKEN, "does not speak the function protocol, neither v1 nor v1beta1"
-    return Failure.FAILED, f"failed: {code.name}: {short(details) or 'without a word'}"
+            said = f"neither v1 nor v1beta1: {short(details)}"
+            return Meaning(Failure.BROKEN, f"does not speak the function protocol, {said}")
+    return Meaning(Failure.FAILED, f"failed: {code.name}: {short(details) or 'without a word'}")

@@ -6,12 +6,14 @@ gRPC has one status for everything about connections; what happened is in its se
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from polyver.calling.errors import Failure
 
-__all__ = ["is_connecting", "short", "unavailable"]
+__all__ = ["Meaning", "exhausted", "is_other_protocol", "short", "unavailable"]
 
 _VERIFY = re.compile(r"CERTIFICATE_VERIFY_FAILED: (.*?)(?:: OK)?$")
+_LARGER = re.compile(r"(Received|Sent) message larger than max \((\d+) vs\. (\d+)\)")
 _CONNECTING = "failed to connect to all addresses"
 _CLOSED = {
     True: "closes each connection after the TLS handshake: it does not believe the caller's "
@@ -21,29 +23,57 @@ _CLOSED = {
 _MOST_TOLD = 300
 
 
-def unavailable(details: str, *, secure: bool) -> tuple[Failure, str]:
-    """Why there is no connection, or no longer one: the failure, and what the function does.
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A failure, what the function does or did, and how often such a call is tried."""
 
-    >>> failure, fact = unavailable("… CERTIFICATE_VERIFY_FAILED: expired: OK", secure=True)
-    >>> print(failure, "|", fact)
+    failure: Failure
+    fact: str
+    tries: int = 1
+
+
+def unavailable(details: str, *, secure: bool) -> Meaning:
+    """Why there is no connection, or no longer one.
+
+    >>> meaning = unavailable("… CERTIFICATE_VERIFY_FAILED: expired: OK", secure=True)
+    >>> print(meaning.failure, "|", meaning.fact)
     Refused | shows a certificate that is not believed: expired
     """
-    if found := _VERIFY.search(details):
-        return Failure.REFUSED, f"shows a certificate that is not believed: {found[1]}"
-    if "Hostname Verification Check failed" in details:
-        return Failure.REFUSED, "shows a certificate for another name"
-    if "WRONG_VERSION_NUMBER" in details:
-        return Failure.REFUSED, "does not speak TLS"
-    if is_connecting(details) and details.endswith(": Socket closed"):
-        return Failure.REFUSED, _CLOSED[secure]
+    if found := _refused(details):
+        return Meaning(Failure.REFUSED, found)
+    if not details.startswith(_CONNECTING):
+        # It may have seen the request, and may have ended because of it.
+        return Meaning(Failure.UNREACHABLE, f"cannot be reached: {short(details)}", tries=2)
+    if details.endswith(": Socket closed"):
+        return Meaning(Failure.REFUSED, _CLOSED[secure], tries=3)
     if "Connection refused" in details:
-        return Failure.UNREACHABLE, "is not there: nobody listens at its address"
-    return Failure.UNREACHABLE, f"cannot be reached: {short(details)}"
+        fact = "is not there: nobody listens at its address"
+        return Meaning(Failure.UNREACHABLE, fact, tries=3)
+    return Meaning(Failure.UNREACHABLE, f"cannot be reached: {short(details)}", tries=3)
 
 
-def is_connecting(details: str) -> bool:
-    """Whether there was no connection at all, so that the function has seen nothing."""
-    return details.startswith(_CONNECTING)
+def _refused(details: str) -> str:
+    """Why a certificate is not believed, if that is the reason."""
+    if found := _VERIFY.search(details):
+        return f"shows a certificate that is not believed: {found[1]}"
+    if "Hostname Verification Check failed" in details:
+        return "shows a certificate for another name"
+    return "does not speak TLS" if "WRONG_VERSION_NUMBER" in details else ""
+
+
+def exhausted(details: str) -> Meaning:
+    """What was too much: gRPC says so in the same way for either side's limit."""
+    if found := _LARGER.search(details):
+        what = "the request" if "SERVER: Received" in details else "the answer"
+        size, most = f"{int(found[2]):,}", f"{int(found[3]):,}"
+        fact = f"was called in vain: {what} has {size} bytes, and {most} are allowed"
+        return Meaning(Failure.TOO_LARGE, fact)
+    return Meaning(Failure.FAILED, f"failed: RESOURCE_EXHAUSTED: {short(details)}")
+
+
+def is_other_protocol(details: str) -> bool:
+    """Whether somebody answers who speaks something else, such as HTTP/1."""
+    return "Failed parsing HTTP/2" in details or "missing selected ALPN" in details
 
 
 def short(details: str) -> str:

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from polyver.tls import Pair
 
-__all__ = ["Endpoint", "Trust"]
+__all__ = ["Endpoint", "Trust", "is_address"]
+
+# gRPC takes other things too, such as paths of sockets, which nobody is to be sent to.
+_ADDRESS = re.compile(
+    r"(?:[a-z0-9._-]{1,253}|\[[0-9a-f:.]{2,45}\]):([1-9][0-9]{0,4})", re.IGNORECASE
+)
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is HOST:PORT.
+
+    >>> is_address("127.0.0.1:9443"), is_address("[::1]:9443"), is_address("unix:/run/fn")
+    (True, True, False)
+    """
+    found = _ADDRESS.fullmatch(text)
+    return found is not None and int(found[1]) < 1 << 16
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from polyver.engine.runtimes.process import (
     Source,
     Wheel,
 )
+from polyver.serving.files import FolderFailed
 
 
 def environments(data: Path) -> list[str]:
@@ -183,6 +185,27 @@ def test_environments_that_nobody_uses_are_kept_within_bounds(tmp_path: Path) ->
     asyncio.run(scenario())
 
 
+def test_a_folder_in_which_nothing_can_be_kept_is_told(tmp_path: Path) -> None:
+    (tmp_path / "packages").write_text("a file")
+    certificates = CertificateFolder(tmp_path / "certificates")
+    with pytest.raises(FolderFailed, match="packages cannot be used"):
+        ProcessRuntime(tmp_path / "packages", Packages(), certificates)
+
+    async def scenario() -> None:
+        folder, data = function_folder(tmp_path / "fn"), tmp_path / "data"
+        async with process_runtime(data, {"fn": folder}) as runtime:
+            wanted = await wanted_of(runtime, "fn")
+            shutil.rmtree(data / "packages" / "environments")
+            refused = await until(runtime, wanted, lambda s: s.reason == "NotUsable")
+            assert "environments" in refused.message
+            shutil.rmtree(data / "packages" / "sources")
+            (data / "packages" / "sources").write_text("a file")
+            with pytest.raises(FolderFailed, match="nothing can be kept"):
+                await runtime.digest("fn")
+
+    asyncio.run(scenario())
+
+
 def test_nobody_else_reads_what_is_kept(tmp_path: Path) -> None:
     async def scenario() -> None:
         folder = function_folder(tmp_path / "fn")
@@ -213,6 +236,7 @@ def test_a_folder_that_says_nothing_of_how_it_is_run_is_refused(tmp_path: Path) 
     [
         ("command: run", "polyver-function.yaml:1, command"),
         ("command: []", "no program to run"),
+        ("command: [run, {address}]", "command[1]); put it in quotes"),
         ("command: [run]\nenv: {a b: c}", '"a b" cannot be a variable'),
         ("command: [run]\nenv: {A: 1}", "put it in quotes"),
         ("command: [run]\nflags: []", "flags is not known here"),

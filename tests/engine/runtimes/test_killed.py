@@ -16,6 +16,7 @@ from tests.engine.runtimes.support import (
     is_alive,
     noted,
     process_runtime,
+    project_folder,
     settled,
     until,
     wanted_of,
@@ -47,17 +48,30 @@ asyncio.run(main(*map(Path, sys.argv[1:])))
 """
 
 
+BUILDS_UNTIL_KILLED = """
+import time
+if not Path({go!r}).exists():
+    with open({pids!r}, "a") as file:
+        file.write(f"{{os.getpid()}}\\n")
+    time.sleep(600)
+"""
+
+
 def serving(data: Path, folder: Path) -> subprocess.Popen[str]:
+    process = started(data, folder)
+    assert process.stdout
+    assert process.stdout.readline() == "serving\n"
+    return process
+
+
+def started(data: Path, folder: Path) -> subprocess.Popen[str]:
     path = os.pathsep.join([str(ROOT), str(ROOT / "src"), *sys.path])
-    process = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-c", SERVES, data, folder],
         env={**os.environ, "PYTHONPATH": path},
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout
-    assert process.stdout.readline() == "serving\n"
-    return process
 
 
 def test_nothing_is_left_of_a_function_when_polyver_is_killed(tmp_path: Path) -> None:
@@ -76,6 +90,31 @@ def test_nothing_is_left_of_a_function_when_polyver_is_killed(tmp_path: Path) ->
             assert await answer_of(runtime, await wanted_of(runtime, "fn")) == b"again"
             assert len(list((tmp_path / "data" / "packages" / "work").glob("*.lock"))) == 1
         assert not any(map(is_alive, noted(pids)))
+
+    asyncio.run(scenario())
+
+
+def test_nothing_is_left_of_a_build_either_and_it_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    pids, go = tmp_path / "pids", tmp_path / "go"
+    folder = project_folder(tmp_path / "fn")
+    with (folder / "backend.py").open("a") as file:
+        file.write(BUILDS_UNTIL_KILLED.format(pids=str(pids), go=str(go)))
+    with started(tmp_path / "data", folder) as killed:
+        asyncio.run(settled(lambda: noted(pids)))
+        killed.kill()
+    go.touch()
+
+    async def scenario() -> None:
+        await settled(lambda: not any(map(is_alive, noted(pids))))
+        [half] = [
+            each for each in (tmp_path / "data/packages/environments").iterdir() if each.is_dir()
+        ]
+        async with process_runtime(tmp_path / "data", {"fn": folder}) as runtime:
+            assert await answer_of(runtime, await wanted_of(runtime, "fn")) == b"installed"
+        assert not half.exists()
 
     asyncio.run(scenario())
 

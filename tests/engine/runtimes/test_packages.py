@@ -113,5 +113,8 @@ def test_references_name_folders_wheels_and_requirements_where_they_may(tmp_path
         packages.find("file://example.com/fn")
     with pytest.raises(PackageUnusable, match="pinned with =="):
         packages.find("pypi:fn")
+    for odd in ("~nobody", "x" * 5000, "\ud800"):
+        with pytest.raises(PackageUnusable, match="there is no folder"):
+            packages.find(f"file:{odd}")
     with pytest.raises(NotAllowed, match="nothing says where"):
         packages.find("xpkg.example.com/fn:v1")

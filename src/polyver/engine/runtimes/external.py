@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from polyver.calling import Endpoint, FunctionFailed, Trust, probe
+from polyver.capabilities.revisions import content_digest
 from polyver.client import Clock, SystemClock, sleep
 from polyver.core import PolyverError
-from polyver.engine.runtimes.images import image_digest
 from polyver.engine.runtimes.port import ENDPOINT, Served, Wanted
 
 __all__ = ["Address", "ExternalRuntime", "InvalidAddress", "reached", "read_address"]
@@ -87,7 +87,7 @@ class ExternalRuntime:
 
     async def digest(self, package: str, *, address: str = "") -> str:
         del address
-        return image_digest(package)
+        return content_digest(package)
 
     async def serve(self, wanted: Wanted) -> Served:
         known = self._asked.get(wanted.name)

@@ -8,12 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from polyver.calling import Endpoint
 from polyver.capabilities.revisions.names import ENDPOINT
 
-__all__ = ["ENDPOINT", "Runtime", "Served", "Wanted"]
+__all__ = ["ENDPOINT", "Reason", "Runtime", "Served", "Wanted"]
+
+Reason = Literal[
+    "Building",
+    "BuildFailed",
+    "Changed",
+    "Crashed",
+    "Ending",
+    "Failed",
+    "InvalidEndpoint",
+    "InvalidName",
+    "NotAllowed",
+    "NotAnswering",
+    "NotApplied",
+    "NotOurs",
+    "NotServed",
+    "NotStarting",
+    "NotUsable",
+    "Serving",
+    "Starting",
+]
+"""One word for what has become of a revision, as conditions have it; the reference explains it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +60,7 @@ class Served:
     endpoint: str = ""
     """HOST:PORT, as soon as it answers there, and as long as it does; http://HOST:PORT without
     TLS."""
-    reason: str = "Starting"
-    """One word, as conditions have it: Starting, Building, Serving, Crashed, NotAnswering, …"""
+    reason: Reason = "Starting"
     message: str = ""
 
     @property

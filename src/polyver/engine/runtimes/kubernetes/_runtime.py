@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from polyver.calling import Endpoint
+from polyver.capabilities.revisions import content_digest
 from polyver.client import (
     Backoff,
     Change,
@@ -22,7 +23,6 @@ from polyver.client import (
 )
 from polyver.core import PolyverError
 from polyver.engine.runtimes.external import reached
-from polyver.engine.runtimes.images import image_digest
 from polyver.engine.runtimes.kubernetes._certificates import ClusterCertificates
 from polyver.engine.runtimes.kubernetes._manifests import (
     DEPLOYMENTS,
@@ -35,7 +35,7 @@ from polyver.engine.runtimes.kubernetes._manifests import (
     objects_of,
     served_of,
 )
-from polyver.engine.runtimes.port import Served, Wanted
+from polyver.engine.runtimes.port import Reason, Served, Wanted
 from polyver.objects.status import ApiError
 from polyver.serving.logs import Log
 
@@ -83,7 +83,7 @@ class KubernetesRuntime:
 
     async def digest(self, package: str, *, address: str = "") -> str:
         del address
-        return image_digest(package)
+        return content_digest(package)
 
     async def serve(self, wanted: Wanted) -> Served:
         if problem := name_problem(wanted.name):
@@ -134,7 +134,7 @@ class KubernetesRuntime:
                 failures = 0
             except PolyverError as error:
                 failures += 1
-                reason = "NotOurs" if isinstance(error, NotOurs) else "NotApplied"
+                reason: Reason = "NotOurs" if isinstance(error, NotOurs) else "NotApplied"
                 served = Served(reason=reason, message=str(error))
             except Exception as error:
                 failures += 1

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
 from typing import Literal
 
 from polyver.client import Backoff
 from polyver.engine.runtimes.port import Served
 
-__all__ = ["Ending", "Life", "Outlook", "Timing", "Tries", "ended", "outlook", "renews_at"]
+__all__ = ["Ending", "Life", "Outlook", "Timing", "Tries", "ended", "outlook"]
 
 _LINES = 5
 _SAID = 600
@@ -86,6 +85,11 @@ class Life:
     problem: str = ""
     """Why it did not, the last time that it was asked."""
 
+    @property
+    def served_for(self) -> float:
+        """Seconds from its start to its last answer."""
+        return 0.0 if self.answered is None else self.answered - self.started
+
     def heard(self, problem: str, now: float) -> Life:
         """After a question that was answered, if there is no problem."""
         return replace(self, problem=problem, answered=self.answered if problem else now)
@@ -139,8 +143,3 @@ def ended(life: Life, why: Outlook, ending: Ending, timing: Timing, *, again: fl
 def _told(fact: str, ending: Ending, next_step: str) -> str:
     lines = ending.last_lines
     return f"{fact}; {next_step}" + (f"; its last lines:\n{lines}" if lines else "")
-
-
-def renews_at(begin: datetime, until: datetime) -> datetime:
-    """When a certificate is replaced: a third of its life before its end."""
-    return until - max((until - begin) / 3, timedelta(0))

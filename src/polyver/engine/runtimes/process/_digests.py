@@ -83,8 +83,8 @@ def _digest_and_copy(folder: Path, to: Path | None) -> str:
             if len(found) > _MOST_FILES or left < 0:
                 raise _too_much(folder)
     except OSError as error:
-        what = error.filename or folder
-        raise PackageUnusable(f"{what} cannot be read: {error.strerror or error}") from None
+        what, did = error.filename or folder, "copied" if to else "read"
+        raise PackageUnusable(f"{what} cannot be {did}: {error.strerror or error}") from None
     if not found:
         raise PackageUnusable(f"there is nothing in the folder {folder}")
     return digest_of(found)

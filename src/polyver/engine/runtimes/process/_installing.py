@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from polyver.engine.runtimes.process._deciding import Ending
+from polyver.engine.runtimes.process._locks import FileLock
 from polyver.engine.runtimes.process._packages import PackageUnusable
 from polyver.engine.runtimes.process._supervised import Order, Supervised
 
@@ -23,6 +24,7 @@ _OFFLINE = re.compile(
     r"NewConnectionError|Temporary failure in name resolution|Name or service not known"
     r"|Network is unreachable|Connection refused|ConnectTimeout|Could not fetch URL|ProxyError"
 )
+_ASK_EVERY = 0.1
 _QUIET = ("--disable-pip-version-check", "--no-input", "--no-color", "--progress-bar=off")
 
 
@@ -50,7 +52,6 @@ class Installer:
         """The folder is for what it needs itself."""
         self._folder = folder
         self._timeout = timeout
-        self._making = asyncio.Lock()
 
     async def make(self, environment: Path, log: Path) -> None:
         """A virtual environment with nothing in it."""
@@ -71,16 +72,20 @@ class Installer:
         )
 
     async def _pip(self, log: Path) -> Sequence[str]:
+        """The pip that comes with this interpreter, or else one in an environment of its own."""
         if importlib.util.find_spec("pip"):
             return [sys.executable, "-m", "pip"]
-        async with self._making:
-            own = self._folder / f"pip-{sys.version_info.major}.{sys.version_info.minor}"
-            python = bin_of(own) / "python"
+        own = self._folder / f"pip-{sys.version_info.major}.{sys.version_info.minor}"
+        while (lock := FileLock.take(own.with_name(f"{own.name}.lock"), shared=False)) is None:
+            await asyncio.sleep(_ASK_EVERY)
+        try:
             if not (own / "complete").exists():
                 argv = [sys.executable, "-m", "venv", "--clear", str(own)]
                 await self._run(argv, log, "pip cannot be had")
                 (own / "complete").touch()
-            return [str(python), "-m", "pip"]
+        finally:
+            lock.release()
+        return [str(bin_of(own) / "python"), "-m", "pip"]
 
     async def _run(self, argv: Sequence[str], log: Path, failing: str) -> None:
         order = Order(argv, _environment(), str(self._folder), str(log))
@@ -92,6 +97,7 @@ class Installer:
             raise InstallFailed(f"{failing} within {self._timeout:.0f} s") from None
         finally:
             program.kill()
+            await program.wait()
         if ending.code:
             raise _failed(failing, ending)
 

@@ -7,13 +7,14 @@ packages that may be run, or allows those that references name.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import unquote
 
 from polyver.core import PolyverError
+from polyver.engine.runtimes.port import Reason
 from polyver.objects.manifests import Document, load_manifests
 
 __all__ = [
@@ -38,7 +39,7 @@ _LARGEST_MAP = 1 << 20
 class PackageUnusable(PolyverError):
     """A package that cannot be served; `reason` is the word for it in conditions."""
 
-    reason: ClassVar[str] = "NotUsable"
+    reason: ClassVar[Reason] = "NotUsable"
 
 
 class NotAllowed(PackageUnusable):
@@ -165,17 +166,27 @@ def _local(text: str, base: Path) -> Source:
         text = unquote(slash + path)
     if not text or "\0" in text:
         raise PackageUnusable("it has no path", hint="name a folder or a wheel")
-    path_there = (base / Path(text).expanduser()).resolve()
-    return Wheel(path_there) if path_there.suffix == ".whl" else Folder(path_there)
+    try:
+        found = (base / text).resolve()
+    except (OSError, ValueError, RuntimeError):  # too long, no UTF-8, links in a circle
+        raise PackageUnusable(f"there is no folder {text!r}") from None
+    return Wheel(found) if found.suffix == ".whl" else Folder(found)
 
 
 def _there(source: Source) -> Source:
     """The same, if it is where it is said to be."""
     match source:
-        case Folder(path) if not path.is_dir():
-            if path.exists():
+        case Folder(path) if not _is(path, Path.is_dir):
+            if _is(path, Path.exists):
                 raise PackageUnusable(f"{path} is neither a folder nor a wheel")
             raise PackageUnusable(f"there is no folder {path}")
-        case Wheel(path) if not path.is_file():
+        case Wheel(path) if not _is(path, Path.is_file):
             raise PackageUnusable(f"there is no wheel {path}")
     return source
+
+
+def _is(path: Path, what: Callable[[Path], bool]) -> bool:
+    try:
+        return what(path)
+    except OSError:  # a name that is too long, or a folder that nobody may look into
+        return False

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from polyver.engine.runtimes.process._packages import PackageUnusable
-from polyver.objects.manifests import load_manifests
+from polyver.objects.manifests import Document, load_manifests
 
 __all__ = ["FILE", "Command", "Project", "command_of", "filled", "read_project"]
 
@@ -62,6 +62,7 @@ def _read(file: Path) -> Command:
         raise PackageUnusable("this is not UTF-8 text", at=FILE) from None
     if len(documents) != 1:
         raise PackageUnusable("one document is expected", at=FILE, hint="name a command in it")
+    _check_arguments(documents[0])
     found = documents[0].read(Command)
     if not found.command or not found.command[0]:
         raise documents[0].error("there is no program to run", "command")
@@ -72,6 +73,16 @@ def _read(file: Path) -> Command:
         if not _VARIABLE.fullmatch(name) or "\0" in value:
             raise documents[0].error(f'"{name}" cannot be a variable', "env", name)
     return found
+
+
+def _check_arguments(document: Document) -> None:
+    """In YAML {address} is a mapping, which nobody would guess from what it is complained of."""
+    value = document.value if isinstance(document.value, dict) else {}
+    arguments = value.get("command")
+    for number, each in enumerate(arguments if isinstance(arguments, list) else ()):
+        if isinstance(each, dict):
+            hint = 'put it in quotes: "{address}", "{tls}"'
+            raise document.error("an argument is a mapping", "command", number, hint=hint)
 
 
 def command_of(name: str, scripts: Collection[str], *, has_module: bool) -> Command:

@@ -10,18 +10,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from polyver.calling import CertificateFolder, Endpoint
+from polyver.capabilities.revisions import content_digest
 from polyver.client import Clock, SystemClock
 from polyver.engine.runtimes.external import reached
 from polyver.engine.runtimes.figures import Figures
-from polyver.engine.runtimes.images import image_digest
 from polyver.engine.runtimes.port import Served, Wanted
+from polyver.engine.runtimes.process._children import Surroundings
 from polyver.engine.runtimes.process._deciding import Timing
 from polyver.engine.runtimes.process._environments import Environment, Environments
 from polyver.engine.runtimes.process._installing import Installer
 from polyver.engine.runtimes.process._locks import FileLock
 from polyver.engine.runtimes.process._memory import usual_memory
 from polyver.engine.runtimes.process._packages import Packages, PackageUnusable
-from polyver.engine.runtimes.process._serving import Serving, Surroundings
+from polyver.engine.runtimes.process._serving import Serving
 from polyver.engine.runtimes.process._sources import Sources
 from polyver.serving.aside import Aside
 from polyver.serving.files import FolderFailed, private_folder
@@ -90,7 +91,7 @@ class ProcessRuntime:
 
     async def digest(self, package: str, *, address: str = "") -> str:
         if address:
-            return image_digest(package)
+            return content_digest(package)
         return await self._sources.keep(self._packages.find(package))
 
     async def serve(self, wanted: Wanted) -> Served:

@@ -7,70 +7,18 @@ them is held up by another.
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
-import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
 
-from polyver.calling import CertificateFolder, Certificates, Endpoint, FunctionFailed, probe
-from polyver.client import Clock, chance, sleep
+from polyver.client import chance, sleep
 from polyver.core import PolyverError
-from polyver.engine.runtimes.port import Served, Wanted
-from polyver.engine.runtimes.process._deciding import (
-    Ending,
-    Life,
-    Outlook,
-    Timing,
-    Tries,
-    ended,
-    outlook,
-)
+from polyver.engine.runtimes.port import Reason, Served, Wanted
+from polyver.engine.runtimes.process._children import Child, Children, Surroundings
+from polyver.engine.runtimes.process._deciding import Outlook, Tries, ended
 from polyver.engine.runtimes.process._environments import Environment
-from polyver.engine.runtimes.process._projects import filled
-from polyver.engine.runtimes.process._supervised import Order, Supervised
-from polyver.serving.addresses import LOOPBACK
-from polyver.serving.aside import Aside
-from polyver.serving.files import private_folder
-from polyver.serving.logs import Log
+from polyver.engine.runtimes.process._packages import PackageUnusable
 
-__all__ = ["Child", "Serving", "Surroundings"]
-
-_LONGEST_BETWEEN = 1.0
-
-
-@dataclass(eq=False)
-class Surroundings:
-    """What all revisions share."""
-
-    certificates: CertificateFolder
-    logs: Path
-    work: Path
-    timing: Timing
-    memory: int
-    look: float
-    clock: Clock
-    log: Log
-    aside: Aside
-    ports: set[int] = field(default_factory=set)
-    """Those of children: gRPC lets two processes listen at one, and each would get half."""
-
-
-@dataclass(eq=False)
-class Child:
-    """A process that is to serve a revision."""
-
-    program: Supervised
-    port: int
-    certificates: Certificates
-    work: Path
-    life: Life
-
-    @property
-    def address(self) -> str:
-        return f"{LOOPBACK}:{self.port}"
+__all__ = ["Serving"]
 
 
 class Serving:
@@ -89,9 +37,9 @@ class Serving:
         self._at = surroundings
         self._make = environment
         self._changed = changed
+        self._children = Children(wanted.name, surroundings)
         self._environment: Environment | None = None
         self._child: Child | None = None
-        self._certificates: Certificates | None = None
         self._successor: asyncio.Task[Child | None] | None = None
         self._renewals = Tries()
         self._renews_at = 0.0
@@ -131,16 +79,16 @@ class Serving:
         while True:
             try:
                 tries = await self._once(tries)
-            except PolyverError as error:
+            except (PolyverError, OSError) as error:
                 tries = tries.after(0, self._at.timing)
-                reason = getattr(error, "reason", "NotUsable")
+                reason = error.reason if isinstance(error, PackageUnusable) else "NotUsable"
                 await self._wait_after(str(error), reason, tries)
             except Exception as error:
                 self._at.log.failure("a revision is not served", error, revision=self._name)
                 tries = tries.after(0, self._at.timing)
                 await self._wait_after(f"{type(error).__name__}: {error}", "Failed", tries)
 
-    async def _wait_after(self, problem: str, reason: str, tries: Tries) -> None:
+    async def _wait_after(self, problem: str, reason: Reason, tries: Tries) -> None:
         delay = self._at.timing.rebuilds.delay(tries.failures, spread=chance())
         self._tell(Served(reason=reason, message=f"{problem}; tried again in {delay:.0f} s"))
         await sleep(self._at.clock, delay)
@@ -151,13 +99,13 @@ class Serving:
             self._tell(Served(reason="Building", message="what it runs in is being made"))
             self._environment = await self._make(self.wanted)
         if self._child is None:
-            self._child = await self._start(self._environment)
+            self._child = await self._children.start(self._environment)
         child, why = await self._attend(self._child)
         if why in ("overdue", "hung"):
             child.program.kill()  # it would not hear that it should end
-        ending = await self._ended(child)
+        ending = await self._children.end(child)
         self._child = None
-        tries = tries.after(self._served_for(child), self._at.timing)
+        tries = tries.after(child.life.served_for, self._at.timing)
         delay = self._at.timing.restarts.delay(tries.failures, spread=chance())
         told = ended(child.life, why, ending, self._at.timing, again=delay)
         self._tell(told)
@@ -168,73 +116,19 @@ class Serving:
         self.restarts += 1
         return tries
 
-    def _served_for(self, child: Child) -> float:
-        return (child.life.answered or child.life.started) - child.life.started
-
     async def _attend(self, child: Child) -> tuple[Child, Outlook]:
         """Watch over a child, and over those that take its place, until one is of no use."""
         while True:
             if child.life.answered is None:
                 self._tell(Served(reason="Starting", message="it is started"))
-                why = await self._first_answer(child)
+                why = await self._children.first_answer(child)
             else:
-                why = await self._next_answer(child)
+                successor = [] if self._successor is None else [self._successor]
+                why = await self._children.next_answer(child, *successor)
             if not child.program.runs or why in ("overdue", "hung"):
                 return child, why
             self._tell(Served(child.address, "Serving", f"it answers at {child.address}"))
             child = self._child = self._renewed(child)
-
-    async def _first_answer(self, child: Child) -> Outlook:
-        """Ask until there is an answer, or it is too late for one."""
-        pause = self._at.timing.ask_while_starting
-        while True:
-            await self._ask(child)
-            why = outlook(child.life, self._at.timing, self._at.clock.time())
-            if why != "wait" or not child.program.runs:
-                return why
-            await self._pause(child, pause)
-            pause = min(pause * 1.5, _LONGEST_BETWEEN)
-
-    async def _next_answer(self, child: Child) -> Outlook:
-        await self._pause(child, self._at.timing.ask_every)
-        await self._ask(child)
-        return outlook(child.life, self._at.timing, self._at.clock.time())
-
-    async def _pause(self, child: Child, seconds: float) -> None:
-        """Wait, but not for a child that has ended, nor longer than a successor needs."""
-        waits = [
-            asyncio.ensure_future(sleep(self._at.clock, seconds)),
-            asyncio.ensure_future(child.program.wait()),
-        ]
-        successor = [self._successor] if self._successor is not None else []
-        try:
-            await asyncio.wait([*waits, *successor], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for each in waits:
-                each.cancel()
-
-    async def _ask(self, child: Child) -> None:
-        """Ask a child whether it is well, unless it has ended before it answers."""
-        if not child.program.runs:
-            return
-        asked = asyncio.ensure_future(self._problem(child))
-        gone = asyncio.ensure_future(child.program.wait())
-        try:
-            await asyncio.wait([asked, gone], return_when=asyncio.FIRST_COMPLETED)
-            if asked.done() and not gone.done():
-                child.life = child.life.heard(asked.result(), self._at.clock.time())
-        finally:
-            asked.cancel()
-            gone.cancel()
-
-    async def _problem(self, child: Child) -> str:
-        trust = self._at.certificates.trust(self._name, now=self._at.clock.now())
-        try:
-            endpoint = Endpoint(self._name, child.address, trust)
-            await probe(endpoint, within=self._at.timing.answer)
-        except FunctionFailed as error:
-            return str(error)
-        return ""
 
     # Functions read their certificates once: other certificates need another child.
 
@@ -244,10 +138,8 @@ class Serving:
             return self._succeeded(child, self._successor) if self._successor.done() else child
         if self._at.clock.time() < self._renews_at:
             return child
-        why = self._at.certificates.renewal(child.certificates, now=self._at.clock.now())
-        if why:
+        if why := self._children.renewal(child):
             self._at.log.info("certificates are renewed", revision=self._name, reason=why)
-            self._certificates = None
             self._successor = asyncio.create_task(self._tried())
         return child
 
@@ -268,70 +160,26 @@ class Serving:
         """A child that answers; None if it does not."""
         assert self._environment is not None
         try:
-            child = await self._start(self._environment)
+            child = await self._children.start(self._environment)
         except PolyverError as error:
             self._at.log.warning(
                 "certificates are not renewed", revision=self._name, reason=str(error)
             )
             return None
         try:
-            if await self._first_answer(child) == "serve" and child.program.runs:
+            if await self._children.first_answer(child) == "serve" and child.program.runs:
                 return child
             child.program.kill()
         except asyncio.CancelledError:
             self._leave(child, drain=0)
             raise
-        ending = await self._ended(child)
+        ending = await self._children.end(child)
         self._at.log.warning(
             "certificates are not renewed: the new process is of no use",
             revision=self._name,
             reason=child.life.problem or str(ending),
         )
         return None
-
-    # Starting and ending.
-
-    async def _start(self, environment: Environment) -> Child:
-        now = self._at.clock.now()
-        if self._certificates is None or self._at.certificates.renewal(self._certificates, now=now):
-            self._certificates = await self._at.aside.run(
-                lambda: self._at.certificates.issue(self._name, now=now)
-            )
-        certificates, port = self._certificates, _free_port(self._at.ports)
-        work = self._at.work / f"{self._name}-{port}"
-        address = f"{LOOPBACK}:{port}"
-        argv, more = filled(environment.command, address=address, tls=str(certificates.folder))
-        order = Order(
-            argv,
-            _variables(environment, work) | dict(more),
-            str(environment.source or work),
-            str(self._at.logs / f"{self._name}.log"),
-            grace=self._at.timing.grace,
-            memory=self._at.memory,
-            look=self._at.look,
-        )
-        try:
-            private_folder(work)
-            program = await Supervised.start(order)
-        except BaseException as error:
-            self._at.ports.discard(port)
-            if not isinstance(error, OSError):
-                raise
-            why = error.strerror or error
-            raise PolyverError(f"{argv[0]} cannot be started: {why}") from None
-        return Child(program, port, certificates, work, Life(self._at.clock.time()))
-
-    async def _ended(self, child: Child) -> Ending:
-        try:
-            return await child.program.end()
-        except asyncio.CancelledError:
-            child.program.kill()
-            await child.program.wait()
-            raise
-        finally:
-            child.program.kill()  # it has ended: this lets go of its supervisor
-            self._at.ports.discard(child.port)
-            await self._at.aside.run(lambda: shutil.rmtree(child.work, ignore_errors=True))
 
     def _leave(self, child: Child, *, drain: float) -> None:
         """Have a child end after a while, in which calls under way may finish."""
@@ -343,7 +191,7 @@ class Serving:
         if drain:
             with suppress(asyncio.CancelledError):
                 await sleep(self._at.clock, drain)
-        await self._ended(child)
+        await self._children.end(child)
 
     def _tell(self, served: Served) -> None:
         if served != self.served:
@@ -360,28 +208,3 @@ def _result(task: asyncio.Task[Child | None] | None) -> Child | None:
     if task is None or task.cancelled() or task.exception() is not None:
         return None
     return task.result()
-
-
-def _variables(environment: Environment, work: Path) -> dict[str, str]:
-    """What every child gets: nothing that polyver knows is in it."""
-    path = os.environ.get("PATH", os.defpath)
-    if environment.programs is not None:
-        path = f"{environment.programs}{os.pathsep}{path}"
-    folder = str(work)
-    return {
-        "PATH": path,
-        "HOME": folder,
-        "TMPDIR": folder,
-        "LANG": "C.UTF-8",
-        "PYTHONUNBUFFERED": "1",
-    }
-
-
-def _free_port(taken: set[int]) -> int:
-    while True:
-        with socket.socket() as found:
-            found.bind((LOOPBACK, 0))
-            port = int(found.getsockname()[1])
-        if port not in taken:
-            taken.add(port)
-            return port

@@ -23,7 +23,7 @@ from polyver.engine.runtimes.process._packages import (
 )
 from polyver.objects.codec import encode_json
 from polyver.serving.aside import Aside
-from polyver.serving.files import private_folder, write_file
+from polyver.serving.files import FolderFailed, private_folder, write_file
 
 __all__ = ["Sources", "hex_of"]
 
@@ -56,13 +56,17 @@ class Sources:
 
     async def keep(self, source: Source) -> str:
         """The digest of a source as it is now; a copy of it is kept."""
-        match source:
-            case Folder(path):
-                return await self._aside.run(lambda: self._keep_folder(path))
-            case Wheel(path):
-                return await self._aside.run(lambda: self._keep_wheel(path))
-            case Requirement():
-                return await self._fetch(source)
+        try:
+            match source:
+                case Folder(path):
+                    return await self._aside.run(lambda: self._keep_folder(path))
+                case Wheel(path):
+                    return await self._aside.run(lambda: self._keep_wheel(path))
+                case Requirement():
+                    return await self._fetch(source)
+        except OSError as error:
+            fact = f"nothing can be kept in {self._folder}: {error.strerror or error}"
+            raise FolderFailed(fact) from None
 
     def kept(self, digest: str) -> Path | None:
         """The copy with that digest: a folder, or a wheel in one."""
@@ -104,7 +108,8 @@ class Sources:
             digest = file_digest(copy)
             self._put(unfinished, digest)
         except OSError as error:
-            raise PackageUnusable(f"{path} cannot be read: {error.strerror or error}") from None
+            fact = f"{path} cannot be copied: {error.strerror or error}"
+            raise PackageUnusable(fact) from None
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
         return digest
