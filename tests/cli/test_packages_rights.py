@@ -22,6 +22,7 @@ from polyver.cli._replica import Settings, replica
 from polyver.client import CRDS, Client, Object, Resource
 from polyver.client.cluster import ClusterClient, find_access
 from polyver.engine.packages import FUNCTION_REVISIONS, FUNCTIONS
+from polyver.objects.status import ApiError
 from polyver.testing import EmbeddedServer
 
 CHOICES = Choices(frozenset({"apis", "revisions"}))
@@ -70,6 +71,8 @@ async def steps(client: Client) -> None:
     """A function is installed, used, changed and deleted."""
     await until(client, HOOKS, "polyver", "", lambda _: True)
     first, second = (name_of(package(version)) for version in ("v1", "v2"))
+    with pytest.raises(ApiError, match="more than revisionHistoryLimit keeps, 1"):
+        await client.create(FUNCTIONS, function(activeRevisionLimit=2))
     await client.create(FUNCTIONS, function(version="v1"))
     await until(client, DEPLOYMENTS, first, WANTED.namespace, lambda _: True)
     await client.create(COMPOSITIONS, composition_revision("shop-1", 1))

@@ -36,7 +36,7 @@ from polyver.engine import Engine
 from polyver.engine.packages import FUNCTION_REVISIONS, FUNCTIONS, Compositions
 from polyver.objects import dump_yaml
 from polyver.objects.status import ApiError
-from polyver.testing import EmbeddedServer, LocalCluster
+from polyver.testing import LocalCluster
 
 Object = dict[str, Any]
 KUBECTL = newest() or on_path()
@@ -94,9 +94,21 @@ class Place:
         return [(each[2], each[4], each[1]) for each in found if len(each) > 4]
 
     def until(self, *rows: tuple[str, str, str]) -> list[Object]:
-        eventually(lambda: self.rows() == [*rows])
-        items: list[Object] = self.get("functionrevisions")["items"]
-        return sorted(items, key=lambda each: int(each["spec"]["revision"]))
+        """The revisions, as soon as they are like this; kubectl prints the same then."""
+        found = asyncio.run(self._until([*rows]))
+        assert self.rows() == [*rows]
+        return found
+
+    async def _until(self, rows: list[tuple[str, str, str]]) -> list[Object]:
+        # Not with kubectl, which takes longer to start than all else here.
+        access = find_access(kubeconfig=self.data / "kubeconfig")
+        async with ClusterClient(access) as client, asyncio.timeout(PATIENCE):
+            while True:
+                items = (await client.list(FUNCTION_REVISIONS)).items
+                found = sorted(items, key=lambda each: int(each["spec"]["revision"]))
+                if [*map(_row, found)] == rows:
+                    return found
+                await asyncio.sleep(0.05)
 
     def answer(self, revision: Object) -> str:
         """What a revision answers at its endpoint, to one who has a certificate."""
@@ -109,6 +121,11 @@ class Place:
     def end(self) -> str:
         self.process.terminate()
         return self.process.communicate(timeout=PATIENCE)[1]
+
+
+def _row(obj: Object) -> tuple[str, str, str]:
+    spec = obj["spec"]
+    return str(spec["revision"]), spec["desiredState"], condition(obj, "Healthy").get("status", "")
 
 
 @contextmanager
@@ -158,11 +175,14 @@ def test_the_seeds_rollout_with_real_functions(tmp_path: Path) -> None:
         printed = place.kubectl("get", "functions")
         assert printed.splitlines()[0].split() == ["NAME", "INSTALLED", "HEALTHY", "PACKAGE", "AGE"]
         assert printed.splitlines()[1].split()[:3] == [NAME, "True", "True"]
-    with up(tmp_path, "--packages", file) as place:
+    with up(tmp_path, "--packages", file, "--allow-packages") as place:
         found = place.until(("2", *off), ("3", *UP), ("4", *UP))
         assert [place.answer(each) for each in found[1:]] == ["v0.8.3", "v0.8.1"]
         place.kubectl("delete", "function", NAME)
-        eventually(lambda: place.rows() == [])
+        place.until()
+        spec = {"package": f"file:{tmp_path / 'v0.8.1'}"}
+        place.kubectl("apply", "-f", "-", given={**function("local"), "spec": spec})
+        place.until(("1", *UP))
 
 
 @kubectl_needed
@@ -217,8 +237,6 @@ def test_nothing_runs_that_nobody_allowed_and_a_feature_can_be_off(tmp_path: Pat
 
         assert "--allow-packages" in eventually(told)["message"]
         assert place.rows() == []
-    with up(tmp_path, "--allow-packages") as place:
-        place.until(("1", *UP))
 
 
 @pytest.mark.kube
@@ -261,14 +279,11 @@ def test_the_controllers_do_the_same_on_a_real_api_server() -> None:
         asyncio.run(run(server))
 
 
-@pytest.fixture(
-    scope="module", params=["embedded", pytest.param("kubernetes", marks=pytest.mark.kube)]
-)
-def cluster(request: pytest.FixtureRequest) -> Iterator[Platform]:
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Platform]:
     """An API server that knows nothing of polyver, and a replica of `polyver run`."""
-    start = EmbeddedServer(capabilities=()) if request.param == "embedded" else LocalCluster()
     balancer = Balancer()
-    with start as server:
+    with LocalCluster() as server:
         _prepare(server)
         with replicas(server, balancer, 1, "--capabilities", "apis,revisions"):
             eventually(lambda: _asks(server))
@@ -291,6 +306,7 @@ def _asks(server: Server) -> bool:
     return "checks.functions.pkg.crossplane.io" in names
 
 
+@pytest.mark.kube
 def test_on_a_cluster_each_revision_has_a_deployment_and_a_service(cluster: Platform) -> None:
     path = "/apis/pkg.crossplane.io/v1"
     cluster.request("POST", f"{path}/functions", seed(version="v0.8.1"))
