@@ -174,6 +174,7 @@ def test_a_package_that_cannot_be_had_is_told_and_tried_again_and_the_old_one_ru
         assert condition(found, "Installed")["reason"] == "NotAllowed"
         assert "nobody has allowed it" in condition(found, "Installed")["message"]
         assert found["status"]["currentIdentifier"] == package("v1")
+        assert condition(found, "Healthy")["status"] == "True"
         assert await world.states("resize") == [(1, ACTIVE)]
         assert world.runtime.wanted.keys() == {name_of("v1")}
         del world.runtime.unknown[package("v2")]

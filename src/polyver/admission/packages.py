@@ -144,9 +144,9 @@ class FunctionRevisionChecks:
             if review.old is not None:
                 await self._check_use(review, review.old)
             return
-        if review.object is None:
-            return
         new, old = review.object, review.old
+        if new is None or (old is not None and _is_same(new, old)):
+            return
         found = await self._installed.revisions(function_of(old or new))
         others = [known_revision(each) for each in found if each["metadata"]["name"] != review.name]
         refusals = check_revision(new, old, others)
@@ -158,6 +158,10 @@ class FunctionRevisionChecks:
     async def _check_use(self, review: Review, old: Object) -> None:
         users = await _users(self._installed, function_of(old))
         _refuse_use(review, users.get(review.name, ()))
+
+
+def _is_same(new: Object, old: Object) -> bool:
+    return new["spec"] == old["spec"] and function_of(new) == function_of(old)
 
 
 def _is_deactivated(new: Object, old: Object) -> bool:

@@ -112,7 +112,7 @@ class FunctionController(Controller[str]):
             return None
         if not refusals:
             refusals += await self._perform(obj, plan, known, revisions)
-        await self._tell(obj, plan, refusals, _seen(answer, plan, revisions))
+        await self._tell(obj, plan, refusals, _seen(obj, answer, plan, revisions))
         later = [each for each in (answer.again, _LATER if uses is None else None) if each]
         return Result(min(later)) if later else None
 
@@ -217,10 +217,12 @@ def _troubles(plan: Plan, refusals: Sequence[Refusal], seen: Seen) -> Iterable[t
         yield "InUse", str(postponed)
 
 
-def _seen(answer: Answer, plan: Plan, revisions: Mapping[str, Object]) -> Seen:
+def _seen(obj: Object, answer: Answer, plan: Plan, revisions: Mapping[str, Object]) -> Seen:
+    """What is known; of the revision that was current as long as none else is."""
+    current = plan.current or (obj.get("status") or {}).get("currentRevision", "")
     asking = answer.digest is None and not answer.problem
     reason = answer.reason or UNPACKING
-    return Seen(answer.problem, reason, asking, revisions.get(plan.current))
+    return Seen(answer.problem, reason, asking, revisions.get(current))
 
 
 def _state(kind: Kind, obj: Object) -> tuple[Any, ...]:

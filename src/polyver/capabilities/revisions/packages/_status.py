@@ -36,7 +36,7 @@ class Seen:
     asking: bool = False
     """Whether somebody is about to find out what it is."""
     revision: Object | None = None
-    """The current FunctionRevision, as it was read."""
+    """The current FunctionRevision as it was read, or the one before while that is not known."""
 
 
 def function_status(
