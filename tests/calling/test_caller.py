@@ -14,7 +14,6 @@ import grpc
 import grpc.aio
 import pytest
 import uvloop
-from prometheus_client import CollectorRegistry, generate_latest
 from tests.calling.process import echo, hang
 from tests.calling.serving import (
     AUTHORITY,
@@ -41,7 +40,9 @@ from polyver.capabilities.revisions.messages import (
     ResponseMeta,
     State,
 )
+from polyver.server import metrics as server_metrics
 from polyver.tls import Pair
+from polyver.webhook import metrics as webhook_metrics
 
 OBJECT = {"apiVersion": "v1", "kind": "A", "spec": {"size": 3, "ratio": 0.5, "on": True}}
 REQUEST = Request(RequestMeta("tag"), State(Resource(OBJECT)))
@@ -401,12 +402,16 @@ def test_calls_are_counted_for_each_revision() -> None:
             counts = caller.metrics.of(NAME)
             assert counts.results == {"Success": 1, "Unreachable": 1}
             assert (counts.calls, counts.failures) == (2, 1)
-            registry = CollectorRegistry()
-            registry.register(caller.metrics.collector())
-            text = generate_latest(registry).decode()
-            assert 'polyver_function_calls_total{result="Success",revision="fn-1"} 1.0' in text
-            assert 'polyver_function_call_seconds_count{revision="fn-1"} 2.0' in text
-            assert 'polyver_function_calls_in_flight{revision="fn-1"} 0.0' in text
+            also = [caller.metrics.collector]
+            for response in (
+                server_metrics.Metrics(also=also).response(),
+                webhook_metrics.Metrics(also=also).response(),
+            ):
+                assert isinstance(response.body, bytes)
+                text = response.body.decode()
+                assert 'polyver_function_calls_total{result="Success",revision="fn-1"} 1.0' in text
+                assert 'polyver_function_call_seconds_count{revision="fn-1"} 2.0' in text
+                assert 'polyver_function_calls_in_flight{revision="fn-1"} 0.0' in text
             await caller.forget(NAME)
             assert caller.connections == 0
             assert NAME not in dict(caller.metrics)
