@@ -16,23 +16,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.capabilities.definitions.samples import Platform
 from tests.capabilities.revisions.samples import SEED, function, seed
 from tests.cli.test_packages import composition_revision, definition
 from tests.engine.installing import MemoryRuntime, condition
 from tests.engine.runtimes.support import called, function_folder
 from tests.walks.kubectl import newest, on_path
+from tests.walks.replicas import NAMESPACE, Balancer, replicas
 from tests.walks.support import PATIENCE, Server, eventually, request
 from tests.walks.test_declared import taken
 
 from polyver import apis
 from polyver.calling import CertificateFolder, Endpoint
+from polyver.capabilities.apis.conversion_kind import CONVERSIONS
 from polyver.capabilities.revisions.kinds import KINDS
 from polyver.cli._packages import package_controllers
 from polyver.client.cluster import ClusterClient, find_access
 from polyver.engine import Engine
 from polyver.engine.packages import FUNCTION_REVISIONS, FUNCTIONS, Compositions
 from polyver.objects import dump_yaml
-from polyver.testing import LocalCluster
+from polyver.objects.status import ApiError
+from polyver.testing import EmbeddedServer, LocalCluster
 
 Object = dict[str, Any]
 KUBECTL = newest() or on_path()
@@ -255,3 +259,81 @@ def test_the_controllers_do_the_same_on_a_real_api_server() -> None:
         paths = [f"/apis/pkg.crossplane.io/v1/{kind.names.plural}" for kind in KINDS]
         eventually(lambda: all(request(server, "GET", path) for path in paths))
         asyncio.run(run(server))
+
+
+@pytest.fixture(
+    scope="module", params=["embedded", pytest.param("kubernetes", marks=pytest.mark.kube)]
+)
+def cluster(request: pytest.FixtureRequest) -> Iterator[Platform]:
+    """An API server that knows nothing of polyver, and a replica of `polyver run`."""
+    start = EmbeddedServer(capabilities=()) if request.param == "embedded" else LocalCluster()
+    balancer = Balancer()
+    with start as server:
+        _prepare(server)
+        with replicas(server, balancer, 1, "--capabilities", "apis,revisions"):
+            eventually(lambda: _asks(server))
+            running = Platform(server)
+            yield running
+            running.close()
+    balancer.close()
+
+
+def _prepare(server: Server) -> None:
+    request(server, "POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    for kind in (CONVERSIONS, *KINDS):
+        request(server, "POST", CRDS, apis.crd_of(kind.definition()))
+
+
+def _asks(server: Server) -> bool:
+    hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/polyver"
+    found = request(server, "GET", hooks)
+    names = [each["name"] for each in (found or {}).get("webhooks") or ()]
+    return "checks.functions.pkg.crossplane.io" in names
+
+
+def test_on_a_cluster_each_revision_has_a_deployment_and_a_service(cluster: Platform) -> None:
+    path = "/apis/pkg.crossplane.io/v1"
+    cluster.request("POST", f"{path}/functions", seed(version="v0.8.1"))
+
+    def revisions() -> list[Object]:
+        found: list[Object] = cluster.request("GET", f"{path}/functionrevisions")["items"]
+        return [each for each in found if condition(each, "RuntimeHealthy")]
+
+    [first] = eventually(revisions)
+    name = first["metadata"]["name"]
+    # There is no kubelet here, so that nothing ever answers.
+    assert condition(first, "RuntimeHealthy")["status"] == "False"
+    deployment = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{name}"
+    made = eventually(lambda: found(cluster, deployment))
+    [container] = made["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == f"{SEED}:v0.8.1"
+    assert made["metadata"]["ownerReferences"][0]["uid"] == first["metadata"]["uid"]
+    assert found(cluster, f"/api/v1/namespaces/{NAMESPACE}/services/{name}")
+    for wrong, complaint in (
+        (function(activeRevisionLimit=2), "more than revisionHistoryLimit keeps, 1"),
+        (function(package="No Package"), "is no reference of a package"),
+    ):
+        with pytest.raises(ApiError, match=complaint):
+            cluster.request("POST", f"{path}/functions", wrong)
+    one = f"{path}/functionrevisions/{name}"
+    assert "a revision never changes" in eventually(lambda: _refusal(cluster, one, image="other"))
+    cluster.request("DELETE", f"{path}/functions/{NAME}")
+    eventually(lambda: found(cluster, deployment) is None)
+
+
+def _refusal(cluster: Platform, path: str, **spec: Any) -> str:
+    """Why an object cannot have another spec; nothing if a controller was faster."""
+    there = cluster.request("GET", path)
+    with pytest.raises(ApiError) as caught:
+        cluster.request("PUT", path, {**there, "spec": {**there["spec"], **spec}})
+    return "" if caught.value.reason == "Conflict" else caught.value.message
+
+
+def found(cluster: Platform, path: str) -> Object | None:
+    try:
+        there: Object = cluster.request("GET", path)
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        return None
+    return there

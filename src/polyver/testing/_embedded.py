@@ -36,7 +36,8 @@ class EmbeddedServer:
     `functions`; `semver_gate` says what is done about versions of definitions that break their
     users, with the capability `definitions`; `packages` is a file that says which functions of
     compositions may be run, with the capability `revisions`, and `runtime` may serve them instead
-    of processes; without `capabilities` it is a Kubernetes and nothing else. The attributes are those of `LocalCluster`, so that a test can be given either.
+    of processes; without `capabilities` it is a Kubernetes and nothing else. The attributes are
+    those of `LocalCluster`, so that a test can be given either.
     """
 
     url: str
