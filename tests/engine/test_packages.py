@@ -307,6 +307,19 @@ def _is_going(found: Object) -> bool:
     return "deletionTimestamp" in found["metadata"]
 
 
+def test_where_users_cannot_be_asked_what_is_new_comes_and_what_is_old_stays() -> None:
+    async def scenario(world: World) -> None:
+        await world.install(function(version="v1", revisionHistoryLimit=2))
+        world.functions.synced = False
+        await world.install(function(version="v2", revisionHistoryLimit=2))
+        await world.settled("resize", (1, ACTIVE), (2, ACTIVE))
+        world.functions.synced = True
+        world.functions.wake("resize")
+        await world.settled("resize", (1, INACTIVE), (2, ACTIVE))
+
+    run(scenario)
+
+
 def test_without_strict_references_nobody_is_asked() -> None:
     async def scenario(world: World) -> None:
         spec: dict[str, Any] = {"revisionHistoryLimit": 4, "strictReferences": False}

@@ -245,6 +245,18 @@ def test_steps_that_ask_for_nothing_follow_and_hold_up_nothing() -> None:
     assert len(plan.selected[name_of("v3")]) == 3
 
 
+def test_while_nobody_knows_who_uses_it_nothing_is_taken_away() -> None:
+    made = world("v1", "v2", revisionHistoryLimit=2)
+    wanted = read_function(function(version="v3", revisionHistoryLimit=2))
+    plan = decide(wanted, made.revisions, digest_of(package("v3")), None)
+    made.revisions = results_of(plan, made.revisions)
+    assert made.numbers == {"v1": 1, "v2": 2, "v3": 3}
+    assert made.active == ["v2", "v3"]
+    assert "selected by whoever cannot be asked at the moment" in str(plan.postponed[0])
+    bare = replace(wanted, strict=False)
+    assert len(results_of(decide(bare, made.revisions, None, None), made.revisions)) == 2
+
+
 def test_another_function_s_users_hold_up_nothing() -> None:
     made = world("v1", revisionHistoryLimit=4)
     made.uses = [use("shop-0123456", by_name(name_of("v1")), function="other")]

@@ -41,7 +41,8 @@ from polyver.serving.logs import Log
 __all__ = ["FunctionController"]
 
 _MANAGER = "polyver"
-_SOON = 0.05
+_LATER = 1.0
+"""When to look again where those who use functions cannot be asked."""
 
 
 class FunctionController(Controller[str]):
@@ -91,9 +92,6 @@ class FunctionController(Controller[str]):
         self.wake(key)  # whatever the loop has made of it by now
 
     async def reconcile(self, key: str) -> Result | None:
-        if not self.synced:
-            # Users that are not known yet would look as if they used nothing.
-            return Result(_SOON)
         obj = await self._installed.function(key)
         if obj is None:
             self._digests.forget(key)
@@ -104,16 +102,19 @@ class FunctionController(Controller[str]):
         function, known = read_function(obj), [*map(known_revision, revisions.values())]
         refusals = check_package(obj, several=self._several)
         answer = Answer() if refusals else self._answer(function, obj, known)
-        plan = decide(function, known, answer.digest, await self._installed.uses(key))
+        # Users that are not known yet would look as if they used nothing.
+        uses = await self._installed.uses(key) if self.synced else None
+        plan = decide(function, known, answer.digest, uses)
         refusals += plan.refusals
-        held = plan.selected if function.strict else {}
-        obj = await self._hold(obj, revisions, held)
+        if uses is not None:
+            obj = await self._hold(obj, revisions, plan.selected if function.strict else {})
         if "deletionTimestamp" in obj["metadata"]:
             return None
         if not refusals:
             refusals += await self._perform(obj, plan, known, revisions)
         await self._tell(obj, plan, refusals, _seen(answer, plan, revisions))
-        return Result(answer.again) if answer.again is not None else None
+        later = [each for each in (answer.again, _LATER if uses is None else None) if each]
+        return Result(min(later)) if later else None
 
     def _answer(self, function: Function, obj: Object, known: Sequence[Known]) -> Answer:
         """The digest that is noted already for this very reference, else what the runtime says."""

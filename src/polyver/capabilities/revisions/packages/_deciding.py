@@ -26,6 +26,7 @@ from polyver.core import listed
 __all__ = ["Plan", "Postponed", "decide", "results_of", "users_of"]
 
 Selected = Mapping[str, tuple[str, ...]]
+_UNKNOWN = ("whoever cannot be asked at the moment",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +62,12 @@ class Plan:
 
 
 def decide(
-    function: Function, known: Sequence[Known], digest: str | None, uses: Sequence[Use] = ()
+    function: Function, known: Sequence[Known], digest: str | None, uses: Sequence[Use] | None = ()
 ) -> Plan:
-    """The plan for a function; without a digest, for what is there of it already."""
+    """The plan for a function; without a digest, for what is there of it already.
+
+    While nobody can tell who uses it (`uses` is None), nothing is taken away.
+    """
     before = {each.name: each for each in known}
     refusal = _taken(function, before, digest)
     if refusal is not None:
@@ -71,8 +75,10 @@ def decide(
     there = _distinct(known)
     current = _bring(function, there, digest)
     _activate(function, there)
-    selected = selected_in(uses, lineage_of(function.name, there.values()))
+    selected = selected_in(uses or (), lineage_of(function.name, there.values()))
     holding: Selected = selected if function.strict else {}
+    if uses is None and function.strict:
+        holding = dict.fromkeys(there, _UNKNOWN)
     postponed = [*_deactivate(function, there, holding)]
     doomed = _surplus(function, there, current)
     postponed += [_late(name, "collected", holding) for name in doomed if name in holding]
