@@ -14,7 +14,6 @@ import grpc
 import grpc.aio
 import pytest
 import uvloop
-from prometheus_client import CollectorRegistry, generate_latest
 from tests.calling.process import echo, hang
 from tests.calling.serving import (
     AUTHORITY,
@@ -41,7 +40,9 @@ from polyver.capabilities.revisions.messages import (
     ResponseMeta,
     State,
 )
+from polyver.server import metrics as server_metrics
 from polyver.tls import Pair
+from polyver.webhook import metrics as webhook_metrics
 
 OBJECT = {"apiVersion": "v1", "kind": "A", "spec": {"size": 3, "ratio": 0.5, "on": True}}
 REQUEST = Request(RequestMeta("tag"), State(Resource(OBJECT)))
@@ -272,25 +273,37 @@ def test_a_function_that_does_not_believe_the_caller_is_no_riddle() -> None:
     run(body())
 
 
-def test_silence_ends_with_the_deadline_and_holds_up_nobody_else() -> None:
+def test_silence_ends_with_the_deadline() -> None:
+    async def body() -> None:
+        async with serving({V1: hang}) as address, calling() as caller:
+            said = await asked(caller, at(address), within=0.2)
+            assert said == "DeadlineExceeded: fn-1 did not answer within 0.2s"
+
+    run(body())
+
+
+def test_a_silent_function_holds_up_nobody_else() -> None:
     async def body() -> None:
         async with (
             serving({V1: hang}) as silent,
             serving({V1: echo}) as good,
             calling(Limits(concurrent=2, waiting=1)) as caller,
         ):
-            slow = [asyncio.create_task(asked(caller, at(silent), within=0.5)) for _ in range(2)]
-            await eventually(lambda: caller.metrics.of(NAME).in_flight == 2)
-            waiting = asyncio.create_task(asked(caller, at(silent), within=0.2))
+            other = Endpoint("fn-2", good, replace(TRUST, name=NAME))
+            assert await asked(caller, other) == "tag"
+            slow = [asyncio.create_task(asked(caller, at(silent), within=60)) for _ in range(3)]
             await eventually(lambda: caller.metrics.of(NAME).in_flight == 3)
             refused = await asked(caller, at(silent))
             assert refused == "Busy: fn-1 is busy: 1 calls wait for their turn already"
-            assert await asked(caller, Endpoint("fn-2", good, replace(TRUST, name=NAME))) == "tag"
-            assert await waiting == (
+            assert await asked(caller, other) == "tag"
+            slow.pop().cancel()
+            await eventually(lambda: caller.metrics.of(NAME).in_flight == 2)
+            assert await asked(caller, at(silent), within=0.2) == (
                 "DeadlineExceeded: fn-1 could not be asked within 0.2s: 2 other calls are under way"
             )
-            expected = "DeadlineExceeded: fn-1 did not answer within 0.5s"
-            assert await asyncio.gather(*slow) == [expected] * 2
+            for call in slow:
+                call.cancel()
+            await asyncio.wait(slow)
 
     run(body())
 
@@ -379,6 +392,36 @@ def test_whoever_closes_the_caller_ends_its_calls_with_an_error() -> None:
     run(body())
 
 
+def test_a_call_that_waits_for_its_turn_outlives_its_revision_and_not_the_caller() -> None:
+    async def body() -> None:
+        begun, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow(request: bytes, context: Context) -> bytes:
+            begun.set()
+            await go_on.wait()
+            return await echo(request, context)
+
+        async with serving({V1: slow}) as address, calling(Limits(concurrent=1)) as caller:
+            calls = [asyncio.create_task(asked(caller, at(address))) for _ in range(2)]
+            await begun.wait()
+            await caller.forget(NAME)
+            assert caller.connections == 1
+            go_on.set()
+            assert await asyncio.gather(*calls) == ["tag", "tag"]
+            assert caller.connections == 0
+            begun.clear()
+            go_on.clear()
+            calls = [asyncio.create_task(asked(caller, at(address))) for _ in range(2)]
+            await begun.wait()
+            await caller.close()
+            said = "Unreachable: fn-1 could not answer: the caller has closed the connection"
+            assert await asyncio.gather(*calls) == [said, said]
+
+    run(body())
+    gc.collect()
+    assert not [each for each in gc.get_objects() if isinstance(each, grpc.aio.Channel)]
+
+
 def test_a_function_that_comes_back_is_called_again() -> None:
     async def body() -> None:
         async with calling() as caller:
@@ -401,12 +444,16 @@ def test_calls_are_counted_for_each_revision() -> None:
             counts = caller.metrics.of(NAME)
             assert counts.results == {"Success": 1, "Unreachable": 1}
             assert (counts.calls, counts.failures) == (2, 1)
-            registry = CollectorRegistry()
-            registry.register(caller.metrics.collector())
-            text = generate_latest(registry).decode()
-            assert 'polyver_function_calls_total{result="Success",revision="fn-1"} 1.0' in text
-            assert 'polyver_function_call_seconds_count{revision="fn-1"} 2.0' in text
-            assert 'polyver_function_calls_in_flight{revision="fn-1"} 0.0' in text
+            also = [caller.metrics.collector]
+            for response in (
+                server_metrics.Metrics(also=also).response(),
+                webhook_metrics.Metrics(also=also).response(),
+            ):
+                assert isinstance(response.body, bytes)
+                text = response.body.decode()
+                assert 'polyver_function_calls_total{result="Success",revision="fn-1"} 1.0' in text
+                assert 'polyver_function_call_seconds_count{revision="fn-1"} 2.0' in text
+                assert 'polyver_function_calls_in_flight{revision="fn-1"} 0.0' in text
             await caller.forget(NAME)
             assert caller.connections == 0
             assert NAME not in dict(caller.metrics)

@@ -122,7 +122,7 @@ def test_under_load_every_call_ends_while_the_process_is_killed_again_and_again(
 async def _load(caller: Caller, served: Function, ended: Counter[str], over: asyncio.Event) -> None:
     while not over.is_set():
         try:
-            response = await caller.call(served.endpoint, REQUEST, within=5)
+            response = await caller.call(served.endpoint, REQUEST, within=60)
         except FunctionFailed as error:
             ended[error.failure] += 1
         else:

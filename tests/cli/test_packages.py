@@ -172,6 +172,7 @@ def test_users_activate_and_deactivate_and_nobody_loses_what_they_select(
         (("impact", "package/resize", "-f", "x.yaml"), 2, "looked for on one cluster"),
         (("up", "--capabilities", "revisions"), 2, "say apis,revisions"),
         (("up", "--allow-packages"), 2, "need the capability revisions"),
+        (("up", "--package-memory", "lots"), 2, "is no amount of memory (--package-memory)"),
         (("up", "--feature", "Wings=true"), 2, "known: FunctionRevisions"),
         (("up", "--feature", "FunctionRevisions=no"), 2, "write NAME=true or NAME=false"),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 from tests.capabilities.revisions.samples import digest_of
@@ -23,7 +23,7 @@ from polyver.engine.packages import (
     FunctionController,
     FunctionRevisionController,
 )
-from polyver.engine.runtimes import Served, Wanted
+from polyver.engine.runtimes import Figures, Served, Wanted
 from polyver.objects.status import ApiError
 from polyver.server._http import User
 from polyver.server.api import Api
@@ -77,6 +77,10 @@ class MemoryRuntime:
             self.failing[name] = served
         for each in self._observers:
             each(name)
+
+    def figures(self) -> Iterator[Figures]:
+        for name in self.wanted:
+            yield Figures(name, up=name not in self.failing)
 
     async def close(self) -> None:
         self.closed = True

@@ -16,8 +16,6 @@ class Connection:
         self.endpoint = endpoint
         self.calls = 0
         """How many are under way, or are about to be tried again."""
-        self.retired = False
-        """Whether no more calls will come."""
         self._channel = open_channel(endpoint, most_sent=most_sent, most_received=most_received)
         self._methods = METHODS
 

@@ -13,13 +13,15 @@ from polyver.calling.errors import Failure
 __all__ = ["Meaning", "exhausted", "is_other_protocol", "short", "unavailable"]
 
 _VERIFY = re.compile(r"CERTIFICATE_VERIFY_FAILED: (.*?)(?:: OK)?$")
-_LARGER = re.compile(r"(Received|Sent) message larger than max \((\d+) vs\. (\d+)\)")
+_LARGER = re.compile(r"message larger than max \((\d+) vs\. (\d+)\)", re.IGNORECASE)
 _CONNECTING = "failed to connect to all addresses"
 _CLOSED = {
     True: "closes each connection after the TLS handshake: it does not believe the caller's "
     "certificate, or is just ending",
     False: "closes each connection at once: it speaks TLS alone, or is just ending",
 }
+_ENDED_AT_ONCE = (": Socket closed", ": Unwrap failed (TSI_DATA_CORRUPTED)")
+"""What follows a handshake that the other side takes back: servers in Python and C, and in Go."""
 _MOST_TOLD = 300
 
 
@@ -44,7 +46,7 @@ def unavailable(details: str, *, secure: bool) -> Meaning:
     if not details.startswith(_CONNECTING):
         # It may have seen the request, and may have ended because of it.
         return Meaning(Failure.UNREACHABLE, f"cannot be reached: {short(details)}", tries=2)
-    if details.endswith(": Socket closed"):
+    if details.endswith(_ENDED_AT_ONCE):
         return Meaning(Failure.REFUSED, _CLOSED[secure], tries=3)
     if "Connection refused" in details:
         fact = "is not there: nobody listens at its address"
@@ -64,8 +66,8 @@ def _refused(details: str) -> str:
 def exhausted(details: str) -> Meaning:
     """What was too much: gRPC says so in the same way for either side's limit."""
     if found := _LARGER.search(details):
-        what = "the request" if "SERVER: Received" in details else "the answer"
-        size, most = f"{int(found[2]):,}", f"{int(found[3]):,}"
+        what = "the answer" if "CLIENT: Received" in details else "the request"
+        size, most = f"{int(found[1]):,}", f"{int(found[2]):,}"
         fact = f"was called in vain: {what} has {size} bytes, and {most} are allowed"
         return Meaning(Failure.TOO_LARGE, fact)
     return Meaning(Failure.FAILED, f"failed: RESOURCE_EXHAUSTED: {short(details)}")

@@ -19,7 +19,8 @@ Object = dict[str, Any]
 
 _EXACT = 1 << 53
 """Up to here every integer is a number of its own as a double."""
-_MOST_KEYS = 4096
+_MOST_KEYS, _LONGEST_KEY = 4096, 64
+"""What is remembered: objects choose their keys, and must not be able to fill the memory."""
 _READY = 512
 
 _tagged_double = struct.Struct("<cd").pack
@@ -142,7 +143,7 @@ def _key(key: object) -> bytes:
         raise Unwritable(f"a {type(key).__name__} is no key in JSON")
     content = _encoded(key)
     written = _head(_FIELD, len(content)) + content
-    if len(_keys) < _MOST_KEYS:
+    if len(content) <= _LONGEST_KEY and len(_keys) < _MOST_KEYS:
         _keys[key] = written
     return written
 

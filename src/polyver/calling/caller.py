@@ -55,6 +55,8 @@ class Caller:
         self._limits = limits or Limits()
         self.metrics = metrics or Metrics()
         self._lines: dict[str, _Line] = {}
+        self._finishing: list[_Line] = []
+        """Of revisions that were forgotten while calls of them were under way."""
 
     async def call(self, endpoint: Endpoint, request: Request, *, within: float = 10.0) -> Response:
         """What a function answers within so many seconds; FunctionFailed if it does not.
@@ -82,25 +84,27 @@ class Caller:
         self.metrics.forget(revision)
         if line := self._lines.pop(revision, None):
             await line.retire()
+            self._finishing = [each for each in (*self._finishing, line) if each.open]
 
     async def close(self) -> None:
         """End every connection, with the calls that are under way."""
-        lines, self._lines = list(self._lines.values()), {}
+        lines = [*self._lines.values(), *self._finishing]
+        self._lines, self._finishing = {}, []
         for line in lines:
             await line.close()
 
     @property
     def connections(self) -> int:
         """How many are open."""
-        return sum(line.open for line in self._lines.values())
+        return sum(line.open for line in (*self._lines.values(), *self._finishing))
 
     async def _called(self, endpoint: Endpoint, request: Request, deadline: _Deadline) -> Response:
-        content = self._encoded(endpoint, request)
         await load_grpc()
         line = self._lines.get(endpoint.revision)
         if line is None:
             line = self._lines[endpoint.revision] = _Line(self._limits)
         async with line.turn(endpoint, deadline):
+            content = self._encoded(endpoint, request)
             answer = await _answered(line, endpoint, content, deadline)
         return await _decoded(endpoint, answer)
 
@@ -137,6 +141,7 @@ class _Line:
         self._waiting = 0
         self._connections: list[Connection] = []
         """Those that are open; new calls get the last."""
+        self._retired = self._closed = False
 
     @asynccontextmanager
     async def turn(self, endpoint: Endpoint, deadline: _Deadline) -> AsyncIterator[None]:
@@ -164,29 +169,27 @@ class _Line:
         """The connection to where a revision is now; the one before finishes its calls."""
         from polyver.calling._connections import Connection
 
+        if self._closed:
+            raise _closed(endpoint)
         if not self._connections or self._connections[-1].endpoint != endpoint:
             limits = self._limits
             sizes = {"most_sent": limits.most_sent, "most_received": limits.most_received}
             self._connections.append(Connection(endpoint, **sizes))
-            await self._retire(self._connections[:-1])
         connection = self._connections[-1]
         connection.calls += 1
         try:
+            await self._tidy()
             yield connection
         finally:
             connection.calls -= 1
             await self._tidy()
 
-    async def _retire(self, connections: list[Connection]) -> None:
-        for each in connections:
-            each.retired = True
-        await self._tidy()
-
     async def _tidy(self) -> None:
         """Close what is neither called now nor will be."""
-        over = [each for each in self._connections if each.retired and not each.calls]
+        kept = () if self._retired else self._connections[-1:]
+        over = [each for each in self._connections if not each.calls and each not in kept]
+        self._connections = [each for each in self._connections if each not in over]
         for each in over:
-            self._connections.remove(each)
             await each.close()
 
     @property
@@ -194,11 +197,13 @@ class _Line:
         return len(self._connections)
 
     async def retire(self) -> None:
-        """Close everything, after the calls that are under way."""
-        await self._retire(list(self._connections))
+        """Close everything, after the calls that are under way or wait."""
+        self._retired = True
+        await self._tidy()
 
     async def close(self) -> None:
-        """Close everything, with the calls that are under way."""
+        """Close everything, with the calls that are under way or wait."""
+        self._closed = True
         connections, self._connections = self._connections, []
         for each in connections:
             await each.close()
@@ -220,8 +225,7 @@ async def _answered(line: _Line, endpoint: Endpoint, content: bytes, deadline: _
                 if tries >= most or pause >= deadline.left:
                     raise failed(error, endpoint, within=deadline.within) from None
             except ConnectionClosed:
-                fact = "could not answer: the caller has closed the connection"
-                raise _failed(endpoint, Failure.UNREACHABLE, fact) from None
+                raise _closed(endpoint) from None
             await asyncio.sleep(pause)
 
 
@@ -234,6 +238,11 @@ async def _decoded(endpoint: Endpoint, answer: bytes) -> Response:
         place = f", at {error.at}" if error.at else ""
         fact = f"answers something else than the protocol says: {error.problem}{place}"
         raise _failed(endpoint, Failure.BROKEN, fact) from None
+
+
+def _closed(endpoint: Endpoint) -> FunctionFailed:
+    fact = "could not answer: the caller has closed the connection"
+    return _failed(endpoint, Failure.UNREACHABLE, fact)
 
 
 def _failed(endpoint: Endpoint, failure: Failure, fact: str) -> FunctionFailed:

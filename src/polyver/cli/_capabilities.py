@@ -57,6 +57,9 @@ class CapabilityOptions:
     allow_packages
         Run packages that it does not name, too, if their references begin with file: or pypi:.
         Whoever may write Functions can then run code here.
+    package_memory
+        How much memory the process of one such function may take: 512Mi, 2Gi, 0 for any amount.
+        Without it half of what the machine has.
     feature
         A feature to switch on or off; repeatable. FunctionRevisions=false refuses several active
         revisions of one function.
@@ -70,6 +73,7 @@ class CapabilityOptions:
     semver_gate: Literal["refuse", "warn"] = "refuse"
     packages: Path | None = None
     allow_packages: Annotated[bool, Parameter(negative=())] = False
+    package_memory: str | None = None
     feature: Annotated[list[str] | None, Parameter(negative=())] = None
 
     def choices(self, *, show_traceback: bool = False) -> Choices:
@@ -79,7 +83,8 @@ class CapabilityOptions:
         calls = CallSettings(seconds, frozenset({"command"} if self.allow_command else ()))
         functions = self._functions(show_traceback) if "functions" in chosen else None
         several = _features(self.feature or ())["FunctionRevisions"]
-        packages = PackageSettings(self.packages, self.allow_packages, several)
+        memory = _memory(self.package_memory)
+        packages = PackageSettings(self.packages, self.allow_packages, several, memory)
         return Choices(chosen, functions, calls, self.semver_gate, packages)
 
     def on_a_cluster(self, *, show_traceback: bool = False) -> Choices:
@@ -124,12 +129,17 @@ class CapabilityOptions:
             yield from ("--function-timeout", self.function_timeout)
         if self.semver_gate != "refuse":
             yield from ("--semver-gate", self.semver_gate)
+        yield from self._package_arguments()
+        for value in self.feature or ():
+            yield from ("--feature", value)
+
+    def _package_arguments(self) -> Iterator[str]:
         if self.packages:
             yield from ("--packages", str(self.packages))
         if self.allow_packages:
             yield "--allow-packages"
-        for value in self.feature or ():
-            yield from ("--feature", value)
+        if self.package_memory is not None:
+            yield from ("--package-memory", self.package_memory)
 
 
 def _read(text: str) -> frozenset[str]:
@@ -142,6 +152,17 @@ def _read(text: str) -> frozenset[str]:
             fact = f"the capability {name} needs apis, which converts them"
             raise Misused(fact, at="--capabilities", hint=f"say apis,{name}")
     return names
+
+
+def _memory(text: str | None) -> int | None:
+    if text is None:
+        return None
+    from polyver.engine.runtimes.process import InvalidMemory, read_memory
+
+    try:
+        return read_memory(text)
+    except InvalidMemory as error:
+        raise Misused(error.fact, at="--package-memory", hint=error.hint) from None
 
 
 def _features(texts: Iterable[str]) -> dict[str, bool]:

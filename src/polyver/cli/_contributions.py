@@ -84,6 +84,8 @@ class PackageSettings:
     """Whether `file:` and `pypi:` references are run that it does not name."""
     several: bool = True
     """The switch FunctionRevisions: whether functions may have several active revisions."""
+    memory: int | None = None
+    """Bytes that one of their processes may take, 0 for any number; without, what is usual."""
     runtime: Runtime | None = None
     """What serves revisions; without, processes or Deployments, depending on the place."""
 

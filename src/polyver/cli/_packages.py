@@ -94,7 +94,7 @@ def _processes(folder: Path, settings: PackageSettings) -> Runtime:
         return certificates.trust(revision, now=datetime.datetime.now(datetime.UTC))
 
     allowed = Packages(named, settings.allows_others)
-    run = ProcessRuntime(folder / _FOLDER, allowed, certificates)
+    run = ProcessRuntime(folder / _FOLDER, allowed, certificates, memory=settings.memory)
     return ChosenRuntime(ExternalRuntime(trust), run)
 
 

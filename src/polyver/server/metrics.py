@@ -6,7 +6,7 @@ with the first question for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from polyver.server._http import Response
@@ -49,8 +49,15 @@ class _Counts:
 class Metrics:
     """What one server has done since it started."""
 
-    def __init__(self, revision: Callable[[], int] = lambda: 0) -> None:
+    def __init__(
+        self,
+        revision: Callable[[], int] = lambda: 0,
+        *,
+        also: Sequence[Callable[[], Collector]] = (),
+    ) -> None:
+        """`also` are those who count something else that is told in the same place."""
         self._revision = revision
+        self._also = also
         self._series: dict[_Series, _Counts] = {}
         self.watchers = 0
 
@@ -77,7 +84,8 @@ class Metrics:
         from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(_collector(self))
+        for collector in (_collector(self), *(each() for each in self._also)):
+            registry.register(collector)
         headers = [("Content-Type", CONTENT_TYPE_PLAIN_0_0_4)]
         return Response(200, headers, generate_latest(registry))
 

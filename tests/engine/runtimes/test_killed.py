@@ -100,6 +100,9 @@ def test_nothing_is_left_of_a_build_either_and_it_is_made_anew(
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     pids, go = tmp_path / "pids", tmp_path / "go"
     folder = project_folder(tmp_path / "fn")
+    # What is installed is what runs, and not what lies beside it.
+    command = "command: [python, -P, -m, function.main]\n"
+    (folder / "polyver-function.yaml").write_text(command)
     with (folder / "backend.py").open("a") as file:
         file.write(BUILDS_UNTIL_KILLED.format(pids=str(pids), go=str(go)))
     with started(tmp_path / "data", folder) as killed:

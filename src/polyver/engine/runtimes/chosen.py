@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from polyver.calling import Endpoint
+from polyver.engine.runtimes.figures import Figures
 from polyver.engine.runtimes.port import Runtime, Served, Wanted
 
 __all__ = ["ChosenRuntime"]
@@ -43,6 +44,10 @@ class ChosenRuntime:
     def observe(self, changed: Callable[[str], None]) -> None:
         for each in (self._external, self._configured):
             each.observe(changed)
+
+    def figures(self) -> Iterator[Figures]:
+        yield from self._external.figures()
+        yield from self._configured.figures()
 
     async def close(self) -> None:
         await self._external.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from polyver.calling import Endpoint, FunctionFailed, Trust, probe
 from polyver.capabilities.revisions import content_digest
 from polyver.client import Clock, SystemClock, sleep
 from polyver.core import PolyverError
+from polyver.engine.runtimes.figures import Figures
 from polyver.engine.runtimes.port import ENDPOINT, Served, Wanted
 
 __all__ = ["Address", "ExternalRuntime", "InvalidAddress", "reached", "read_address"]
@@ -113,6 +114,10 @@ class ExternalRuntime:
 
     def observe(self, changed: Callable[[str], None]) -> None:
         self._observers.append(changed)
+
+    def figures(self) -> Iterator[Figures]:
+        for name, each in self._asked.items():
+            yield Figures(name, up=each.served.healthy)
 
     async def close(self) -> None:
         for name in list(self._asked):

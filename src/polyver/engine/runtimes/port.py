@@ -6,12 +6,13 @@ and tells what has become of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from polyver.calling import Endpoint
 from polyver.capabilities.revisions.names import ENDPOINT
+from polyver.engine.runtimes.figures import Figures
 
 __all__ = ["ENDPOINT", "Reason", "Runtime", "Served", "Wanted"]
 
@@ -92,6 +93,9 @@ class Runtime(Protocol):
 
     def observe(self, changed: Callable[[str], None]) -> None:
         """Have somebody called with the name of each revision about which there is news."""
+
+    def figures(self) -> Iterable[Figures]:
+        """How each revision that is wanted does."""
 
     async def close(self) -> None:
         """Let go of everything, in an orderly way."""

@@ -9,7 +9,10 @@ from polyver.capabilities.definitions.publishing._reading import (
     Definition,
     Entry,
     Refusal,
+    parameters_of,
     read_definition,
+    read_parameters,
+    wrapped,
 )
 from polyver.capabilities.definitions.publishing._revisions import (
     Known,
@@ -42,8 +45,11 @@ __all__ = [
     "known_revision",
     "lineage_of",
     "other_writer",
+    "parameters_of",
     "read_definition",
+    "read_parameters",
     "removed_of",
     "revision_object",
     "status_of",
+    "wrapped",
 ]

@@ -4,21 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, Final
+
+import msgspec
 
 from polyver.capabilities import Refusal
 from polyver.capabilities.definitions._entries import content_of, published_version
 from polyver.capabilities.definitions.kinds import STORED, VERSIONED
 from polyver.capabilities.definitions.names import API_VERSION, REVISION_NAME, revision_name
 from polyver.core import Notes, PolyverError, Release, SemVer, Stage, VersionTaken
-from polyver.objects import digest, label_value_problems
+from polyver.objects import digest, encode_json, label_value_problems
+from polyver.objects.builtin import shape_of
+from polyver.objects.gotemplate import TemplateError, compile_template
 from polyver.objects.rules import dns_subdomain_problems
 from polyver.objects.schema import check_schema
+from polyver.objects.shape import Shape
+from polyver.objects.typed import Undecodable, decode_typed
 
-__all__ = ["Definition", "Entry", "Refusal", "parameters_of", "read_definition"]
+__all__ = [
+    "Definition",
+    "Entry",
+    "Refusal",
+    "parameters_of",
+    "read_definition",
+    "read_parameters",
+    "wrapped",
+]
 
 Object = Mapping[str, Any]
 _NO_NOTES = Notes()
+_KEPT: Final = 4096
+"""How many schemas and templates are remembered: a definition is read again at every change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +133,7 @@ class _Reader:
         text = entry.get("version")
         before = len(self.refusals)
         self.refusals += _schema_problems(entry, at)
+        self.refusals += _template_problems(entry, at)
         version: SemVer | None = None
         if text is not None:
             version = self._version(str(text), at)
@@ -191,17 +209,68 @@ def wrapped(schema: Object) -> Object:
     return {"type": "object", "properties": {"parameter": schema}}
 
 
+def read_parameters(schema: object) -> tuple[Object, Sequence[tuple[str, str]]]:
+    """A schema of parameters as API servers read it; and what is wrong: places in it, and facts."""
+    return _parameters(encode_json(schema))
+
+
+@lru_cache(maxsize=_KEPT)
+def _parameters(schema: bytes) -> tuple[Object, Sequence[tuple[str, str]]]:
+    try:
+        # Nothing has looked at its types so far: whatever stands there gets here.
+        found = decode_typed({"parameter": msgspec.json.decode(schema)}, _schema_shape()).value
+    except Undecodable as error:
+        return {}, [("", f"it is no schema: {error}")]
+    read: Object = found.get("parameter") or {}
+    causes = check_schema(wrapped(read), "", status=False)
+    return read, [(each.field.removeprefix(_INSIDE), each.message) for each in causes]
+
+
+_INSIDE = ".properties[parameter]"
+
+
+@cache
+def _schema_shape() -> Shape:
+    """What API servers take for a schema, under a name that is not special."""
+    definition = shape_of("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+    version = definition.fields["spec"].fields["versions"].items
+    assert version is not None
+    schema = version.fields["schema"].fields["openAPIV3Schema"]
+    return Shape(type="object", fields={"parameter": schema})
+
+
 def _schema_problems(entry: Object, at: str) -> Sequence[Refusal]:
     schema = parameters_of(entry)
     if schema is None:
         return ()
-    causes = check_schema(wrapped(schema), "", status=False)
     inside = f"{at}.schematic.gotemplate.parameters"
     return [
-        Refusal("InvalidParameters", cause.message, at=f"{inside}{_place(cause.field)}")
-        for cause in causes
+        Refusal("InvalidParameters", fact, at=f"{inside}{place}")
+        for place, fact in read_parameters(schema)[1]
     ]
 
 
-def _place(field: str) -> str:
-    return field.removeprefix(".properties[parameter]")
+def _template_problems(entry: Object, at: str) -> Sequence[Refusal]:
+    """What is wrong with a Go template: once published it could not be repaired."""
+    schematic: Object = entry.get("schematic") or {}
+    text = (schematic.get("gotemplate") or {}).get("template")
+    error = _template_problem(text) if isinstance(text, str) else None
+    if error is None:
+        return ()
+    return [
+        Refusal(
+            "InvalidTemplate",
+            f"line {error.line}: {error.fact}, near {error.near}",
+            at=f"{at}.schematic.gotemplate.template",
+            hint=error.hint,
+        )
+    ]
+
+
+@lru_cache(maxsize=_KEPT)
+def _template_problem(text: str) -> TemplateError | None:
+    try:
+        compile_template(text)
+    except TemplateError as error:
+        return error
+    return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from polyver.calling import Endpoint
@@ -23,6 +23,7 @@ from polyver.client import (
 )
 from polyver.core import PolyverError
 from polyver.engine.runtimes.external import reached
+from polyver.engine.runtimes.figures import Figures
 from polyver.engine.runtimes.kubernetes._certificates import ClusterCertificates
 from polyver.engine.runtimes.kubernetes._manifests import (
     DEPLOYMENTS,
@@ -112,6 +113,10 @@ class KubernetesRuntime:
 
     def observe(self, changed: Callable[[str], None]) -> None:
         self._observers.append(changed)
+
+    def figures(self) -> Iterator[Figures]:
+        for name, each in self._revisions.items():
+            yield Figures(name, up=each.served.healthy)
 
     async def close(self) -> None:
         """What serves on the cluster goes on: whoever comes next finds it."""

@@ -2,6 +2,7 @@
 
 from polyver.engine.runtimes.process._deciding import Timing
 from polyver.engine.runtimes.process._digests import folder_digest
+from polyver.engine.runtimes.process._memory import InvalidMemory, read_memory
 from polyver.engine.runtimes.process._packages import (
     Folder,
     NotAllowed,
@@ -17,6 +18,7 @@ from polyver.engine.runtimes.process._runtime import Changed, ProcessRuntime
 __all__ = [
     "Changed",
     "Folder",
+    "InvalidMemory",
     "NotAllowed",
     "PackageUnusable",
     "Packages",
@@ -26,5 +28,6 @@ __all__ = [
     "Timing",
     "Wheel",
     "folder_digest",
+    "read_memory",
     "read_packages",
 ]

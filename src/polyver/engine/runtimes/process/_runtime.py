@@ -134,7 +134,6 @@ class ProcessRuntime:
         self._lock.release()
 
     def figures(self) -> Iterator[Figures]:
-        """How each revision does, for metrics."""
         for name, each in self._serving.items():
             yield Figures(name, up=each.served.healthy, restarts=each.restarts)
 
