@@ -228,6 +228,13 @@ def test_nothing_runs_that_nobody_allowed_and_a_feature_can_be_off(tmp_path: Pat
     with up(tmp_path, "--feature", "FunctionRevisions=false") as place:
         said = place.kubectl("apply", "-f", "-", given=seed(), code=1)
         assert "2 active revisions need the feature FunctionRevisions, which is off" in said
+        group = "apiextensions.crossplane.io"
+        kind = definition(group, "compositionrevisions", "CompositionRevision")
+        place.kubectl("apply", "-f", "-", given=kind)
+        place.kubectl("wait", "--for=condition=Established", f"crd/{kind['metadata']['name']}")
+        choosing = composition_revision("shop-1", 1, functionRevisionRef={"name": "other-1"})
+        said = place.kubectl("apply", "-f", "-", given=choosing, code=1)
+        assert "spec.pipeline[0].functionRevisionRef: Invalid value" in said
         spec = {"package": f"file:{tmp_path / 'code'}"}
         place.kubectl("apply", "-f", "-", given={**function("local"), "spec": spec})
 

@@ -30,7 +30,7 @@ def packages(
 
     By processes that have all they need in a folder, or by Deployments in a namespace.
     """
-    from polyver.admission.packages import PACKAGES_WANTED
+    from polyver.admission.packages import PACKAGES_WANTED, STEPS_WANTED
     from polyver.capabilities.revisions.kinds import KINDS
     from polyver.engine.packages import Compositions, CompositionsOn
 
@@ -39,7 +39,7 @@ def packages(
     return Contribution(
         kinds=KINDS,
         links=lambda client: package_links(client, CompositionsOn(client), several=several),
-        wanted=PACKAGES_WANTED,
+        wanted=PACKAGES_WANTED if several else (*PACKAGES_WANTED, *STEPS_WANTED),
         controllers=lambda client: package_controllers(
             client, runtime(client), Compositions(), several=several
         ),
@@ -50,11 +50,15 @@ def packages(
 
 def package_links(client: Client, users: Users, *, several: bool) -> list[Admission]:
     """Those who have a say in writes."""
-    from polyver.admission.packages import FunctionRevisionChecks, PackageChecks
+    from polyver.admission.packages import FunctionRevisionChecks, PackageChecks, StepChecks
     from polyver.engine.packages import InstalledOn
 
     installed = InstalledOn(client, users)
-    return [PackageChecks(installed, several=several), FunctionRevisionChecks(installed)]
+    own: list[Admission] = [
+        PackageChecks(installed, several=several),
+        FunctionRevisionChecks(installed),
+    ]
+    return own if several else [*own, StepChecks()]
 
 
 def package_controllers(

@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from polyver.capabilities.revisions.packages import pipeline_of, revision_used, uses_in
+from polyver.capabilities.revisions.packages import (
+    check_pipeline,
+    pipeline_of,
+    revision_used,
+    uses_in,
+)
 from polyver.core import UNSPECIFIED, Exact, Labels
 
 Object = dict[str, Any]
@@ -68,6 +73,20 @@ def test_the_newest_of_a_composition_counts_and_what_somebody_uses() -> None:
 def test_what_makes_no_sense_asks_for_nothing(spec: object) -> None:
     found = pipeline_of({"metadata": {"name": "x"}, "spec": spec})
     assert (found.composition, found.number, found.uses) == ("x", 1, ())
+
+
+def test_without_the_feature_a_step_that_chooses_is_refused_with_its_place() -> None:
+    composition = composition_revision(
+        *("shop-1", "shop", 1),
+        step("a"),
+        step("b", functionRevisionSelector={"matchLabels": {"channel": "alpha"}}),
+        step("c", functionRevisionRef={"name": "c-0123456789ab"}),
+    )
+    assert [(each.reason, each.at) for each in check_pipeline(composition)] == [
+        ("FeatureOff", "spec.pipeline[1].functionRevisionSelector"),
+        ("FeatureOff", "spec.pipeline[2].functionRevisionRef"),
+    ]
+    assert check_pipeline(composition_revision("shop-1", "shop", 1, step("a"))) == []
 
 
 def test_a_composite_resource_says_what_it_uses_in_one_of_two_places() -> None:

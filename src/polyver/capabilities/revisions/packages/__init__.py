@@ -5,6 +5,7 @@ Admission asks before a write, the controller afterwards; both ask the same func
 
 from polyver.capabilities.revisions.packages._compositions import (
     Pipeline,
+    check_pipeline,
     pipeline_of,
     revision_used,
     uses_in,
@@ -51,6 +52,7 @@ __all__ = [
     "Seen",
     "Use",
     "check_package",
+    "check_pipeline",
     "check_reference",
     "check_revision",
     "condition_of",

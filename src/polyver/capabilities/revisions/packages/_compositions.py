@@ -10,10 +10,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from polyver.capabilities import Refusal
 from polyver.capabilities.revisions.packages._uses import Use
 from polyver.core import UNSPECIFIED, Dependent, Exact, Labels, Selector, Serial
 
-__all__ = ["COMPOSITION", "Pipeline", "pipeline_of", "revision_used", "uses_in"]
+__all__ = [
+    "COMPOSITION",
+    "Pipeline",
+    "check_pipeline",
+    "pipeline_of",
+    "revision_used",
+    "uses_in",
+]
 
 Object = Mapping[str, Any]
 COMPOSITION: Final = "crossplane.io/composition-name"
@@ -66,6 +74,22 @@ def _selector(step: Object) -> Selector:
     return (
         Labels.of({str(key): str(text) for key, text in labels.items()}) if labels else UNSPECIFIED
     )
+
+
+def check_pipeline(obj: Object) -> list[Refusal]:
+    """What a Composition asks for that there is not without the feature FunctionRevisions."""
+    steps = _mapping(obj.get("spec")).get("pipeline")
+    return [
+        Refusal(
+            "FeatureOff",
+            f"{field} needs the feature FunctionRevisions, which is off",
+            at=f"spec.pipeline[{place}].{field}",
+            hint="leave it out, or switch it on",
+        )
+        for place, step in enumerate(steps if isinstance(steps, list) else ())
+        for field in ("functionRevisionRef", "functionRevisionSelector")
+        if field in _mapping(step)
+    ]
 
 
 def revision_used(composite: Object) -> str:
