@@ -448,9 +448,29 @@ def test_what_somebody_else_serves_is_at_the_address_that_the_function_says() ->
         await world.write(function(version="v1", annotations=moved))
         await world.until(
             name,
-            lambda found: found["status"].get("endpoint") == "http://127.0.0.1:9444",
+            lambda found: (found.get("status") or {}).get("endpoint") == "http://127.0.0.1:9444",
             FUNCTION_REVISIONS,
         )
+
+    run(scenario)
+
+
+def test_one_revision_can_be_served_by_somebody_else() -> None:
+    async def scenario(world: World) -> None:
+        await world.install(function(version="v1"))
+        change = {"metadata": {"annotations": {"polyver.dev/endpoint": "http://127.0.0.1:9443"}}}
+        await world.client.patch(FUNCTION_REVISIONS, name_of("v1"), change=change)
+        await world.until(
+            name_of("v1"),
+            lambda found: (found.get("status") or {}).get("endpoint") == "http://127.0.0.1:9443",
+            FUNCTION_REVISIONS,
+        )
+        await world.write(function(version="v1", labels={"a": "b"}))
+        found = await world.until(
+            name_of("v1"), lambda found: "a" in found["metadata"]["labels"], FUNCTION_REVISIONS
+        )
+        assert found["metadata"]["annotations"]["polyver.dev/endpoint"] == "http://127.0.0.1:9443"
+        assert world.runtime.asked == [package("v1")]
 
     run(scenario)
 

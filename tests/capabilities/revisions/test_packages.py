@@ -168,6 +168,21 @@ def test_labels_that_others_gave_a_revision_stay() -> None:
     assert made.labels("v1") == {"theirs": "x", "other": "y"}
 
 
+def test_an_address_is_the_function_s_or_else_the_revision_s_own() -> None:
+    made = world("v1")
+    [only] = made.revisions
+    made.revisions = [replace(only, address="localhost:1")]
+    assert made.plan().is_empty
+    there = {"polyver.dev/endpoint": "localhost:2"}
+    made.obj["metadata"] |= {"annotations": there}
+    made.settle()
+    assert made.revisions[0].address == "localhost:2"
+    made.obj["metadata"] |= {"annotations": {}}
+    made.settle()
+    assert made.revisions[0].address == ""
+    assert made.plan().is_empty
+
+
 def test_a_third_revision_deactivates_the_lowest_of_two() -> None:
     made = world("v1", "v2", "v3", revisionHistoryLimit=4, activeRevisionLimit=2)
     assert made.active == ["v2", "v3"]

@@ -23,7 +23,8 @@ ENDPOINT: Final = "polyver.dev/endpoint"
 """The annotation of a Function or a FunctionRevision that somebody else serves: HOST:PORT, or
 http://HOST:PORT for one without TLS, as in development."""
 COPIED: Final = "package.polyver.dev/copied-labels"
-"""The annotation that tells which labels of a revision are its function's."""
+"""The annotation that tells which labels of a revision are its function's, and whether its
+address is."""
 FORCED: Final = "package.polyver.dev/forced"
 """The annotation by which somebody takes a revision away from those who use it."""
 IN_USE: Final = "package.polyver.dev/in-use"

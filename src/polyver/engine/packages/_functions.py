@@ -122,7 +122,7 @@ class FunctionController(Controller[str]):
         if function.pull != "Always" and status.get("currentIdentifier") == function.package:
             for each in known:
                 is_current = each.name == status.get("currentRevision") and not each.deleting
-                if is_current and bool(each.address) is bool(function.address):
+                if is_current and each.is_copied_address is bool(function.address):
                     self._digests.forget(function.name)
                     return Answer(each.digest)
         question = Question(function.package, function.address, function.pull == "Always")

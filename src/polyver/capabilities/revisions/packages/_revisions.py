@@ -51,9 +51,14 @@ class Known:
     active: bool
     labels: Mapping[str, str] = field(default_factory=dict)
     copied: frozenset[str] = frozenset()
-    """Which labels are its function's."""
+    """Which labels are its function's, and whether its address is."""
     address: str = ""
     deleting: bool = False
+
+    @property
+    def is_copied_address(self) -> bool:
+        """Whether it is elsewhere because its function says so."""
+        return ENDPOINT in self.copied
 
     @property
     def release(self) -> Release:
@@ -102,17 +107,18 @@ def new_revision(function: Function, digest: str, number: int) -> Known:
 
 
 def relabelled(known: Known, function: Function) -> Known:
-    """A revision with its function's labels of now, and those that others gave it."""
+    """A revision with its function's labels and address of now, and what others gave it."""
     own = {name: text for name, text in function.labels.items() if name != PACKAGE}
     others = {name: text for name, text in known.labels.items() if name not in known.copied}
+    there = "" if known.is_copied_address else known.address
     return Known(
         known.name,
         known.number,
         known.digest,
         known.active,
         {**others, **own, PACKAGE: function.name},
-        frozenset(own),
-        function.address,
+        frozenset({*own, *((ENDPOINT,) if function.address else ())}),
+        function.address or there,
         known.deleting,
     )
 
