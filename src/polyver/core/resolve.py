@@ -146,6 +146,9 @@ def resolve(
     [('2.0.0', 'not in series 1'), ('1.2.3', '1.3.0 is newer')]
     """
     question = Question(lineage, selector, policy, dependent or _ANYONE)
+    if question.dependent.lock is not None:
+        # Before all else: with a lock, whatever is asked for is deterministic.
+        return question.answer(question.locked(question.dependent.lock), "locked")
     if type(selector) in policy.refuses:
         raise NoMatch(question)
     if question.dependent.pin is not None and type(selector) in policy.keeps:
@@ -214,23 +217,39 @@ class Question(NamedTuple):
 
     def kept(self, pin: Pin) -> Release | None:
         """The release that the dependent is pinned to, as long as it matches and can be seen."""
-        release = self.lineage.get(pin.release)
-        if release is None:
-            raise NoMatch(self, f"{self.lineage.name} has no {pin.release}, the pin")
-        if release.stage.is_gone:
-            raise Gone(self, release)
-        if release.digest != pin.digest:
-            fact = f"the content of {self.lineage.name} {release.name} is not what was pinned"
-            raise NoMatch(self, f"{fact} ({release.digest}, not {pin.digest})")
-        if release.stage not in self.policy.usable:
-            stage = release.stage.value
-            raise NoMatch(self, f"{self.lineage.name} {release.name}, the pin, is {stage}")
+        release = self._held(pin, "pin")
         if not self._selects(release):
             if self.policy.moves_when_unmatched:
                 return None
-            fact = f"{self.lineage.name} {release.name}, the pin, is not {self._described()}"
-            raise NoMatch(self, fact)
+            raise NoMatch(self, self._mismatch(release, "pin"))
         return release if self.sees(release) else None
+
+    def locked(self, lock: Pin) -> Release:
+        """The release of a lock, if it is there, as it was, and is what is asked for."""
+        release = self._held(lock, "lock")
+        if not self._selects(release):
+            raise NoMatch(self, self._mismatch(release, "lock"))
+        if not self.sees(release):
+            fact = f"{self.lineage.name} {release.name}, the lock, is {release.gate}"
+            raise NoMatch(self, fact)
+        return release
+
+    def _held(self, pin: Pin, called: str) -> Release:
+        release, name = self.lineage.get(pin.release), self.lineage.name
+        if release is None:
+            raise NoMatch(self, f"{name} has no {pin.release}, the {called}")
+        if release.stage.is_gone:
+            raise Gone(self, release)
+        if release.digest != pin.digest:
+            fact = f"the content of {name} {release.name} is not what was {_DONE[called]}"
+            raise NoMatch(self, f"{fact} ({release.digest}, not {pin.digest})")
+        if release.stage not in self.policy.usable:
+            fact = f"{name} {release.name}, the {called}, is {release.stage.value}"
+            raise NoMatch(self, fact)
+        return release
+
+    def _mismatch(self, release: Release, called: str) -> str:
+        return f"{self.lineage.name} {release.name}, the {called}, is not {self._described()}"
 
     def _selects(self, release: Release) -> bool:
         bit = self.lineage.exactly(release.version)
@@ -347,7 +366,9 @@ class Question(NamedTuple):
         if not self.sees(release):
             return str(release.gate)
         if chosen is None:
-            return "not the pin"
+            return "not the pin" if self.dependent.lock is None else "not the lock"
+        if self.dependent.lock is not None:
+            return f"{chosen.name} is locked"
         lineage = self.lineage
         if lineage.exactly(chosen.version) > lineage.exactly(release.version):
             return f"{chosen.name} is {'newer' if _is_semver(chosen) else 'higher'}"
@@ -355,6 +376,8 @@ class Question(NamedTuple):
 
 
 # Sentences.
+
+_DONE = {"pin": "pinned", "lock": "locked"}
 
 
 def _why_broken(rule: _Rule, release: Release, selector: Selector) -> str:
