@@ -9,7 +9,9 @@ from polyver.capabilities.definitions.publishing._reading import (
     Definition,
     Entry,
     Refusal,
+    parameters_of,
     read_definition,
+    wrapped,
 )
 from polyver.capabilities.definitions.publishing._revisions import (
     Known,
@@ -42,8 +44,10 @@ __all__ = [
     "known_revision",
     "lineage_of",
     "other_writer",
+    "parameters_of",
     "read_definition",
     "removed_of",
     "revision_object",
     "status_of",
+    "wrapped",
 ]

@@ -14,7 +14,7 @@ from polyver.objects import digest, label_value_problems
 from polyver.objects.rules import dns_subdomain_problems
 from polyver.objects.schema import check_schema
 
-__all__ = ["Definition", "Entry", "Refusal", "parameters_of", "read_definition"]
+__all__ = ["Definition", "Entry", "Refusal", "parameters_of", "read_definition", "wrapped"]
 
 Object = Mapping[str, Any]
 _NO_NOTES = Notes()

@@ -1,0 +1,37 @@
+"""Rendering: from an application and the versions it uses to the objects that it means.
+
+Nothing is applied here. What a template is written in is the business of an engine, and each engine
+is behind one small interface.
+"""
+
+from polyver.capabilities.definitions.rendering._engines import (
+    Document,
+    Documents,
+    Engine,
+    Engines,
+    Given,
+    UnfitParameters,
+)
+from polyver.capabilities.definitions.rendering._gotemplate import GoTemplates
+from polyver.capabilities.definitions.rendering._rendering import (
+    Output,
+    Rendered,
+    Revisions,
+    render,
+    revisions_of,
+)
+
+__all__ = [
+    "Document",
+    "Documents",
+    "Engine",
+    "Engines",
+    "Given",
+    "GoTemplates",
+    "Output",
+    "Rendered",
+    "Revisions",
+    "UnfitParameters",
+    "render",
+    "revisions_of",
+]
