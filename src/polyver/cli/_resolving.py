@@ -140,7 +140,9 @@ def state_in(files: Sequence[str], namespace: str) -> State:
     inside = namespace or "default"
     state = State()
     for document, application in applications_in(documents, inside):
-        known = {(each["metadata"]["namespace"], each["metadata"]["name"]) for each in state.applications}
+        known = {
+            (each["metadata"]["namespace"], each["metadata"]["name"]) for each in state.applications
+        }
         metadata = application["metadata"]
         if (metadata["namespace"], metadata["name"]) in known:
             fact = f"Application {metadata['namespace']}/{metadata['name']} is there twice"

@@ -359,16 +359,19 @@ class Question(NamedTuple):
                 yield Rejection(release, self._why_not(release, broken, chosen))
 
     def _why_not(self, release: Release, broken: _Rule | None, chosen: Release | None) -> str:
-        if type(self.selector) in self.policy.refuses:
+        if self.dependent.lock is None and type(self.selector) in self.policy.refuses:
             return f"not chosen by {self.selector}, which is refused"
         if broken is not None:
             return _why_broken(broken, release, self.selector)
         if not self.sees(release):
             return str(release.gate)
-        if chosen is None:
-            return "not the pin" if self.dependent.lock is None else "not the lock"
+        return self._why_another(release, chosen)
+
+    def _why_another(self, release: Release, chosen: Release | None) -> str:
         if self.dependent.lock is not None:
-            return f"{chosen.name} is locked"
+            return "not the lock" if chosen is None else f"{chosen.name} is locked"
+        if chosen is None:
+            return "not the pin"
         lineage = self.lineage
         if lineage.exactly(chosen.version) > lineage.exactly(release.version):
             return f"{chosen.name} is {'newer' if _is_semver(chosen) else 'higher'}"
