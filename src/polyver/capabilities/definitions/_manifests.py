@@ -70,6 +70,37 @@ def lineages(documents: Sequence[Document]) -> Iterator[Found]:
         yield Found(lineage, policies, "/".join(filter(None, identity)))
 
 
+class _GoTemplate(Struct):
+    template: str
+    parameters: dict[str, Any] | None = None
+
+
+class _Schematic(Struct):
+    gotemplate: _GoTemplate | None = None
+
+
+class _WholeVersion(_Version):
+    schematic: _Schematic | None = None
+
+
+class _WholeSpec(_WholeVersion):
+    versions: list[_WholeVersion] | None = None
+
+
+class _WholeDefinition(_Definition):
+    spec: _WholeSpec
+
+
+def definitions_in(
+    documents: Sequence[Document], namespace: str
+) -> list[tuple[Document, dict[str, Any]]]:
+    """The definitions in manifests; one that names no namespace is in this one."""
+    return [
+        (document, _placed(document, document.read(_WholeDefinition).metadata, namespace))
+        for document in objects_of(documents, GROUP, *KINDS)
+    ]
+
+
 class _Trait(Struct):
     type: str
 
@@ -121,14 +152,16 @@ def applications_in(
     documents: Sequence[Document], namespace: str
 ) -> list[tuple[Document, dict[str, Any]]]:
     """The applications in manifests; one that names no namespace is in this one."""
-    found: list[tuple[Document, dict[str, Any]]] = []
-    for document in objects_of(documents, GROUP, "Application"):
-        read = document.read(_Application)
-        assert isinstance(document.value, dict)
-        metadata = {**document.value["metadata"]}
-        metadata["namespace"] = read.metadata.namespace or namespace
-        found.append((document, {**document.value, "metadata": metadata}))
-    return found
+    return [
+        (document, _placed(document, document.read(_Application).metadata, namespace))
+        for document in objects_of(documents, GROUP, "Application")
+    ]
+
+
+def _placed(document: Document, read: Metadata, namespace: str) -> dict[str, Any]:
+    assert isinstance(document.value, dict)
+    metadata = {**document.value["metadata"], "namespace": read.namespace or namespace}
+    return {**document.value, "metadata": metadata}
 
 
 def lineages_in(documents: Sequence[Document]) -> dict[tuple[str, str, str], Lineage]:

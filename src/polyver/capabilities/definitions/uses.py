@@ -26,6 +26,7 @@ from polyver.core import (
     Index,
     InvalidVersion,
     Lineage,
+    Moves,
     Pin,
     Policy,
     PolyverError,
@@ -40,6 +41,7 @@ __all__ = [
     "check_application",
     "home_of",
     "is_held",
+    "moves_of",
     "question_of",
     "settled",
     "users_in",
@@ -243,11 +245,17 @@ def users_in(uses: Sequence[Use], lineage: Lineage) -> dict[str, list[str]]:
     for use in uses:
         pin = use.dependent.pin
         release = lineage.get(pin.release) if pin is not None else None
-        if release is not None and release.pin == pin:
+        # What is gone is used by nobody, whoever still has it as a pin.
+        if release is not None and release.pin == pin and not release.stage.is_gone:
             found.setdefault(release.name, set()).add(use.dependent.name)
     for move in affected(_index(uses, lineage), lineage, lineage).moves:
         found.setdefault(move.to.name, set()).add(move.dependent.name)
     return {name: sorted(dependents) for name, dependents in found.items()}
+
+
+def moves_of(uses: Iterable[Use], before: Lineage, after: Lineage) -> Moves:
+    """Whom a change of a lineage moves, and who would lose what it has."""
+    return affected(_index(uses, after), before, after)
 
 
 def _index(uses: Iterable[Use], lineage: Lineage) -> Index:
