@@ -129,7 +129,8 @@ class _Planner:
         if not refused:
             known[namespace] = decision.after
             self._revisions |= new_revisions(read_definition(new)[0], decision)
-            self.touched |= {each.application for each in (*moves, *losses)}
+            self.touched |= {each.application for each in moves}
+            self.touched |= {each.application for each in losses}
         label = f"{kind} {namespace}/{name}"
         planned = PlannedDefinition(label, decision, tuple(refused), moves, losses)
         self.plan.definitions.append(planned)

@@ -227,7 +227,7 @@ class Question(NamedTuple):
     def locked(self, lock: Pin) -> Release:
         """The release of a lock, if it is there, as it was, and is what is asked for."""
         release = self._held(lock, "lock")
-        if not self._selects(release):
+        if not self.candidates() & self.lineage.exactly(release.version):
             raise NoMatch(self, self._mismatch(release, "lock"))
         if not self.sees(release):
             fact = f"{self.lineage.name} {release.name}, the lock, is {release.gate}"

@@ -136,6 +136,8 @@ class DefinitionController(Controller[DefinitionKey]):
         refusals = [*other_writer(obj), *problems, *decision.refusals]
         # First, so that what goes is let go of, and new revisions come back here.
         forced = forced_of(definition, obj)
+        if not refusals:
+            await self._record(key, definition, decision, revisions, obj)
         await self._hold(key, decision.before, revisions, obj, forced)
         if not refusals and "deletionTimestamp" not in obj["metadata"]:
             await self._perform(definition, decision, obj)
@@ -156,10 +158,22 @@ class DefinitionController(Controller[DefinitionKey]):
             )
         return in_use(decision, uses, definition.forced)
 
-    async def _perform(self, definition: Definition, decision: Decision, obj: Object) -> None:
+    async def _record(
+        self,
+        key: DefinitionKey,
+        definition: Definition,
+        decision: Decision,
+        revisions: Sequence[Object],
+        obj: Object,
+    ) -> None:
+        """Tell what goes by force, before it goes: so it is recorded whatever happens then."""
+        if "deletionTimestamp" in obj["metadata"]:
+            everything = Decision(remove=tuple(_known(revisions)), before=decision.before)
+            decision = in_use(everything, self._uses.of(key), definition.forced)
         for each in decision.forced:
-            # Before it goes, so that it is recorded whatever happens then.
             await self._events.tell(obj, "RemovedByForce", str(each), type="Warning")
+
+    async def _perform(self, definition: Definition, decision: Decision, obj: Object) -> None:
         for new in decision.create:
             # One that exists by now is somebody else's, and the next look tells whose.
             made = revision_object(definition, new, obj)

@@ -87,8 +87,9 @@ class _WholeSpec(_WholeVersion):
     versions: list[_WholeVersion] | None = None
 
 
-class _WholeDefinition(_Definition):
-    spec: _WholeSpec
+class _WholeDefinition(Struct):
+    metadata: Metadata
+    spec: _WholeSpec | None = None
 
 
 def definitions_in(
