@@ -5,14 +5,20 @@ Rendering itself is decided in capabilities; what has to start a program to do s
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from polyver.capabilities.definitions.rendering import Engines, GoTemplates
+from polyver.rendering._cue import SECONDS, Cue
+from polyver.rendering._program import CueFailed, find_cue
 
-__all__ = ["engines"]
+__all__ = ["Cue", "CueFailed", "engines", "find_cue"]
 
 
-def engines() -> Engines:
+def engines(*, cue: Path | None = None, seconds: float = SECONDS) -> Engines:
     """All engines that there are, by the field of `schematic` that each renders.
 
-    They may be used by several threads at once. Calls may block: keep them off an event loop.
+    `cue` is the program to run, else it is looked for when a template needs it; each of its runs
+    ends after some seconds. They may be used by several threads at once. Calls may block: keep
+    them off an event loop.
     """
-    return {"gotemplate": GoTemplates()}
+    return {"gotemplate": GoTemplates(), "cue": Cue(cue, seconds=seconds)}

@@ -14,6 +14,7 @@ from polyver.capabilities.definitions.rendering._parameters import Parameters
 from polyver.core import PolyverError
 from polyver.objects import InvalidManifest, encode_json, load_manifests
 from polyver.objects.gotemplate import Template, TemplateError, compile_template
+from polyver.objects.manifests import dotted
 
 __all__ = ["GoTemplates"]
 
@@ -57,4 +58,17 @@ def _documents(text: str, given: Given) -> Iterator[Document]:
         if not isinstance(document.value, dict):
             fact = f"document {number} is no object"
             raise PolyverError(fact, at=f"{given.at}, {document.place()}")
+        for path in _NEEDED:
+            if not _text_at(document.value, path):
+                fact = f"document {number} has no {dotted(path)}"
+                raise PolyverError(fact, at=f"{given.at}, {document.place(*path)}")
         yield Document(document.value, f"document {number}")
+
+
+_NEEDED: Final = (("apiVersion",), ("kind",), ("metadata", "name"))
+
+
+def _text_at(value: object, path: tuple[str, ...]) -> str:
+    for step in path:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else ""

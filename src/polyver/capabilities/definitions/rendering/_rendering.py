@@ -198,26 +198,34 @@ class _Run:
     def _outputs(
         self, found: Documents, used: _Used, component: str, at: str, *, trait: bool
     ) -> Iterator[Output]:
-        if found.output is not None:
-            obj = self._placed(found.output, used, at)
-            yield Output(obj, component, at, used.name, trait=trait, main=not trait)
-        for each in found.outputs:
-            obj = self._placed(each, used, at)
-            yield Output(obj, component, at, used.name, trait=trait, name=each.name)
+        made = [found.output] if found.output is not None else []
+        for each in [*made, *found.outputs]:
+            is_main = each is found.output and not trait
+            name = _default_name(each, used, component, is_main=is_main)
+            obj = self._placed(each, used, at, name)
+            yield Output(obj, component, at, used.name, trait=trait, name=each.name, main=is_main)
 
-    def _placed(self, document: Document, used: _Used, at: str) -> dict[str, Any]:
-        """A document in the application's namespace, unless it names one."""
+    def _placed(self, document: Document, used: _Used, at: str, name: str) -> dict[str, Any]:
+        """A document with a name, in the application's namespace unless it names one."""
         obj, where = document.object, f"{at}, {document.at} of {used.label}"
         for field in ("apiVersion", "kind"):
             if not isinstance(obj.get(field), str) or not obj[field]:
                 raise PolyverError(f"an object without {field} was rendered", at=where)
         metadata = obj.get("metadata") or {}
-        name: object = metadata.get("name") if isinstance(metadata, dict) else None
-        if not (isinstance(name, str) and name):
-            fact = f"a {obj['kind']} without metadata.name was rendered"
-            raise PolyverError(fact, at=where)
-        namespace = metadata.get("namespace") or self._surroundings.namespace
-        return {**obj, "metadata": {**metadata, "namespace": namespace}}
+        if not isinstance(metadata, dict):
+            raise PolyverError("metadata is no mapping", at=where)
+        said = {"name": name, "namespace": self._surroundings.namespace}
+        said |= {field: metadata[field] for field in said if metadata.get(field)}
+        for field, text in said.items():
+            if not isinstance(text, str):
+                raise PolyverError(f"metadata.{field} is no text", at=where)
+        return {**obj, "metadata": {**metadata, **said}}
+
+
+def _default_name(document: Document, used: _Used, component: str, *, is_main: bool) -> str:
+    """What an object is called whose template does not say it."""
+    parts = [component, *([] if is_main else [used.trait, document.name])]
+    return "-".join(each.lower().replace("_", "-") for each in parts if each)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +235,14 @@ class _Used:
     resolution: Object
     name: str
     label: str
+    """What messages call it."""
     engine: Engine
     block: Object
+
+    @property
+    def trait(self) -> str:
+        """The name of the definition, if it is one of a trait."""
+        return self.name if self.resolution["kind"] == "Trait" else ""
 
     def render(self, properties: Any, context: Object, at: str) -> Documents:
         if properties is not None and not isinstance(properties, Mapping):

@@ -1,0 +1,128 @@
+"""The `cue` program: where it is, and running it so that a template reaches nothing with it.
+
+It gets a text and an empty folder: no environment, no registry, a bounded time, memory and output.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import selectors
+import shutil
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import Final
+
+from polyver.core import PolyverError
+
+__all__ = ["INSTALL", "VERSION", "CueFailed", "Printed", "find_cue", "run_cue"]
+
+VERSION: Final = "v0.14.1"
+"""The release that KubeVela has, whose definitions are written for it."""
+INSTALL: Final = f"go install cuelang.org/go/cmd/cue@{VERSION}"
+_VARIABLE: Final = "POLYVER_CUE"
+_MEMORY: Final = 512 << 20
+_LARGEST: Final = 8 << 20
+_PIECE: Final = 65536
+_ENVIRONMENT: Final = {"CUE_REGISTRY": "none", "GOMAXPROCS": "1"}
+
+
+class CueFailed(PolyverError):
+    """The program is not there, or ended without an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """How the program ended, and what it printed."""
+
+    code: int
+    out: bytes
+    err: str
+
+
+def find_cue() -> Path:
+    """The program: what POLYVER_CUE names, else the one on PATH."""
+    named = os.environ.get(_VARIABLE, "")
+    if named:
+        if os.access(named, os.X_OK) and Path(named).is_file():
+            return Path(named)
+        raise CueFailed(f"{_VARIABLE} is {named}, which is no program", hint=_install("set it"))
+    found = shutil.which("cue")
+    if found is None:
+        raise CueFailed("cue is not installed", hint=_install("put it on PATH"))
+    return Path(found)
+
+
+def _install(then: str) -> str:
+    return f"install it with `{INSTALL}`, and {then}"
+
+
+def run_cue(program: Path, *arguments: str, text: str, seconds: float) -> Printed:
+    """Run it with a text as its standard input; it is killed when the time is over."""
+    try:
+        with TemporaryDirectory(prefix="polyver-cue-") as folder, TemporaryFile() as given:
+            given.write(text.encode("utf-8", "surrogatepass"))
+            given.seek(0)
+            process = subprocess.Popen(  # noqa: S603 - the program is the operator's choice
+                [program, *arguments],
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=folder,
+                # One thread: several of these run at once when many applications are rendered.
+                env=_ENVIRONMENT | {"CUE_CACHE_DIR": folder, "CUE_CONFIG_DIR": folder},
+                start_new_session=True,
+            )
+            try:
+                return _followed(process, seconds)
+            finally:
+                process.kill()
+                process.communicate()
+    except OSError as error:
+        raise CueFailed(f"{program} cannot be run: {error.strerror or error}") from None
+
+
+def _followed(process: subprocess.Popen[bytes], seconds: float) -> Printed:
+    if hasattr(resource, "prlimit"):
+        with suppress(ProcessLookupError, PermissionError):
+            resource.prlimit(process.pid, resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
+    end = time.monotonic() + seconds
+    out, err = _read(process, end, seconds)
+    try:
+        code = process.wait(max(0.0, end - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        raise _late(seconds) from None
+    if b"cannot allocate memory" in err or b"out of memory" in err:
+        raise CueFailed(f"cue needs more than {_MEMORY >> 20} MiB", hint="render less at once")
+    return Printed(code, out, err.decode(errors="replace"))
+
+
+def _read(process: subprocess.Popen[bytes], end: float, seconds: float) -> list[bytes]:
+    """What it prints on both ways out, up to the end of the time."""
+    assert process.stdout
+    assert process.stderr
+    read = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+    with selectors.DefaultSelector() as waiting:
+        for each in read:
+            waiting.register(each, selectors.EVENT_READ)
+        while waiting.get_map():
+            ready = waiting.select(max(0.0, end - time.monotonic()))
+            if not ready:
+                raise _late(seconds)
+            for key, _ in ready:
+                piece = os.read(key.fd, _PIECE)
+                read[key.fd] += piece
+                if not piece:
+                    waiting.unregister(key.fd)
+                if len(read[key.fd]) > _LARGEST:
+                    fact = f"cue prints more than {_LARGEST >> 20} MiB"
+                    raise CueFailed(fact, hint="render less at once")
+    return [*map(bytes, read.values())]
+
+
+def _late(seconds: float) -> CueFailed:
+    return CueFailed(f"cue did not end within {seconds:g} s", hint="do less in the template")
