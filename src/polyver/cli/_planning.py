@@ -24,19 +24,14 @@ from polyver.capabilities.definitions.planning import (
     new_revisions,
 )
 from polyver.capabilities.definitions.publishing import Decision, GatePolicy, read_definition
-from polyver.capabilities.definitions.rendering import (
-    Engines,
-    GoTemplates,
-    Rendered,
-    render,
-    revisions_of,
-)
+from polyver.capabilities.definitions.rendering import Rendered, render, revisions_of
 from polyver.capabilities.definitions.uses import uses_of
 from polyver.cli._resolving import APPLICATIONS_ON, REVISIONS_ON, State, history_on, state_on
 from polyver.client import Client, Resource, find
 from polyver.core import PolyverError
 from polyver.engine.definitions import PublishedOn
 from polyver.objects.status import ApiError
+from polyver.rendering import engines
 
 __all__ = ["Plan", "PlannedApplication", "PlannedDefinition", "plan_on"]
 
@@ -109,8 +104,7 @@ class _Planner:
         self._live = {_name(each): each for each in state.applications}
         self._uses = [use for each in state.applications for use in uses_of(each)]
         self._revisions: dict[tuple[str, str], Any] = {}
-        # What is rendered here has to be rendered by whoever asks.
-        self._engines: Engines = {"gotemplate": GoTemplates()}
+        self._engines = engines()
         self.touched: set[str] = set()
         self.plan = Plan()
 
