@@ -109,4 +109,6 @@ def _last_applied(text: str, spec: Object) -> str:
         said = json.loads(text)
     except ValueError:
         return text
+    if not isinstance(said, dict):
+        return text
     return f"{json.dumps({**said, 'spec': spec}, separators=(',', ':'))}\n"
