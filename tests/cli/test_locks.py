@@ -325,12 +325,12 @@ def test_a_plan_tells_what_would_be_refused(
 ) -> None:
     platform.publish(definition(name, rendering("1.0.0"), rendering("1.1.0")))
     platform.deploy(application("a", f"{name}@1.0.0", namespace=space))
-    number = {"image": {"type": "integer", "default": 1}}
+    number = rendering("1.2.0", image={"type": "integer", "default": 1})
     for new, complaint in (
         (definition(name, rendering("1.1.0")), f"1.0.0 is used by Application {space}/a"),
         (definition(name, rendering("1.0.0", ", x: new"), rendering("1.1.0")), "other content"),
         (
-            definition(name, rendering("1.0.0"), rendering("1.1.0"), rendering("1.2.0", **number)),
+            definition(name, rendering("1.0.0"), rendering("1.1.0"), number),
             "image: string became integer",
         ),
         (definition(name, rendering("1.0.0"), "v2"), 'a leading "v"'),

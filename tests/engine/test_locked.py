@@ -6,6 +6,7 @@ import random
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from tests.capabilities.definitions.samples import (
     served,
     versions_of,
 )
+from tests.engine.test_definitions import unreviewed
 from tests.walks.support import eventually
 
 from polyver.capabilities.definitions.choosing import lineage_in
@@ -260,3 +262,28 @@ def test_a_definition_whose_versions_may_go_by_force_can_be_deleted(
     )
     assert f"there is no ComponentDefinition {name}" in failure(platform, app)
     assert versions_of(platform.get(app)) == ["1.0.0"]
+
+
+def test_what_no_admission_was_asked_about_is_held_or_let_go_in_the_same_way(
+    tmp_path: Path,
+) -> None:
+    app = application("shop", "web@1.0.0", "db@1.0.0")
+    for name in ("web", "db"):
+        unreviewed(tmp_path, definition(name, "1.0.0", "1.1.0"))
+    with served(data=tmp_path) as platform:
+        platform.deploy(app)
+        platform.uses(app, "1.0.0", "1.0.0")
+        known = {IN_USE}
+        for name in ("web", "db"):
+            whole = definition(name)
+            platform.until(whole, lambda each: known <= {*each["metadata"].get("finalizers", [])})
+    unreviewed(tmp_path, definition("web", "1.1.0", **{FORCED: "1.0.0"}), definition("db", "1.1.0"))
+    with served(data=tmp_path) as platform:
+        assert "web 1.0.0 was removed" in failure(platform, app)
+        eventually(lambda: platform.revisions("web") == ["web-v1.1.0"])
+        reason = "InUse"
+        held = platform.until(
+            definition("db"), lambda each: condition(each, "Published").get("reason") == reason
+        )
+        assert "db 1.0.0 is used by Application default/shop" in str(held["status"]["conditions"])
+        assert platform.revisions("db") == ["db-v1.0.0", "db-v1.1.0"]

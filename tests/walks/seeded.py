@@ -87,6 +87,7 @@ spec:
 
 def printed_definition() -> Object:
     """The CustomResourceDefinition of components."""
+    crd: Object
     [crd] = _values(_DEFINITION)
     ours = apis.crd_of(COMPONENTS.definition())["spec"]
     crd["spec"]["names"] = ours["names"]
