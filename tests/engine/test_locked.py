@@ -67,7 +67,8 @@ def locked(platform: Platform, app: Object) -> str:
 
 
 def failure(platform: Platform, app: Object) -> str:
-    found = platform.until(app, lambda each: each["status"]["status"] == "failed")
+    found = platform.until(app, lambda each: condition(each, "Resolved")["status"] == "False")
+    assert found["status"]["status"] == "failed"
     message: str = condition(found, "Resolved")["message"]
     return message
 

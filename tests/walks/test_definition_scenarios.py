@@ -242,7 +242,7 @@ def test_a_lock_and_a_removal_by_force_with_kubectl(
     kubectl("annotate", "-n", SYSTEM, "componentdefinition", "a3", force)
     warned = kubectl("apply", "-f", "-", given=less)
     assert "a3 1.2.3 is removed by force" in warned.err
-    kubectl("wait", "application/uses", "--for=jsonpath={.status.status}=failed")
+    kubectl("wait", "application/uses", "--for=condition=Resolved=false")
     status = kubectl.get("application", "uses")["status"]
     assert "a3 1.2.3 was removed" in str(status["conditions"])
     assert status["resolutions"][0]["version"] == "1.2.3"

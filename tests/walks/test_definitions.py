@@ -10,6 +10,7 @@ from tests.capabilities.definitions.samples import (
     SYSTEM,
     Platform,
     application,
+    collection_of,
     definition,
     entry,
     path_of,
@@ -86,6 +87,7 @@ def test_definitions_are_published_followed_and_refused(platform: Platform) -> N
     with pytest.raises(ApiError, match="is used by Application default/shop"):
         platform.request("DELETE", path_of(whole))
     platform.request("DELETE", path_of(app))
+    eventually(lambda: not platform.request("GET", collection_of(app))["items"])
     platform.publish(definition("web", "1.2.0"))
     eventually(lambda: platform.revisions("web") == ["web-v1.2.0"])
     whole = definition("large", *(f"1.{number}.0" for number in range(300)))
