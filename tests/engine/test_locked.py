@@ -15,6 +15,7 @@ from tests.capabilities.definitions.samples import (
     SYSTEM,
     Platform,
     application,
+    collection_of,
     condition,
     definition,
     entry,
@@ -288,3 +289,18 @@ def test_what_no_admission_was_asked_about_is_held_or_let_go_in_the_same_way(
         )
         assert "db 1.0.0 is used by Application default/shop" in str(held["status"]["conditions"])
         assert platform.revisions("db") == ["db-v1.0.0", "db-v1.1.0"]
+
+
+def test_a_lock_that_came_another_way_and_makes_no_sense_is_told_and_can_go(
+    tmp_path: Path,
+) -> None:
+    app = application("shop", "web@1.0.0")
+    app["metadata"]["annotations"][LOCK] = "nonsense"
+    unreviewed(tmp_path, definition("web", "1.0.0"), app)
+    with served(data=tmp_path) as platform:
+        assert "expected a list, got text" in failure(platform, app)
+        stored = platform.get(app)
+        stored["metadata"]["labels"] = {"seen": "yes"}
+        platform.request("PUT", path_of(app), stored)
+        platform.request("DELETE", path_of(app))
+        eventually(lambda: not platform.request("GET", collection_of(app))["items"])

@@ -139,14 +139,14 @@ def state_in(files: Sequence[str], namespace: str) -> State:
     documents = read_manifests(files)
     inside = namespace or "default"
     state = State()
+    known: set[tuple[str, str]] = set()
     for document, application in applications_in(documents, inside):
-        known = {
-            (each["metadata"]["namespace"], each["metadata"]["name"]) for each in state.applications
-        }
         metadata = application["metadata"]
-        if (metadata["namespace"], metadata["name"]) in known:
-            fact = f"Application {metadata['namespace']}/{metadata['name']} is there twice"
+        named = metadata["namespace"], metadata["name"]
+        if named in known:
+            fact = f"Application {'/'.join(named)} is there twice"
             raise document.error(fact, "metadata", "name")
+        known.add(named)
         if not namespace or metadata["namespace"] == namespace:
             state.applications.append(application)
     for (kind, home, name), lineage in lineages_in(documents).items():

@@ -79,15 +79,15 @@ def lock_of(
 
     `homes` finds the lineages of a kind and a name.
     """
-    locked: dict[Named, tuple[Locked, ...]] = {}
+    found: dict[Named, tuple[Locked, ...]] = {}
     failures: dict[Named, Sequence[PolyverError]] = {}
     for each in sorted(applications, key=_name):
         chosen, errors = choose_all(each, homes)
         if errors:
             failures[_name(each)] = errors
         else:
-            locked[_name(each)] = places_of(chosen)
-    return LockOf(Lock(locked, namespace), failures)
+            found[_name(each)] = places_of(chosen)
+    return LockOf(Lock(found, namespace), failures)
 
 
 def _name(application: Object) -> Named:
