@@ -68,7 +68,7 @@ def locked(platform: Platform, app: Object) -> str:
 
 
 def failure(platform: Platform, app: Object) -> str:
-    found = platform.until(app, lambda each: condition(each, "Resolved")["status"] == "False")
+    found = platform.until(app, lambda each: condition(each, "Resolved").get("status") == "False")
     assert found["status"]["status"] == "failed"
     message: str = condition(found, "Resolved")["message"]
     return message

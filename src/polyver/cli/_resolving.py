@@ -150,7 +150,11 @@ def state_in(files: Sequence[str], namespace: str) -> State:
         if not namespace or metadata["namespace"] == namespace:
             state.applications.append(application)
     for (kind, home, name), lineage in lineages_in(documents).items():
-        state.lineages.setdefault((kind, name), {})[home or inside] = lineage
+        homes = state.lineages.setdefault((kind, name), {})
+        if (home or inside) in homes:
+            fact = f"{kind} {inside}/{name} is there with its namespace, and without"
+            raise Unreadable(fact, hint="write it in all documents")
+        homes[home or inside] = lineage
     return state
 
 
