@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs
 
 from polyver.cli._installing import Installation
-from polyver.cli._installing.roles import Right, rights, rights_inside
+from polyver.cli._contributions import Right
+from polyver.cli._installing.roles import rights, rights_inside
 
 __all__ = ["APISERVICES", "Asked", "Grant", "grants", "read_path"]
 
@@ -84,6 +85,7 @@ def read_path(method: str, path: str, query: str) -> Iterable[Asked]:
         _, _, name = options.get("fieldSelector", [""])[0].partition("metadata.name=")
     many = "watch" if "watch" in options else "list"
     reading = "get" if name and "fieldSelector" not in options else many
-    verbs = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+    verbs = {"POST": "create", "PUT": "update", "PATCH": "patch"}
+    verbs["DELETE"] = "delete" if name else "deletecollection"
     resource = f"{plural}/{part}" if part else plural
     yield Asked(verbs.get(method, reading), group, resource, namespace, name)

@@ -6,11 +6,13 @@ import asyncio
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.capabilities.definitions.samples import SYSTEM, definition, entry
 from tests.rights import APISERVICES, Asked, Grant, grants, read_path
 from tests.walks.installed_kinds import GROUP, KITES
 
@@ -18,7 +20,10 @@ from polyver.admission.configurations import configurations
 from polyver.admission.conversions import CONVERSIONS_WANTED
 from polyver.admission.kinds import wanted_by
 from polyver.apis import Webhook
+from polyver.capabilities.definitions.choosing import KEPT
 from polyver.cli import _replica
+from polyver.cli._capabilities import CapabilityOptions
+from polyver.cli._contributions import Choices
 from polyver.cli._installing import Installation, Installer, manifests
 from polyver.cli._replica import Settings, replica
 from polyver.client import Client, Object, Resource, find
@@ -27,7 +32,11 @@ from polyver.client.rest import Answer, Ask
 from polyver.objects import dump_yaml, load_manifests
 from polyver.testing import EmbeddedServer
 
-WANTED = Installation("a:1", modules=("shop.kinds",), kinds=(KITES,))
+CHOICES = Choices(frozenset({"apis", "functions", "definitions"}))
+CONTRIBUTIONS = CHOICES.contributions()
+WANTED = Installation(
+    "a:1", options=("--kinds", "shop.kinds"), kinds=(KITES,), contributions=CONTRIBUTIONS
+)
 names = st.from_regex("[a-z]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
 
 
@@ -40,6 +49,7 @@ def installations(draw: st.DrawFn) -> Installation:
         draw(st.integers(1, 9)),
         tuple(draw(st.lists(names, max_size=2))),
         draw(st.sampled_from([(), (KITES,)])),
+        tuple(each for each in CONTRIBUTIONS if draw(st.booleans())),
         tuple(draw(st.lists(names, max_size=3))),
         secret,
         f"{draw(names)}/{draw(names)}" if secret else "",
@@ -122,13 +132,23 @@ def test_replicas_are_asked_how_they_are_over_https() -> None:
 def test_the_arguments_are_those_that_run_takes() -> None:
     from polyver.cli.run import app
 
-    tls = Installation("a:1", modules=("m",), tls_secret="certs", inject_ca_from="a/b")
+    having = CapabilityOptions(
+        capabilities="functions,apis,definitions",
+        functions=["shop/functions.py", "shop.more"],
+        catalogue=["c.yaml"],
+        allow_command=True,
+        function_timeout="90s",
+        semver_gate="warn",
+    )
+    options = (*having.arguments(), "--kinds", "m")
+    tls = Installation("a:1", options=options, tls_secret="certs", inject_ca_from="a/b")
     [container] = pod(manifests(tls))["containers"]
     command, *arguments = container["args"]
     assert command == "run"
     _, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
     assert bound.arguments["namespace"] == "polyver-system"
     assert bound.arguments["kinds"] == ["m"]
+    assert [*bound.arguments["having"].arguments()] == [*having.arguments()]
     assert bound.arguments["inject_ca_from"] == "a/b"
     assert str(bound.arguments["tls_key"]) == f"{mounted(container, 'tls')}/tls.key"
 
@@ -141,12 +161,17 @@ def mounted(container: Object, name: str) -> str:
 # Rights.
 
 
+RECORDS = ("definitionrevisions", "applicationrevisions")
+"""What replicas make, and take away again."""
+
+
 @settings(max_examples=30)
 @given(installations())
 def test_no_right_is_for_anything_at_all(wanted: Installation) -> None:
     for grant in grants(wanted):
         assert "*" not in (grant.verb, grant.right.group, grant.right.resource)
-        assert grant.verb not in ("delete", "deletecollection", "escalate", "bind", "impersonate")
+        assert grant.verb not in ("escalate", "bind", "impersonate")
+        assert "delete" not in grant.verb or grant.right.resource in RECORDS
         assert grant.right.group != "rbac.authorization.k8s.io"
 
 
@@ -229,7 +254,7 @@ async def install(client: Client, url: str) -> list[str]:
 
 def settings_of(client: ClusterClient, at: Webhook, port: int = 0) -> Settings:
     own = "127.0.0.1", port, WANTED.namespace, ("127.0.0.1",), (KITES,)
-    return Settings(client.access, at, *own)
+    return Settings(client.access, at, *own, choices=CHOICES)
 
 
 def free_port() -> int:
@@ -243,6 +268,19 @@ MAPS, KITE, LEASES = (
     Resource(GROUP, "v2", "kites"),
     Resource("coordination.k8s.io", "v1", "leases"),
 )
+BLUEPRINTS, ACTION_SETS = (
+    Resource("cr.kanister.io", "v1alpha1", plural) for plural in ("blueprints", "actionsets")
+)
+DEFINITIONS = {
+    kind: Resource("core.oam.dev", "v2beta1", f"{kind.lower()}s")
+    for kind in (f"{sort}Definition" for sort in ("Component", "Trait", "Policy", "WorkflowStep"))
+}
+DEFINITION = DEFINITIONS["ComponentDefinition"]
+REVISIONS, APPLICATIONS = (
+    Resource("core.oam.dev", "v1beta1", plural)
+    for plural in ("definitionrevisions", "applications")
+)
+MADE_BY_AN_ACTION = "{apiVersion: v1, kind: ConfigMap, metadata: {name: made}}"
 CRDS, SERVED, HOOKS = (
     Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False),
     Resource("polyver.dev", "v1alpha1", "conversions", namespaced=False),
@@ -262,8 +300,76 @@ async def steps(client: Client) -> None:
     await until(client, KITE, "red", "default", lambda obj: bool(obj.get("status")))
     await until(client, MAPS, "tail", "default", lambda _: True)
     await until(client, SERVED, "boats.example.com", "", lambda obj: bool(obj.get("status")))
+    await act(client)
+    await publish(client)
     lease = await client.get(LEASES, "polyver", WANTED.namespace)
     await until(client, LEASES, "polyver", WANTED.namespace, lambda obj: obj != lease)
+
+
+async def act(client: Client) -> None:
+    """An action runs, tells by an Event that a version is not there, and is let go."""
+    kanister = "cr.kanister.io/v1alpha1"
+    arguments = {"operation": "create", "namespace": "default", "spec": MADE_BY_AN_ACTION}
+    phase = {"name": "a", "func": "KubeOps", "args": arguments}
+    blueprint = {"apiVersion": kanister, "kind": "Blueprint", "metadata": {"name": "bp"}}
+    await client.create(
+        BLUEPRINTS, {**blueprint, "actions": {"go": {"phases": [phase]}}}, "default"
+    )
+    action_set = {"apiVersion": kanister, "kind": "ActionSet", "metadata": {"name": "as"}}
+    spec = {"actions": [{"name": "go", "blueprint": "bp", "preferredVersion": "v0.9.0"}]}
+    await client.create(ACTION_SETS, {**action_set, "spec": spec}, "default")
+
+    def complete(obj: Object) -> bool:
+        state = obj.get("status", {}).get("state")
+        assert state != "failed", obj["status"]
+        return bool(state == "complete" and not obj["metadata"].get("finalizers"))
+
+    await until(client, ACTION_SETS, "as", "default", complete)
+    events = await client.list(Resource("", "v1", "events"), "default")
+    assert {each["involvedObject"]["name"] for each in events.items} == {"as"}
+
+
+async def publish(client: Client) -> None:
+    """A definition is published and used, loses a version, and application and definition go."""
+    for kind, resource in DEFINITIONS.items():
+        name = kind.lower()
+        await client.create(resource, definition(name, "1.0.0", "1.1.0", kind=kind), SYSTEM)
+        await until(client, resource, name, SYSTEM, lambda obj: "versions" in obj.get("status", {}))
+    about = {"apiVersion": "core.oam.dev/v1beta1", "kind": "Application"}
+    application = {**about, "metadata": {"name": "shop"}, "spec": using()}
+    await client.create(APPLICATIONS, application, "default")
+    for number in range(1, KEPT + 2):
+        await until(client, APPLICATIONS, "shop", "default", partial(has_revision, number))
+        change = {"spec": using(number=number)}
+        await client.patch(APPLICATIONS, "shop", "default", change=change)
+    change = {"spec": {"versions": [entry("1.1.0")]}}
+    await client.patch(DEFINITION, "componentdefinition", SYSTEM, change=change)
+    await gone(client, REVISIONS, "componentdefinition-v1.0.0", SYSTEM)
+    await client.delete(APPLICATIONS, "shop", "default")
+    await gone(client, APPLICATIONS, "shop", "default")
+    for kind, resource in DEFINITIONS.items():
+        await client.delete(resource, kind.lower(), SYSTEM)
+        await gone(client, resource, kind.lower(), SYSTEM)
+
+
+def using(**properties: int) -> Object:
+    """An application that names a definition of each kind."""
+    traits = [{"type": "traitdefinition", "properties": {}}]
+    component = {"name": "a", "type": "componentdefinition@1.1", "properties": properties}
+    return {
+        "components": [{**component, "traits": traits}],
+        "policies": [{"name": "a", "type": "policydefinition"}],
+        "workflow": {"steps": [{"name": "a", "type": "workflowstepdefinition"}]},
+    }
+
+
+def has_revision(number: int, obj: Object) -> bool:
+    return bool(obj.get("status", {}).get("latestRevision", {}).get("revision") == number)
+
+
+async def gone(client: Client, resource: Resource, name: str, namespace: str) -> None:
+    while await find(client, resource, name, namespace) is not None:
+        await asyncio.sleep(0.02)
 
 
 async def until(

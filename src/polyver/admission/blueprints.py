@@ -6,8 +6,9 @@ Who only touches an old blueprint's labels is not told of functions that have go
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from polyver.admission.configurations import Wanted
 from polyver.capabilities.functions.blueprints import Finding, blueprint_of, check_blueprint
 from polyver.capabilities.functions.kinds import ACTION_SETS, BLUEPRINTS
 from polyver.core import InvalidVersion, SemVer
@@ -18,9 +19,21 @@ if TYPE_CHECKING:
     from polyver.admission.chain import Review
     from polyver.capabilities.functions.registering import Functions
 
-__all__ = ["ActionSetChecks", "BlueprintChecks"]
+__all__ = ["BLUEPRINTS_WANTED", "ActionSetChecks", "BlueprintChecks"]
 
 _WRITES = ("CREATE", "UPDATE")
+BLUEPRINTS_WANTED: Final = tuple(
+    Wanted(
+        "checks",
+        group=kind.group,
+        plural=kind.names.plural,
+        versions=tuple(kind.versions),
+        operations=_WRITES,
+        mutates=False,
+    )
+    for kind in (BLUEPRINTS, ACTION_SETS)
+)
+"""What API servers are to ask about."""
 
 
 class BlueprintChecks:

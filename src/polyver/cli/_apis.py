@@ -10,51 +10,66 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from polyver.apis import Kind
+    from polyver.capabilities.apis import Webhook
+    from polyver.client import Client
     from polyver.engine import Controller
     from polyver.server._http import Request
     from polyver.server.api import Api
     from polyver.server.conversion import ServedConversions
     from polyver.serving.http import Response
 
-__all__ = ["serve_apis"]
+__all__ = ["own_webhook", "serve_conversions", "serve_kinds"]
 
 _PATH = "/convert"
 
 
-async def serve_apis(
-    api: Api, kinds: Sequence[Kind], *, address: str, ca: str
+async def serve_kinds(
+    api: Api, client: Client, kinds: Sequence[Kind], webhook: Webhook
 ) -> list[Controller[Any]]:
-    """Have conversions and kinds served; the controllers that go with them are returned."""
-    from polyver.admission.conversions import ConversionChecks
+    """Have kinds in Python defined, converted and checked; their controllers are returned."""
     from polyver.admission.kinds import ConvertedKinds
-    from polyver.apis import Webhook, crd_of
-    from polyver.capabilities.apis import conversion_data
-    from polyver.capabilities.apis.conversion_kind import CONVERSIONS
-    from polyver.cli._loading import apply_definition
-    from polyver.client import CRDS, find
-    from polyver.engine import ConversionController, DeclaredController
-    from polyver.server.direct import DirectClient
-    from polyver.server.identity import ADMIN
+    from polyver.engine import DeclaredController
 
-    client = DirectClient(api, ADMIN, agent="polyver")
-    api.catalogue.subscribe(client.kinds_changed)
     named = {kind.definition().name: kind for kind in kinds}
     served = api.server.conversions
-    api.admission.add(ConversionChecks(partial(find, client, CRDS)))
     api.admission.add(ConvertedKinds(lambda kind: served.get(kind.resource), named))
     api.paths[_PATH] = partial(_review, served)
-    bundle = base64.b64encode(ca.encode()).decode()
-    webhook = Webhook(url=f"https://{address}{_PATH}", ca_bundle=bundle)
-    for kind in (CONVERSIONS, *kinds):
-        definition = kind.definition()
+    for kind in kinds:
         if kind.converter is not None:
-            served.publish(definition.name, kind.converter)
-        await apply_definition(client, crd_of(definition, webhook if kind.converter else None))
+            served.publish(kind.definition().name, kind.converter)
+        await _define(client, kind, webhook)
+    return [DeclaredController(client, kind) for kind in kinds if kind.controller is not None]
+
+
+async def serve_conversions(api: Api, client: Client, webhook: Webhook) -> list[Controller[Any]]:
+    """Have Conversions that are applied checked and served; what follows them is returned."""
+    from polyver.admission.conversions import ConversionChecks
+    from polyver.capabilities.apis import conversion_data
+    from polyver.capabilities.apis.conversion_kind import CONVERSIONS
+    from polyver.client import CRDS, find
+    from polyver.engine import ConversionController
+
+    api.admission.add(ConversionChecks(partial(find, client, CRDS)))
+    await _define(client, CONVERSIONS, webhook)
     told = conversion_data(webhook)
-    conversions = ConversionController(client, served.publish, told=told)
+    conversions = ConversionController(client, api.server.conversions.publish, told=told)
     await conversions.load()
-    own = [DeclaredController(client, kind) for kind in kinds if kind.controller is not None]
-    return [conversions, *own]
+    return [conversions]
+
+
+async def _define(client: Client, kind: Kind, webhook: Webhook) -> None:
+    from polyver.apis import crd_of
+    from polyver.cli._loading import apply_definition
+
+    await apply_definition(client, crd_of(kind.definition(), webhook if kind.converter else None))
+
+
+def own_webhook(address: str, ca: str) -> Webhook:
+    """Where the embedded server converts, as its definitions tell others."""
+    from polyver.capabilities.apis import Webhook
+
+    bundle = base64.b64encode(ca.encode()).decode()
+    return Webhook(url=f"https://{address}{_PATH}", ca_bundle=bundle)
 
 
 async def _review(conversions: ServedConversions, request: Request) -> Response:

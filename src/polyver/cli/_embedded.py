@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polyver.cli._apis import serve_apis
-from polyver.cli._served_functions import CallSettings
+from polyver.cli._apis import own_webhook, serve_conversions, serve_kinds
+from polyver.cli._contributions import Choices, Contribution
 from polyver.server.credentials import Credentials, server_names
 from polyver.server.kubeconfig import write_kubeconfig
 from polyver.serving.addresses import LOOPBACK, url
@@ -29,12 +29,14 @@ if TYPE_CHECKING:
     import ssl
 
     from polyver.apis import Kind
-    from polyver.capabilities.definitions.publishing import GatePolicy
-    from polyver.capabilities.functions.registering import Functions
+    from polyver.capabilities.apis import Webhook
+    from polyver.client import Client
     from polyver.engine import Controller
+    from polyver.server._http import Request
     from polyver.server.api import Api
     from polyver.server.asgi import App, Handler
     from polyver.server.identity import Identities
+    from polyver.serving.http import Response
     from polyver.store import Store
 
 __all__ = ["Embedded", "Settings", "embedded"]
@@ -52,22 +54,11 @@ class Settings:
     port: int = 0
     kubeconfig: Path | None = None
     verbose: bool = False
-    capabilities: frozenset[str] = frozenset({"apis"})
+    choices: Choices = field(default_factory=Choices)
     kinds: tuple[Kind, ...] = ()
     """Kinds that are declared in Python, to be served with what their authors wrote for them."""
-    functions: Functions | None = None
-    """What blueprints may call; without, what comes with polyver."""
-    calls: CallSettings = field(default_factory=CallSettings)
-    """What calls of functions may do and take."""
-    gate: GatePolicy = "refuse"
-    """What is done about versions of definitions that break users of their neighbours."""
     release: str = ""
     """The Kubernetes that it tells clients it is; without it, the one it is made after."""
-
-    @property
-    def serves_kinds(self) -> bool:
-        """Whether kinds are served; definitions are such kinds, and nothing without them."""
-        return bool(self.capabilities & {"apis", "definitions"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,34 +142,56 @@ async def _pipeline(
         AccountController(client, ca=ca),
     ]
     async with in_background(api.run()):
-        if settings.serves_kinds:
-            kinds = (*_own_kinds(settings.capabilities), *settings.kinds)
-            controllers += await serve_apis(api, kinds, address=address, ca=ca)
-        if "definitions" in settings.capabilities:
-            from polyver.cli._definitions import serve_definitions
-
-            controllers += await serve_definitions(api, client, gate=settings.gate)
-        if "functions" in settings.capabilities:
-            controllers += await _serve_functions(api, settings)
+        controllers += await _serve(settings, api, own_webhook(address, ca))
         async with Engine(client, controllers):
             yield api
 
 
-def _own_kinds(capabilities: frozenset[str]) -> tuple[Kind, ...]:
-    """The kinds that a capability declares as users declare theirs."""
-    if "definitions" not in capabilities:
-        return ()
-    from polyver.cli._definitions import definition_kinds
+async def _serve(settings: Settings, api: Api, webhook: Webhook) -> list[Controller[Any]]:
+    """Have everything served that is polyver's own; the controllers behind it are returned."""
+    from polyver.server.direct import DirectClient
+    from polyver.server.identity import ADMIN
 
-    return definition_kinds()
+    client = DirectClient(api, ADMIN, agent="polyver")
+    api.catalogue.subscribe(client.kinds_changed)
+    found: list[Controller[Any]] = []
+    if "apis" in settings.choices.capabilities:
+        found += await serve_conversions(api, client, webhook)
+    contributions = settings.choices.contributions()
+    own = [kind for each in contributions for kind in each.kinds]
+    if kinds := [*own, *settings.kinds]:
+        found += await serve_kinds(api, client, kinds, webhook)
+    for each in contributions:
+        found += await _contribute(each, api, client)
+    return found
 
 
-async def _serve_functions(api: Api, settings: Settings) -> list[Controller[Any]]:
-    from polyver.cli._functions import built_in_functions
-    from polyver.cli._served_functions import serve_functions
+async def _contribute(
+    contribution: Contribution, api: Api, client: Client
+) -> list[Controller[Any]]:
+    for link in contribution.links(client):
+        api.admission.add(link)
+    for name in contribution.namespaces:
+        await _make_namespace(client, name)
+    for path, body in contribution.documents.items():
+        api.pages[path] = partial(_answer, body)
+    return contribution.controllers(client)
 
-    functions = settings.functions or built_in_functions()
-    return await serve_functions(api, functions, calls=settings.calls)
+
+async def _make_namespace(client: Client, name: str) -> None:
+    from polyver.client import Resource, find
+
+    namespaces = Resource("", "v1", "namespaces", namespaced=False)
+    if await find(client, namespaces, name) is None:
+        made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        await client.create(namespaces, made)
+
+
+async def _answer(body: bytes, request: Request) -> Response:
+    from polyver.serving.http import Response
+
+    del request
+    return Response(200, [("content-type", "application/json")], body)
 
 
 def _app(api: Handler, identities: Identities, store: Store, log: Log) -> App:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from polyver.admission.chain import Admission, Chain
 from polyver.admission.conversions import ConversionChecks
@@ -21,12 +21,7 @@ from polyver.apis import Kind
 from polyver.capabilities.apis import INJECT_CA_FROM, Webhook, conversion_data
 from polyver.capabilities.apis.conversion import Converter
 from polyver.capabilities.apis.conversion_kind import CONVERSIONS
-from polyver.cli._definitions import (
-    definition_controllers,
-    definition_kinds,
-    definition_links,
-    definitions_wanted,
-)
+from polyver.cli._contributions import Choices
 from polyver.client import CRDS, Client, find
 from polyver.client.cluster import Access, ClusterClient
 from polyver.engine import (
@@ -49,9 +44,6 @@ from polyver.webhook.bundles import Bundles
 from polyver.webhook.metrics import Metrics
 from polyver.webhook.pairs import PairSource
 from polyver.webhook.shared import SecretDocument, SharedPairs
-
-if TYPE_CHECKING:
-    from polyver.capabilities.definitions.publishing import GatePolicy
 
 __all__ = ["Replica", "Settings", "replica"]
 
@@ -81,18 +73,7 @@ class Settings:
     identity: str = ""
     terms: Terms = field(default_factory=Terms)
     verbose: bool = False
-    capabilities: frozenset[str] = frozenset({"apis"})
-    gate: GatePolicy = "refuse"
-    """What is done about versions of definitions that break users of their neighbours."""
-
-    @property
-    def all_kinds(self) -> tuple[Kind, ...]:
-        """Those of the user, and those of the capabilities."""
-        return (*(definition_kinds() if self.has_definitions else ()), *self.kinds)
-
-    @property
-    def has_definitions(self) -> bool:
-        return "definitions" in self.capabilities
+    choices: Choices = field(default_factory=Choices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +136,9 @@ class _Wired:
         self._client = client
         self._settings = settings
         self._log = log
-        self._kinds = {kind.definition().name: kind for kind in settings.all_kinds}
+        self._contributions = settings.choices.contributions()
+        own = [kind for each in self._contributions for kind in each.kinds]
+        self._kinds = {kind.definition().name: kind for kind in (*own, *settings.kinds)}
         self.converters: dict[str, Converter] = {
             name: kind.converter for name, kind in self._kinds.items() if kind.converter is not None
         }
@@ -168,8 +151,8 @@ class _Wired:
             ConversionChecks(partial(find, client, CRDS)),
             ConvertedKinds(lambda kind: self.converters.get(kind.resource), self._kinds),
         ]
-        if settings.has_definitions:
-            links += definition_links(client, gate=settings.gate)
+        for each in self._contributions:
+            links += each.links(client)
         self._chain = Chain(links)
         self.app = App(
             self._served(),
@@ -234,14 +217,14 @@ class _Wired:
             RegistrationController(
                 self._client,
                 settings.webhook,
-                kinds=settings.all_kinds,
-                wanted=definitions_wanted() if settings.has_definitions else (),
+                kinds=[*self._kinds.values()],
+                wanted=[wanted for each in self._contributions for wanted in each.wanted],
                 bundle=bundle,
             ),
             *(
-                definition_controllers(self._client, gate=settings.gate)
-                if settings.has_definitions
-                else ()
+                controller
+                for each in self._contributions
+                for controller in each.controllers(self._client)
             ),
             *(
                 DeclaredController(self._client, kind)

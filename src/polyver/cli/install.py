@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
+from polyver.cli._capabilities import CapabilityOptions
 from polyver.cli._exit import Misused
 from polyver.cli._output import Manifests, manifests_text, print_lines, warn
 from polyver.core import listed
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 app = App(name="install")
 
 _NAMESPACE = "polyver-system"
+_USUAL = CapabilityOptions()
 
 
 @app.default
@@ -30,6 +32,7 @@ def install(
     namespace: str = _NAMESPACE,
     replicas: Annotated[int, Parameter(validator=Number(gte=1, lte=100))] = 2,
     kinds: Annotated[list[str] | None, Parameter(negative=())] = None,
+    having: CapabilityOptions = _USUAL,
     role: Annotated[list[str] | None, Parameter(negative=())] = None,
     tls_secret: str = "",
     inject_ca_from: str = "",
@@ -47,7 +50,8 @@ def install(
     Parameters
     ----------
     image
-        The image to run: one with `polyver` on its PATH, and with the modules of --kinds.
+        The image to run: one with `polyver` on its PATH, and with the modules of --kinds and
+        --functions.
     namespace
         The namespace to install into; it is made if it is not there.
     replicas
@@ -85,8 +89,9 @@ def install(
         image,
         namespace,
         replicas,
-        tuple(kinds or ()),
+        (*having.arguments(), *(word for each in kinds or () for word in ("--kinds", each))),
         tuple(load_kinds(kinds, show_traceback=traceback) if kinds else ()),
+        having.on_a_cluster(show_traceback=traceback).contributions(),
         tuple(role or ()),
         tls_secret,
         inject_ca_from,

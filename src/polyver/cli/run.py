@@ -10,16 +10,16 @@ import sys
 import uuid
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
+from polyver.cli._capabilities import CapabilityOptions
 from polyver.cli._exit import Misused
 from polyver.cli._output import print_lines
 from polyver.cli._signals import signalled
-from polyver.cli.up import read_capabilities
 from polyver.serving.addresses import local_names
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 PORT = 8443
 SERVICE = "polyver"
+_USUAL = CapabilityOptions()
 
 app = App(name="run")
 
@@ -37,8 +38,7 @@ app = App(name="run")
 def run(
     *,
     kinds: Annotated[list[str] | None, Parameter(negative=())] = None,
-    capabilities: str = "apis",
-    semver_gate: Literal["refuse", "warn"] = "refuse",
+    having: CapabilityOptions = _USUAL,
     kubeconfig: Path | None = None,
     context: str = "",
     namespace: str = "",
@@ -65,12 +65,6 @@ def run(
     kinds
         Where kinds are that are declared in Python, as for `polyver crds`; repeatable. They are
         converted, checked by their hooks, and their controllers run.
-    capabilities
-        What it does, separated by commas: apis, and definitions beside it, whose kinds and
-        namespace `vela-system` have to be there.
-    semver_gate
-        What is done about a new version of a definition that breaks its users without a new major
-        version.
     kubeconfig
         The file that says which cluster: by default as kubectl finds it, or the pod's own.
     context
@@ -107,10 +101,7 @@ def run(
     from polyver.cli._replica import Settings
     from polyver.client.cluster import find_access
 
-    chosen = read_capabilities(capabilities)
-    if "apis" not in chosen or "functions" in chosen:
-        fact = "only apis, and definitions beside it, run on a cluster so far"
-        raise Misused(fact, at="--capabilities", hint="say apis, or apis,definitions")
+    choices = having.on_a_cluster(show_traceback=traceback)
     access = find_access(context, kubeconfig=kubeconfig)
     inside = namespace or access.namespace
     if inject_ca_from and tls_cert is None:
@@ -127,8 +118,7 @@ def run(
         _pair(tls_cert, tls_key),
         identity=f"{socket.gethostname()}.{uuid.uuid4().hex[:8]}",
         verbose=verbose,
-        capabilities=chosen,
-        gate=semver_gate,
+        choices=choices,
     )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run(settings, linger))

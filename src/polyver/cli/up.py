@@ -8,33 +8,30 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
+from polyver.cli._capabilities import CapabilityOptions
 from polyver.cli._embedded import Embedded, Settings, embedded
 from polyver.cli._exit import Misused
 from polyver.cli._files import data_folder
 from polyver.cli._output import print_lines
-from polyver.cli._served_functions import CallSettings
 from polyver.cli._signals import signalled
-from polyver.core import listed
 from polyver.serving.addresses import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from polyver.apis import Kind
-    from polyver.capabilities.functions.registering import Functions
     from polyver.cli._loading import Manifest
 
 # Not 6443, which local clusters take (k3s, kubeadm, Docker Desktop, Colima), nor 8443 (minikube),
 # nor 6444 and 6445 next to them; and always the same, so that a kubeconfig stays good.
 PORT = 6450
 _IN_MEMORY = ":memory:"
-CAPABILITIES = ("apis", "functions", "definitions")
-_USUAL = "apis"
+_USUAL = CapabilityOptions()
 
 app = App(name="up")
 
@@ -51,12 +48,7 @@ def up(
         Parameter(name=["--load", "-f"], negative=(), allow_leading_hyphen=True),
     ] = None,
     kinds: Annotated[list[str] | None, Parameter(negative=())] = None,
-    functions: Annotated[list[str] | None, Parameter(negative=())] = None,
-    catalogue: Annotated[list[str] | None, Parameter(negative=())] = None,
-    allow_command: Annotated[bool, Parameter(negative=())] = False,
-    function_timeout: str = "1h",
-    capabilities: str | None = None,
-    semver_gate: Literal["refuse", "warn"] = "refuse",
+    having: CapabilityOptions = _USUAL,
     verbose: Annotated[bool, Parameter(negative=())] = False,
     traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
@@ -82,21 +74,6 @@ def up(
     kinds
         Where kinds are that are declared in Python, as for `polyver crds`; repeatable. They are
         defined, converted in this process, checked by their hooks, and their controllers run.
-    functions
-        A .py file or a module that registers functions for blueprints, beside those of installed
-        packages; repeatable.
-    catalogue
-        A catalogue that says in which stages their versions are; repeatable.
-    allow_command
-        Let blueprints run programs beside this process, with the function Command.
-    function_timeout
-        How long one phase of an action may take: 90s, 1m30s, 2h.
-    capabilities
-        What it does beyond Kubernetes, separated by commas, of apis, functions and definitions;
-        empty for nothing. Without it apis, and functions if --functions or --catalogue is there.
-    semver_gate
-        What is done about a new version of a definition that breaks its users without a new major
-        version.
     verbose
         Log every request.
     traceback
@@ -104,40 +81,14 @@ def up(
     """
     import uvloop
 
-    usual = f"{_USUAL},functions" if functions or catalogue else _USUAL
-    chosen = read_capabilities(usual if capabilities is None else capabilities)
-    if kinds and "apis" not in chosen:
+    choices = having.choices(show_traceback=traceback)
+    if kinds and "apis" not in choices.capabilities:
         raise Misused("--kinds needs the capability apis", at="--capabilities")
-    if (functions or catalogue) and "functions" not in chosen:
-        fact = "--functions and --catalogue need the capability functions"
-        raise Misused(fact, at="--capabilities")
-    settings = Settings(
-        _data(data),
-        host,
-        port,
-        kubeconfig,
-        verbose,
-        chosen,
-        tuple(_kinds(kinds or [], show_traceback=traceback)),
-        _functions(functions, catalogue, show_traceback=traceback)
-        if "functions" in chosen
-        else None,
-        CallSettings(_seconds(function_timeout), frozenset({"command"} if allow_command else ())),
-        semver_gate,
-    )
+    own = tuple(_kinds(kinds or [], show_traceback=traceback))
+    settings = Settings(_data(data), host, port, kubeconfig, verbose, choices, own)
     manifests = _manifests(load or [])
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, manifests))
-
-
-def _seconds(text: str) -> float:
-    from polyver.objects.durations import nanoseconds
-
-    found = nanoseconds(text)
-    if not found or found < 0:
-        hint = "write a length of time as 90s, 1m30s or 2h"
-        raise Misused(f"{text!r} is no length of time", at="--function-timeout", hint=hint)
-    return found / 1e9
 
 
 def _data(given: str | None) -> Path | None:
@@ -148,33 +99,12 @@ def _data(given: str | None) -> Path | None:
     return None if given == _IN_MEMORY else Path(given)
 
 
-def read_capabilities(text: str) -> frozenset[str]:
-    """What the option names, each of which there is."""
-    names = frozenset(filter(None, text.split(",")))
-    if unknown := names - {*CAPABILITIES}:
-        known = listed(CAPABILITIES)
-        fact = f"{listed(sorted(unknown))} is no capability"
-        raise Misused(fact, at="--capabilities", hint=f"known: {known}")
-    if "definitions" in names and "apis" not in names:
-        fact = "the capability definitions needs apis, which converts them"
-        raise Misused(fact, at="--capabilities", hint="say apis,definitions")
-    return names
-
-
 def _kinds(names: list[str], *, show_traceback: bool) -> list[Kind]:
     if not names:
         return []
     from polyver.cli._kinds import load_kinds
 
     return load_kinds(names, show_traceback=show_traceback)
-
-
-def _functions(
-    names: list[str] | None, catalogues: list[str] | None, *, show_traceback: bool
-) -> Functions:
-    from polyver.cli._functions import load_functions
-
-    return load_functions(names or (), catalogues or (), show_traceback=show_traceback)
 
 
 def _manifests(names: list[str]) -> list[Manifest]:

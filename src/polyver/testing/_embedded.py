@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from polyver.cli._contributions import Choices
 from polyver.cli._embedded import Embedded, Opens, Settings, embedded
 from polyver.testing._requests import ask
 
@@ -59,10 +60,8 @@ class EmbeddedServer:
         self._settings = Settings(
             data=data,
             release=release,
-            capabilities=frozenset(capabilities),
+            choices=Choices(frozenset(capabilities), functions, gate=semver_gate),
             kinds=tuple(kinds),
-            functions=functions,
-            gate=semver_gate,
         )
         self._opens = opens
         self._ready = threading.Event()

@@ -23,9 +23,12 @@ def manifests(installation: Installation) -> list[Object]:
     What API servers are to ask about is not among them: `polyver run` registers that when there is
     somebody who answers.
     """
-    namespace = manifest("Namespace", installation.namespace)
-    crds = [_crd(kind, installation) for kind in (CONVERSIONS, *installation.kinds)]
-    return [namespace, *crds, *access(installation), *workload(installation)]
+    contributions = installation.contributions
+    places = [installation.namespace, *(name for each in contributions for name in each.namespaces)]
+    namespaces = [manifest("Namespace", name) for name in dict.fromkeys(places)]
+    own = [kind for each in contributions for kind in each.kinds]
+    crds = [_crd(kind, installation) for kind in (CONVERSIONS, *own, *installation.kinds)]
+    return [*namespaces, *crds, *access(installation), *workload(installation)]
 
 
 def _crd(kind: Kind, installation: Installation) -> Object:

@@ -11,6 +11,7 @@ from polyver.client import Object, Resource
 
 if TYPE_CHECKING:
     from polyver.apis import Kind
+    from polyver.cli._contributions import Contribution
 
 __all__ = [
     "CERTIFICATES",
@@ -90,10 +91,12 @@ class Installation:
     image: str
     namespace: str = NAMESPACE
     replicas: int = 2
-    modules: tuple[str, ...] = ()
-    """Where kinds are, inside of the image."""
+    options: tuple[str, ...] = ()
+    """What `polyver run` is told there: which capabilities, and where kinds and functions are."""
     kinds: tuple[Kind, ...] = ()
-    """Those that are there."""
+    """The kinds that are declared in Python."""
+    contributions: tuple[Contribution, ...] = ()
+    """What the capabilities bring beside them."""
     roles: tuple[str, ...] = ()
     """ClusterRoles of others, for what controllers make."""
     tls_secret: str = ""

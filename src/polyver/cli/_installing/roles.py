@@ -6,34 +6,16 @@ A test walks through all that it does and takes the rights away one after the ot
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from polyver.capabilities.apis.conversion_kind import CONVERSIONS
+from polyver.cli._contributions import READ, Right
 from polyver.cli._installing.parts import CERTIFICATES, NAME, Installation, manifest
 from polyver.client import Object
 
-__all__ = ["Right", "access", "rights", "rights_inside"]
+__all__ = ["access", "rights", "rights_inside"]
 
 _ACCOUNT = "ServiceAccount"
 _GROUP = "rbac.authorization.k8s.io"
-_READ = ("get", "list", "watch")
-
-
-@dataclass(frozen=True, slots=True)
-class Right:
-    """To do something with a kind of objects, or with one of that name."""
-
-    group: str
-    resource: str
-    verbs: tuple[str, ...]
-    name: str = ""
-
-    @property
-    def rule(self) -> Object:
-        """The same as roles have it."""
-        names = {"resourceNames": [self.name]} if self.name else {}
-        groups, resources = [self.group], [self.resource]
-        return {"apiGroups": groups, "resources": resources, **names, "verbs": [*self.verbs]}
 
 
 def rights(installation: Installation) -> list[Right]:
@@ -42,15 +24,16 @@ def rights(installation: Installation) -> list[Right]:
     conversions, plural = CONVERSIONS.group, CONVERSIONS.names.plural
     found = [
         # Whoever applies a Conversion may name any definition.
-        Right("apiextensions.k8s.io", "customresourcedefinitions", (*_READ, "patch")),
-        Right(conversions, plural, _READ),
+        Right("apiextensions.k8s.io", "customresourcedefinitions", (*READ, "patch")),
+        Right(conversions, plural, READ),
         Right(conversions, f"{plural}/status", ("patch",)),
     ]
     for each in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
         found.append(Right(hooks, each, ("list", "watch")))
         # An apply that creates asks for both, and for the name; a POST could not be held to it.
         found.append(Right(hooks, each, ("get", "create", "patch"), name=NAME))
-    return [*found, *_of_controllers(installation)]
+    own = [right for each in installation.contributions for right in each.rights]
+    return [*found, *own, *_of_controllers(installation)]
 
 
 def _of_controllers(installation: Installation) -> Iterator[Right]:
@@ -59,7 +42,7 @@ def _of_controllers(installation: Installation) -> Iterator[Right]:
         if kind.controller is not None:
             definition = kind.definition()
             group, plural = definition.group, definition.names.plural
-            yield Right(group, plural, (*_READ, "patch"))
+            yield Right(group, plural, (*READ, "patch"))
             if any(each.status for each in definition.versions):
                 yield Right(group, f"{plural}/status", ("update",))
 
@@ -70,7 +53,7 @@ def rights_inside(installation: Installation) -> list[Right]:
     found = [Right(*leases, ("create",)), Right(*leases, ("get", "update"), name=NAME)]
     if not installation.tls_secret:
         found.append(Right("", "secrets", ("create",)))
-        found.append(Right("", "secrets", (*_READ, "update", "patch"), name=CERTIFICATES))
+        found.append(Right("", "secrets", (*READ, "update", "patch"), name=CERTIFICATES))
     return found
 
 

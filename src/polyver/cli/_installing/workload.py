@@ -103,8 +103,7 @@ def _container(installation: Installation) -> Object:
 def _arguments(installation: Installation) -> list[str]:
     given = ["run", "--namespace", installation.namespace, "--service", NAME]
     given += ["--host", "0.0.0.0", "--port", str(_PORT)]  # noqa: S104 - inside of a pod
-    for each in installation.modules:
-        given += ["--kinds", each]
+    given += installation.options
     if installation.tls_secret:
         given += ["--tls-cert", f"{_TLS}/tls.crt", "--tls-key", f"{_TLS}/tls.key"]
         given += ["--inject-ca-from", installation.inject_ca_from]

@@ -1,0 +1,46 @@
+"""The capability functions, as it is contributed to a control plane."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from polyver.cli._contributions import READ, CallSettings, Contribution, Right
+
+if TYPE_CHECKING:
+    from polyver.capabilities.functions.registering import Functions
+
+__all__ = ["actions"]
+
+_PATH = "/functions"
+
+
+def actions(functions: Functions, *, calls: CallSettings) -> Contribution:
+    """What checks blueprints, tells which functions there are, and runs actions."""
+    from polyver.admission.blueprints import (
+        BLUEPRINTS_WANTED,
+        ActionSetChecks,
+        BlueprintChecks,
+    )
+    from polyver.capabilities.functions.kinds import ACTION_SETS, BLUEPRINTS
+    from polyver.capabilities.functions.registering import functions_data
+    from polyver.engine.actions import ActionSetController, CallLimits
+    from polyver.objects import encode_json
+    from polyver.serving.logs import Log
+
+    limits, log = CallLimits(seconds=calls.seconds), Log(verbose=True)
+    sets = ACTION_SETS.names.plural
+    return Contribution(
+        kinds=(BLUEPRINTS, ACTION_SETS),
+        links=lambda _: [BlueprintChecks(functions), ActionSetChecks()],
+        wanted=BLUEPRINTS_WANTED,
+        controllers=lambda client: [
+            ActionSetController(client, functions, limits=limits, allows=calls.allows, log=log)
+        ],
+        rights=(
+            Right(BLUEPRINTS.group, BLUEPRINTS.names.plural, ("get",)),
+            Right(ACTION_SETS.group, sets, (*READ, "patch")),
+            Right(ACTION_SETS.group, f"{sets}/status", ("update",)),
+            Right("", "events", ("create",)),
+        ),
+        documents={_PATH: encode_json(functions_data(functions))},
+    )

@@ -1,0 +1,127 @@
+"""The options that say which capabilities a control plane has: the same for every command.
+
+`polyver up`, `polyver run` and `polyver install` take them; what is installed passes them on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from polyver.cli._contributions import CallSettings, Choices
+from polyver.cli._exit import Misused
+from polyver.core import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from polyver.capabilities.functions.registering import Functions
+
+__all__ = ["CAPABILITIES", "CapabilityOptions"]
+
+CAPABILITIES = ("apis", "functions", "definitions")
+_USUAL = "apis"
+_HOUR = "1h"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class CapabilityOptions:
+    """Which capabilities there are, and what they are told.
+
+    Attributes
+    ----------
+    capabilities
+        What it does beyond Kubernetes, separated by commas, of apis, functions and definitions;
+        empty for nothing. Without it apis, and functions if --functions or --catalogue is there.
+    functions
+        A .py file or a module that registers functions for blueprints, beside those of installed
+        packages; repeatable.
+    catalogue
+        A catalogue that says in which stages their versions are; repeatable.
+    allow_command
+        Let blueprints run programs beside this process, with the function Command.
+    function_timeout
+        How long one phase of an action may take: 90s, 1m30s, 2h.
+    semver_gate
+        What is done about a new version of a definition that breaks its users without a new major
+        version.
+    """
+
+    capabilities: str | None = None
+    functions: Annotated[list[str] | None, Parameter(negative=())] = None
+    catalogue: Annotated[list[str] | None, Parameter(negative=())] = None
+    allow_command: Annotated[bool, Parameter(negative=())] = False
+    function_timeout: str = _HOUR
+    semver_gate: Literal["refuse", "warn"] = "refuse"
+
+    def choices(self, *, show_traceback: bool = False) -> Choices:
+        """What was chosen, with the functions that were named; else an error says what is wrong."""
+        chosen = self._chosen()
+        seconds = _seconds(self.function_timeout)
+        calls = CallSettings(seconds, frozenset({"command"} if self.allow_command else ()))
+        functions = self._functions(show_traceback) if "functions" in chosen else None
+        return Choices(chosen, functions, calls, self.semver_gate)
+
+    def on_a_cluster(self, *, show_traceback: bool = False) -> Choices:
+        """The same for replicas, which all serve Conversions."""
+        choices = self.choices(show_traceback=show_traceback)
+        if _USUAL not in choices.capabilities:
+            fact = "on a cluster there is always the capability apis"
+            raise Misused(fact, at="--capabilities", hint="name it beside the others")
+        return choices
+
+    def _chosen(self) -> frozenset[str]:
+        named = bool(self.functions or self.catalogue)
+        text = self.capabilities
+        if text is None:
+            text = f"{_USUAL},functions" if named else _USUAL
+        chosen = _read(text)
+        if named and "functions" not in chosen:
+            fact = "--functions and --catalogue need the capability functions"
+            raise Misused(fact, at="--capabilities")
+        return chosen
+
+    def _functions(self, show_traceback: bool) -> Functions:
+        from polyver.cli._functions import load_functions
+
+        named, listed_in = self.functions or (), self.catalogue or ()
+        return load_functions(named, listed_in, show_traceback=show_traceback)
+
+    def arguments(self) -> Iterator[str]:
+        """The same once more, for another command."""
+        chosen = self._chosen()
+        if chosen != {_USUAL}:
+            yield from ("--capabilities", ",".join(each for each in CAPABILITIES if each in chosen))
+        for option, values in (("--functions", self.functions), ("--catalogue", self.catalogue)):
+            for value in values or ():
+                yield from (option, value)
+        if self.allow_command:
+            yield "--allow-command"
+        if self.function_timeout != _HOUR:
+            yield from ("--function-timeout", self.function_timeout)
+        if self.semver_gate != "refuse":
+            yield from ("--semver-gate", self.semver_gate)
+
+
+def _read(text: str) -> frozenset[str]:
+    names = frozenset(filter(None, text.split(",")))
+    if unknown := names - {*CAPABILITIES}:
+        fact = f"{listed(sorted(unknown))} is no capability"
+        raise Misused(fact, at="--capabilities", hint=f"known: {listed(CAPABILITIES)}")
+    if "definitions" in names and "apis" not in names:
+        fact = "the capability definitions needs apis, which converts them"
+        raise Misused(fact, at="--capabilities", hint="say apis,definitions")
+    return names
+
+
+def _seconds(text: str) -> float:
+    from polyver.objects.durations import nanoseconds
+
+    found = nanoseconds(text)
+    if not found or found < 0:
+        hint = "write a length of time as 90s, 1m30s or 2h"
+        raise Misused(f"{text!r} is no length of time", at="--function-timeout", hint=hint)
+    return found / 1e9
