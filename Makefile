@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help up test check format docs kube kube-old record e2e bench lock clean
+.PHONY: help up test check format docs kube kube-old cue record e2e bench lock clean
 
 help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -33,6 +33,9 @@ kube: .venv/ready ## build a real kube-apiserver, its controllers, etcd and kube
 kube-old: .venv/ready ## build the oldest kubectl that is served, for the walks (needs Go or PyPI)
 	@$(RUN)/python tests/kube/build.py old
 
+cue: .venv/ready ## build cue, for the tests of templates that are written in it (needs Go or PyPI)
+	@$(RUN)/python tests/kube/build.py cue
+
 record: kube ## ask the real API server and Go's libraries again what the tests compare with
 	@$(RUN)/python tests/peers/record.py
 	@$(RUN)/python -m tests.peers.kubeobjects.record
@@ -47,8 +50,9 @@ record: kube ## ask the real API server and Go's libraries again what the tests 
 	@$(RUN)/python -m tests.kube.builtins
 	@$(RUN)/python -m tests.server.openapi_facts
 
-e2e: kube ## run the tests that need the real API server
-	@$(RUN)/pytest -n 4 -m kube $(ARGS)
+e2e: kube ## run the tests that need the real API server, and those that need cue
+	@$(RUN)/python tests/kube/build.py cue || echo "======== NOT TESTED WITH CUE ========" >&2
+	@$(RUN)/pytest -n 4 -m "kube or cue" $(ARGS)
 
 bench: .venv/ready ## measure the core and conversions
 	@$(RUN)/python bench/core.py

@@ -3,7 +3,8 @@
 Tests need them as an oracle; the binaries go to a cache folder laid out like envtest's.
 
 `make kube` runs this: progress goes to stderr, the folder is the last line on stdout.
-`make kube-old` runs it with `old`, and builds the oldest kubectl that is served, for the walks.
+`make kube-old` runs it with `old`, and builds the oldest kubectl that is served, for the walks;
+`make cue` with `cue`, and builds that, for the tests of templates that are written in CUE.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ BINARIES = (
 )
 
 OLD_KUBECTL = Binary("kubectl", "kubectl", "polyver.dev/tests/kube/kubectl")
+CUE = Binary("cue", "cue", "cuelang.org/go/cmd/cue")
 
 # The module proxy does not tell the commit; the date is the release's own.
 VERSION_FACTS = {
@@ -92,11 +94,16 @@ def old_kubectl() -> Path:
     return cache_folder() / f"kubectl-{version}-{platform_name()}" / OLD_KUBECTL.name
 
 
-def _built_old() -> Path:
-    path = old_kubectl()
+def cue() -> Path:
+    """Where cue is, if it was built; it is named by its release."""
+    version = _in_go_mod(CUE.module, r"cuelang\.org/go v(\d+\.\d+\.\d+)\b")
+    return cache_folder() / f"cue-{version}-{platform_name()}" / CUE.name
+
+
+def _built_alone(binary: Binary, path: Path) -> Path:
     with _locked(path.parent):
         if not path.is_file():
-            _build(path.parent, "", OLD_KUBECTL)
+            _build(path.parent, "", binary)
     return path
 
 
@@ -267,7 +274,13 @@ def _say(text: str) -> None:
 
 def main() -> int:
     try:
-        print(_built_old() if sys.argv[1:] == ["old"] else assets())
+        match sys.argv[1:]:
+            case ["old"]:
+                print(_built_alone(OLD_KUBECTL, old_kubectl()))
+            case ["cue"]:
+                print(_built_alone(CUE, cue()))
+            case _:
+                print(assets())
     except PolyverError as error:
         _say(f"error: {error}")
         return 1

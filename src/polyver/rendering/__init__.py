@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from polyver.capabilities.definitions.rendering import Engines, GoTemplates
+from polyver.capabilities.definitions.rendering import Engine, Engines, GoTemplates
 from polyver.rendering._cue import SECONDS, Cue
+from polyver.rendering._installed import installed_engines
 from polyver.rendering._program import CueFailed, find_cue
 
 __all__ = ["Cue", "CueFailed", "engines", "find_cue"]
@@ -18,7 +19,8 @@ def engines(*, cue: Path | None = None, seconds: float = SECONDS) -> Engines:
     """All engines that there are, by the field of `schematic` that each renders.
 
     `cue` is the program to run, else it is looked for when a template needs it; each of its runs
-    ends after some seconds. They may be used by several threads at once. Calls may block: keep
-    them off an event loop.
+    ends after some seconds. What installed packages bring takes the place of polyver's own. They
+    may be used by several threads at once. Calls may block: keep them off an event loop.
     """
-    return {"gotemplate": GoTemplates(), "cue": Cue(cue, seconds=seconds)}
+    own: dict[str, Engine] = {"gotemplate": GoTemplates(), "cue": Cue(cue, seconds=seconds)}
+    return own | installed_engines()

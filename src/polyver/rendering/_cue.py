@@ -195,7 +195,12 @@ class _Rendering:
 
 def _text(template: str, given: Given) -> str:
     """The template with what it is given, and with every part that may be asked for."""
-    parameters, context = (encode_json(each).decode() for each in (given.parameters, given.context))
+    try:
+        parameters, context = (
+            encode_json(each).decode() for each in (given.parameters, given.context)
+        )
+    except (TypeError, ValueError, OverflowError) as error:
+        raise PolyverError(f"it cannot be written as JSON: {error}", at=given.properties) from None
     parts = "".join(f"{name}: _\n" for name in _PARTS.values())
     return f"{template}\nparameter: {parameters}\ncontext: {context}\n{parts}"
 

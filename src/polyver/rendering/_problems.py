@@ -44,7 +44,7 @@ def problems_of(said: str, given: Given, *, names: Names, lines: int) -> Polyver
     unfit = [_unfit(each, given) for each in problems if each.path[:1] == ("parameter",)]
     if unfit:
         # What else is wrong follows from that, most of the time.
-        return UnfitParameters(unfit[:_MOST])
+        return UnfitParameters(sorted(unfit, key=lambda error: (error.at, error.fact))[:_MOST])
     if not problems:
         return PolyverError("cue failed, and does not say why", at=given.at)
     first, more = problems[0], len(problems) - 1

@@ -9,6 +9,7 @@ import os
 import resource
 import selectors
 import shutil
+import signal
 import subprocess
 import time
 from contextlib import suppress
@@ -80,7 +81,8 @@ def run_cue(program: Path, *arguments: str, text: str, seconds: float) -> Printe
             try:
                 return _followed(process, seconds)
             finally:
-                process.kill()
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
     except OSError as error:
         raise CueFailed(f"{program} cannot be run: {error.strerror or error}") from None

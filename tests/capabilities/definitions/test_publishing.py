@@ -153,3 +153,30 @@ def test_the_newest_is_the_newest_final_one() -> None:
     known = [known for known in map(known_revision, made.revisions) if known is not None]
     assert len(lineage_of(wanted, known)) == 2
     assert made.status["latestRevision"]["name"] == "web-v1.0.0"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": "x"},
+        {"type": ["object"]},
+        {"type": "object", "properties": {"a": []}},
+        {"type": "object", "properties": {"a": {"type": "string", "format": {}}}},
+        [],
+        "object",
+    ],
+)
+def test_what_is_no_schema_of_parameters_is_refused(schema: Any) -> None:
+    entry_ = entry("1.0.0", schematic={"gotemplate": {"template": "", "parameters": schema}})
+    _, refusals = read_definition(definition("web", entry_))
+    assert [each.reason for each in refusals] == ["InvalidParameters"]
+    assert refusals[0].at == "spec.versions[0].schematic.gotemplate.parameters"
+
+
+def test_nulls_in_a_schema_of_parameters_are_read_as_api_servers_do() -> None:
+    field = {"type": "string", "enum": None}
+    schema = {"type": "object", "required": None, "properties": {"a": field}}
+    schematic = {"gotemplate": {"template": "", "parameters": schema}}
+    versions = [entry(each, schematic=schematic) for each in ("1.0.0", "1.0.1")]
+    decision = Published().apply(definition("web", *versions))
+    assert not decision.refusals

@@ -12,6 +12,7 @@ from polyver.capabilities.definitions.publishing._reading import (
     forced_of,
     parameters_of,
     read_definition,
+    read_parameters,
     wrapped,
 )
 from polyver.capabilities.definitions.publishing._revisions import (
@@ -49,6 +50,7 @@ __all__ = [
     "other_writer",
     "parameters_of",
     "read_definition",
+    "read_parameters",
     "removed_of",
     "revision_object",
     "status_of",

@@ -13,6 +13,7 @@ from polyver.capabilities.apis.compatibility import Severity, compare_schemas
 from polyver.capabilities.definitions.publishing._reading import (
     Refusal,
     parameters_of,
+    read_parameters,
     wrapped,
 )
 from polyver.core import Lineage, Release, SemVer, Series, listed
@@ -81,7 +82,8 @@ def _broken(name: str, low: _Version, high: _Version, at: str) -> Iterator[Refus
     before, after = parameters_of(low[1]), parameters_of(high[1])
     if before is None or after is None:
         return
-    for finding in compare_schemas(wrapped(before), wrapped(after), least=Severity.BREAKING):
+    one, other = (wrapped(read_parameters(each)[0]) for each in (before, after))
+    for finding in compare_schemas(one, other, least=Severity.BREAKING):
         parameter = finding.path.removeprefix("parameter").removeprefix(".") or "all parameters"
         fact = f"{name} {high[0]} breaks users of {low[0]}: {parameter}: {finding.fact}"
         place = f"{at}.schematic.gotemplate.parameters"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from polyver.capabilities.definitions._entries import content_of, published_version
@@ -16,8 +17,11 @@ from polyver.capabilities.definitions.names import (
 )
 from polyver.core import Notes, PolyverError, Release, SemVer, Stage, VersionTaken
 from polyver.objects import digest, label_value_problems
+from polyver.objects.builtin import shape_of
 from polyver.objects.rules import dns_subdomain_problems
 from polyver.objects.schema import check_schema
+from polyver.objects.shape import Shape
+from polyver.objects.typed import Undecodable, decode_typed
 
 __all__ = [
     "Definition",
@@ -26,6 +30,7 @@ __all__ = [
     "forced_of",
     "parameters_of",
     "read_definition",
+    "read_parameters",
     "wrapped",
 ]
 
@@ -237,17 +242,37 @@ def wrapped(schema: Object) -> Object:
     return {"type": "object", "properties": {"parameter": schema}}
 
 
+def read_parameters(schema: object) -> tuple[Object, list[tuple[str, str]]]:
+    """A schema of parameters as API servers read it; and what is wrong: places in it, and facts."""
+    try:
+        # Nothing has looked at its types so far: whatever stands there gets here.
+        found = decode_typed({"parameter": schema}, _schema_shape()).value
+    except Undecodable as error:
+        return {}, [("", f"it is no schema: {error}")]
+    read: Object = found.get("parameter") or {}
+    causes = check_schema(wrapped(read), "", status=False)
+    return read, [(each.field.removeprefix(_INSIDE), each.message) for each in causes]
+
+
+_INSIDE = ".properties[parameter]"
+
+
+@cache
+def _schema_shape() -> Shape:
+    """What API servers take for a schema, under a name that is not special."""
+    definition = shape_of("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+    version = definition.fields["spec"].fields["versions"].items
+    assert version is not None
+    schema = version.fields["schema"].fields["openAPIV3Schema"]
+    return Shape(type="object", fields={"parameter": schema})
+
+
 def _schema_problems(entry: Object, at: str) -> Sequence[Refusal]:
     schema = parameters_of(entry)
     if schema is None:
         return ()
-    causes = check_schema(wrapped(schema), "", status=False)
     inside = f"{at}.schematic.gotemplate.parameters"
     return [
-        Refusal("InvalidParameters", cause.message, at=f"{inside}{_place(cause.field)}")
-        for cause in causes
+        Refusal("InvalidParameters", fact, at=f"{inside}{place}")
+        for place, fact in read_parameters(schema)[1]
     ]
-
-
-def _place(field: str) -> str:
-    return field.removeprefix(".properties[parameter]")

@@ -13,13 +13,9 @@ from polyver.capabilities.definitions.rendering._engines import (
     UnfitParameters,
 )
 from polyver.capabilities.definitions.rendering._gotemplate import GoTemplates
-from polyver.capabilities.definitions.rendering._rendering import (
-    Output,
-    Rendered,
-    Revisions,
-    render,
-    revisions_of,
-)
+from polyver.capabilities.definitions.rendering._outputs import Output
+from polyver.capabilities.definitions.rendering._rendering import Rendered, render, revisions_of
+from polyver.capabilities.definitions.rendering._sources import Revisions
 
 __all__ = [
     "Document",

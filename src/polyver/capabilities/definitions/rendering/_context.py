@@ -20,7 +20,6 @@ class Surroundings:
     def __init__(self, application: Object, app_revision: str, more: Object) -> None:
         metadata: Object = application["metadata"]
         annotations: Object = metadata.get("annotations") or {}
-        spec: Object = application.get("spec") or {}
         number = app_revision.rpartition("-v")[2]
         self._common: dict[str, Any] = {
             "cluster": "local",
@@ -34,7 +33,6 @@ class Surroundings:
             "appLabels": metadata.get("labels") or {},
             "appAnnotations": annotations,
             "publishVersion": annotations.get(PUBLISH_VERSION, ""),
-            "components": spec.get("components") or [],
         }
 
     @property

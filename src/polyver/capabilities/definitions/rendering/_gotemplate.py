@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -10,10 +11,10 @@ import msgspec
 
 from polyver.capabilities.definitions.publishing import parameters_of
 from polyver.capabilities.definitions.rendering._engines import Document, Documents, Given
-from polyver.capabilities.definitions.rendering._parameters import Parameters
+from polyver.capabilities.definitions.rendering._parameters import InvalidParameters, Parameters
 from polyver.core import PolyverError
 from polyver.objects import InvalidManifest, encode_json, load_manifests
-from polyver.objects.gotemplate import Template, TemplateError, compile_template
+from polyver.objects.gotemplate import InvalidData, Template, TemplateError, compile_template
 from polyver.objects.manifests import dotted
 
 __all__ = ["GoTemplates"]
@@ -24,21 +25,47 @@ _KEPT: Final = 1024
 
 
 class GoTemplates:
-    """Renders `schematic.gotemplate`."""
+    """Renders `schematic.gotemplate`: any number of documents, of which the first is the main."""
 
     def render(self, schematic: Object, given: Given) -> Documents:
+        parameters, template = _read(schematic, given)
+        data = {"parameter": parameters.fit(given), "context": given.context}
         try:
-            parameters, template = _compiled(encode_json(schematic), given.template)
-            data = {"parameter": parameters.fit(given), "context": given.context}
             text = template.render(data)
+        except InvalidData as error:
+            raise PolyverError(error.fact, at=f"{given.at}, {error.at}", hint=error.hint) from None
         except TemplateError as error:
-            at = f"{given.at}, template of {error.at}"
-            raise PolyverError(error.fact, at=at, hint=error.hint) from None
+            raise _misplaced(error, given, parameters.known) from None
         made = [*_documents(text, given)]
-        if not made:
-            fact = f"{given.template} renders no document"
+        return Documents(made[0], made[1:]) if made else Documents()
+
+
+def _read(schematic: Object, given: Given) -> tuple[Parameters, Template]:
+    """A schema and a template, compiled; what is equal is compiled once."""
+    kinds = (("template", str, "text"), ("parameters", Mapping | None, "mapping"))
+    for name, kind, word in kinds:
+        if not isinstance(schematic.get(name), kind):
+            fact = f"schematic.gotemplate.{name} of {given.template} is no {word}"
             raise PolyverError(fact, at=given.at)
-        return Documents(made[0], made[1:])
+    try:
+        return _compiled(encode_json(schematic), given.template)
+    except TemplateError as error:
+        raise _misplaced(error, given) from None
+    except InvalidParameters as error:
+        at = f"{given.at}, {error.at} of {given.template}"
+        raise PolyverError(error.fact, at=at, hint=error.hint) from None
+
+
+def _misplaced(error: TemplateError, given: Given, known: Collection[str] = ()) -> PolyverError:
+    absent = _ABSENT.match(error.fact)
+    hint = error.hint
+    if absent and absent[1] in known:
+        asking = f'ask with `hasKey .parameter "{absent[1]}"`'
+        hint = f"nobody gave {absent[1]}: {asking}, or give it a default"
+    return PolyverError(error.fact, at=f"{given.at}, template of {error.at}", hint=hint)
+
+
+_ABSENT: Final = re.compile(r'^\.parameter has no entry for key "(.*)"$')
 
 
 @lru_cache(maxsize=_KEPT)

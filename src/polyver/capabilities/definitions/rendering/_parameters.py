@@ -5,28 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from polyver.capabilities.definitions.publishing import wrapped
+from polyver.capabilities.definitions.publishing import read_parameters, wrapped
 from polyver.capabilities.definitions.rendering._engines import Given, UnfitParameters
 from polyver.core import PolyverError, listed
-from polyver.objects.schema import check_schema, compile_schema
+from polyver.objects.schema import compile_schema
 from polyver.objects.status import Cause
 
-__all__ = ["Parameters"]
+__all__ = ["InvalidParameters", "Parameters"]
 
 Object = Mapping[str, Any]
 _WRAPPER = "parameter"
+
+
+class InvalidParameters(PolyverError):
+    """A schema of parameters that is none."""
 
 
 class Parameters:
     """A schema of parameters, compiled once for all who use a version."""
 
     def __init__(self, schema: Object) -> None:
-        whole = wrapped(schema)
-        if causes := check_schema(whole, "", status=False):
-            at = f"parameters{causes[0].field.removeprefix(f'.properties[{_WRAPPER}]')}"
-            raise PolyverError(causes[0].message, at=at)
-        self._known = sorted(schema.get("properties") or ())
-        self._schema = compile_schema(whole)
+        read, problems = read_parameters(schema)
+        for place, fact in problems:
+            raise InvalidParameters(fact, at=f"parameters{place}")
+        self.known = sorted(read.get("properties") or ())
+        self._schema = compile_schema(wrapped(read))
 
     def fit(self, given: Given) -> dict[str, Any]:
         """The parameters with their defaults; `UnfitParameters` tells all that is wrong."""
@@ -36,12 +39,13 @@ class Parameters:
         self._schema.default(obj)
         errors += _wrong(self._schema.validate(obj), given)
         if errors:
-            raise UnfitParameters(errors)
+            # Whatever order the user wrote them in.
+            raise UnfitParameters(sorted(errors, key=lambda error: (error.at, error.fact)))
         return found
 
     def _unknown(self, path: str, given: Given) -> PolyverError:
         name = path.removeprefix(f"{_WRAPPER}.")
-        known = f"known: {listed(self._known)}" if self._known else "there are none"
+        known = f"known: {listed(self.known)}" if self.known else "there are none"
         hint = known if "." not in name else "see the schema of its parameters"
         fact = f"{given.template} has no parameter {name}"
         return PolyverError(fact, at=f"{given.properties}.{name}", hint=hint)
