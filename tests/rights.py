@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import parse_qs
 
-from polyver.cli._installing import Installation
 from polyver.cli._contributions import Right
+from polyver.cli._installing import Installation
 from polyver.cli._installing.roles import rights, rights_inside
 
 __all__ = ["APISERVICES", "Asked", "Grant", "grants", "read_path"]

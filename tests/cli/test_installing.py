@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -12,8 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.capabilities.definitions.samples import SYSTEM, definition, entry
+from tests.capabilities.definitions.samples import SYSTEM, definition, entry, using
 from tests.rights import APISERVICES, Asked, Grant, grants, read_path
+from tests.walks.installed import free_port
 from tests.walks.installed_kinds import GROUP, KITES
 
 from polyver.admission.configurations import configurations
@@ -257,12 +257,6 @@ def settings_of(client: ClusterClient, at: Webhook, port: int = 0) -> Settings:
     return Settings(client.access, at, *own, choices=CHOICES)
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 MAPS, KITE, LEASES = (
     Resource("", "v1", "configmaps"),
     Resource(GROUP, "v2", "kites"),
@@ -350,17 +344,6 @@ async def publish(client: Client) -> None:
     for kind, resource in DEFINITIONS.items():
         await client.delete(resource, kind.lower(), SYSTEM)
         await gone(client, resource, kind.lower(), SYSTEM)
-
-
-def using(**properties: int) -> Object:
-    """An application that names a definition of each kind."""
-    traits = [{"type": "traitdefinition", "properties": {}}]
-    component = {"name": "a", "type": "componentdefinition@1.1", "properties": properties}
-    return {
-        "components": [{**component, "traits": traits}],
-        "policies": [{"name": "a", "type": "policydefinition"}],
-        "workflow": {"steps": [{"name": "a", "type": "workflowstepdefinition"}]},
-    }
 
 
 def has_revision(number: int, obj: Object) -> bool:

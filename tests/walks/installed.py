@@ -24,6 +24,7 @@ from tests.walks.support import eventually, request
 from polyver.testing import LocalCluster
 
 KINDS = str(Path(__file__).with_name("installed_kinds.py"))
+CAPABILITIES = "apis,functions,definitions"
 ACCOUNT = "system:serviceaccount:polyver-system:polyver"
 POLYVER = (sys.executable, "-c", "import sys; from polyver.cli import main; sys.exit(main())")
 MAKES = "kites-make"
@@ -64,7 +65,8 @@ class Installed:
         )
 
     def install(self, *more: str) -> str:
-        ran = self.polyver("install", "--image", "a:1", "--kinds", KINDS, "--role", MAKES, *more)
+        chosen = ["--kinds", KINDS, "--capabilities", CAPABILITIES, "--role", MAKES]
+        ran = self.polyver("install", "--image", "a:1", *chosen, *more)
         assert (ran.returncode, ran.stderr) == (0, "")
         return ran.stdout
 
@@ -82,9 +84,10 @@ class Installed:
     @contextmanager
     def running(self, *more: str) -> Iterator[Process]:
         """`polyver run` with the rights of the account, reached by its URL."""
-        port = _free_port()
+        port = free_port()
         arguments = ["--kubeconfig", str(self.kubeconfig()), "--namespace", "polyver-system"]
-        arguments += ["--host", "127.0.0.1", "--port", str(port), "--kinds", KINDS]
+        arguments += ["--kinds", KINDS, "--capabilities", CAPABILITIES]
+        arguments += ["--host", "127.0.0.1", "--port", str(port)]
         arguments += ["--webhook-url", f"https://127.0.0.1:{port}", "--linger", "0", *more]
         log = self.folder / f"run-{port}.log"
         with log.open("wb") as file:
@@ -180,7 +183,7 @@ def _rule(group: str, resource: str, verbs: Sequence[str]) -> dict[str, Any]:
     return {"apiGroups": [group], "resources": [resource], "verbs": [*verbs]}
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]

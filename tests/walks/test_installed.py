@@ -13,11 +13,14 @@ from functools import partial
 from typing import Any
 
 import pytest
+from tests.capabilities.definitions.samples import SYSTEM, definition, using
 from tests.rights import APISERVICES, Asked, Grant, grants
-from tests.walks.installed import Installed, Process, installed
+from tests.walks.installed import CAPABILITIES, Installed, Process, installed
 from tests.walks.installed_kinds import GROUP, KITES
 from tests.walks.support import eventually
 
+from polyver.capabilities.definitions.choosing import KEPT
+from polyver.cli._contributions import Choices
 from polyver.cli._installing import Installation
 
 pytestmark = pytest.mark.kube
@@ -34,6 +37,13 @@ ROLES = {
 CONVERSIONS = "/apis/polyver.dev/v1alpha1/conversions"
 KITE = f"/apis/{GROUP}/v2/namespaces/default/kites"
 BOATS = "boats.example.com"
+ACTIONS = "/apis/cr.kanister.io/v1alpha1/namespaces/default"
+OAM = "/apis/core.oam.dev"
+APPLICATIONS = f"{OAM}/v1beta1/namespaces/default/applications"
+DEFINITIONS = {
+    kind: f"{OAM}/v2beta1/namespaces/{SYSTEM}/{kind.lower()}s"
+    for kind in (f"{sort}Definition" for sort in ("Component", "Trait", "Policy", "WorkflowStep"))
+}
 
 
 # The walk.
@@ -68,6 +78,45 @@ def reconcile(on: Installed) -> None:
     assert tail["data"] == {"metres": "3"}
 
 
+def act(on: Installed) -> None:
+    """An action runs, tells by an Event that a version is not there, and is let go."""
+    wanted = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "made"}}
+    arguments = {"operation": "create", "namespace": "default", "spec": wanted}
+    phases = [{"name": "make", "func": "KubeOps", "args": arguments}]
+    make(on, f"{ACTIONS}/blueprints", "Blueprint", "bp", actions={"go": {"phases": phases}})
+    spec = {"actions": [{"name": "go", "blueprint": "bp", "preferredVersion": "v0.9.0"}]}
+    make(on, f"{ACTIONS}/actionsets", "ActionSet", "as", spec=spec)
+
+    def is_over() -> bool:
+        found = on.request("GET", f"{ACTIONS}/actionsets/as")
+        state = found.get("status", {}).get("state")
+        assert state != "failed", found["status"]
+        return state == "complete" and not found["metadata"].get("finalizers")
+
+    eventually(is_over)
+    assert on.request("GET", "/api/v1/namespaces/default/configmaps/made")
+
+
+def publish(on: Installed) -> None:
+    """Definitions are published and used, one loses a version, and all of it goes."""
+    for kind, path in DEFINITIONS.items():
+        spec = definition(kind.lower(), "1.0.0", "1.1.0", kind=kind)["spec"]
+        make(on, path, kind, kind.lower(), spec=spec)
+        eventually(partial(told, on, f"{path}/{kind.lower()}", "versions"))
+    make(on, APPLICATIONS, "Application", "shop", spec=using())
+    for number in range(1, KEPT + 2):
+        eventually(partial(has_revision, on, number))
+        change(on, f"{APPLICATIONS}/shop", using(number=number))
+    component, path = next(iter(DEFINITIONS.items()))
+    entries = definition("", "1.1.0")["spec"]
+    change(on, f"{path}/{component.lower()}", entries)
+    records = f"{OAM}/v1beta1/namespaces/{SYSTEM}/definitionrevisions"
+    gone(on, f"{records}/{component.lower()}-v1.0.0")
+    remove(on, f"{APPLICATIONS}/shop")
+    for kind, path in DEFINITIONS.items():
+        remove(on, f"{path}/{kind.lower()}")
+
+
 def lead(on: Installed) -> None:
     """The lease is renewed."""
     before = on.request("GET", LEASE)["spec"]["renewTime"]
@@ -88,7 +137,55 @@ def repair(on: Installed) -> None:
     eventually(lambda: bundle(on))
 
 
-STEPS: tuple[Callable[[Installed], None], ...] = (start, convert, reconcile, lead, repair)
+STEPS: tuple[Callable[[Installed], None], ...] = (
+    start,
+    convert,
+    reconcile,
+    act,
+    publish,
+    lead,
+    repair,
+)
+
+
+def make(on: Installed, path: str, kind: str, name: str, **content: Any) -> None:
+    """Create something, once the server knows its kind and whom to ask."""
+    version = "/".join(path.split("/")[2:4])
+    obj = {"apiVersion": version, "kind": kind, "metadata": {"name": name}, **content}
+    eventually(lambda: on.request("POST", path, obj))
+
+
+def change(on: Installed, path: str, spec: object) -> None:
+    """Replace a spec, whoever else writes to the object meanwhile."""
+
+    def put() -> bool:
+        found = on.request("GET", path)
+        try:
+            return bool(on.request("PUT", path, found | {"spec": spec}))
+        except AssertionError as error:
+            if "Conflict" in str(error):
+                return False
+            raise
+
+    eventually(put)
+
+
+def told(on: Installed, path: str, field: str) -> object:
+    return on.request("GET", path).get("status", {}).get(field)
+
+
+def has_revision(on: Installed, number: int) -> bool:
+    newest: Any = told(on, f"{APPLICATIONS}/shop", "latestRevision") or {}
+    return bool(newest.get("revision") == number)
+
+
+def remove(on: Installed, path: str) -> None:
+    on.request("DELETE", path)
+    gone(on, path)
+
+
+def gone(on: Installed, path: str) -> None:
+    eventually(lambda: on.request("GET", path) is None)
 
 
 def apply_boats(on: Installed) -> None:
@@ -149,7 +246,8 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
 # Each right.
 
 
-GRANTS = grants(Installation("a:1", kinds=(KITES,)))
+CHOICES = Choices(frozenset(CAPABILITIES.split(",")))
+GRANTS = grants(Installation("a:1", kinds=(KITES,), contributions=CHOICES.contributions()))
 
 
 @contextmanager
@@ -173,7 +271,7 @@ def without(on: Installed, grant: Grant) -> Iterator[None]:
 
 def test_the_rights_are_enough(walked: Installed) -> None:
     assert [asked for asked, step in walked.forbidden.items() if step != "lacking"] == [APISERVICES]
-    assert {*walked.asked.values()} >= {step.__name__ for step in STEPS[:3]}
+    assert {*walked.asked.values()} >= {step.__name__ for step in STEPS[:5]}
 
 
 @pytest.mark.parametrize("grant", GRANTS, ids=str)

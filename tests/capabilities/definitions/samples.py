@@ -49,6 +49,17 @@ def definition(
     }
 
 
+def using(**properties: int) -> Object:
+    """An application that names a definition of each kind."""
+    traits = [{"type": "traitdefinition", "properties": {}}]
+    component = {"name": "a", "type": "componentdefinition@1.1", "properties": properties}
+    return {
+        "components": [{**component, "traits": traits}],
+        "policies": [{"name": "a", "type": "policydefinition"}],
+        "workflow": {"steps": [{"name": "a", "type": "workflowstepdefinition"}]},
+    }
+
+
 def legacy(name: str, content: str, *, named: str = "", version: str | None = None) -> Object:
     """A definition in v1beta1, whose content is told apart by a text."""
     annotations = {"definitionrevision.oam.dev/name": named} if named else {}
