@@ -339,6 +339,38 @@ def test_a_trait_of_one_engine_changes_a_component_of_another() -> None:
     assert made[0]["data"] == {"a": "b", "c": "d"}
 
 
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=4) | st.sampled_from(
+    [
+        "\\(context.name)",
+        '"""',
+        '#"',
+        "_|_",
+        "\x00",
+        "\u2028",
+        "{{ . }}",
+        "\\",
+        "__hidden",
+        "#D",
+        "_h",
+    ]
+)
+FLOATS = st.floats(allow_nan=False, allow_infinity=False, width=16)
+NASTY = st.recursive(
+    TEXTS | st.integers(-(2**63), 2**63 - 1) | st.booleans() | st.none() | FLOATS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=15)
+@given(st.dictionaries(TEXTS, NASTY, max_size=5))
+def test_parameters_arrive_as_they_were_written(properties: Object) -> None:
+    given = Given(properties, {}, "at", "x 1")
+    found = Cue(CUE).render({"template": "output: data: parameter"}, given)
+    assert found.output is not None
+    assert found.output.object["data"] == properties
+
+
 @settings(max_examples=8)
 @given(st.lists(st.tuples(OBJECTS, OBJECTS), min_size=1, max_size=6))
 def test_without_strategies_a_patch_is_what_cue_unifies(pairs: list[tuple[Object, Object]]) -> None:

@@ -99,6 +99,19 @@ def test_what_takes_too_much_memory_is_told(tmp_path: Path) -> None:
         run_cue(path, text="", seconds=10)
 
 
+def test_what_ends_by_force_is_told_and_tried_again(tmp_path: Path) -> None:
+    engine = Cue(program(tmp_path, "kill -9 $$"))
+    with pytest.raises(
+        PolyverError, match=r"web 1\.0\.0 cannot be rendered: cue ended with signal 9"
+    ):
+        engine.render({"template": "output: {}"}, GIVEN)
+    program(tmp_path, "echo panic: oh no >&2", "exit 2")
+    with pytest.raises(PolyverError, match="cue ended with exit code 2: panic: oh no"):
+        engine.render({"template": "output: {}"}, GIVEN)
+    program(tmp_path, "echo '{}'")
+    assert engine.render({"template": "output: {}"}, GIVEN).output is None
+
+
 def test_a_file_that_is_no_program_is_told(tmp_path: Path) -> None:
     path = tmp_path / "cue"
     path.write_bytes(os.urandom(20))

@@ -18,8 +18,8 @@ __all__ = ["Cue", "CueFailed", "engines", "find_cue"]
 def engines(*, cue: Path | None = None, seconds: float = SECONDS) -> Engines:
     """All engines that there are, by the field of `schematic` that each renders.
 
-    `cue` is the program to run, else it is looked for when a template needs it; each of its runs
-    ends after some seconds. What installed packages bring takes the place of polyver's own. They
+    `cue` is the program to run, else it is looked for when a template needs it; it has some
+    seconds for each template. What installed packages bring takes the place of polyver's own. They
     may be used by several threads at once. Calls may block: keep them off an event loop.
     """
     own: dict[str, Engine] = {"gotemplate": GoTemplates(), "cue": Cue(cue, seconds=seconds)}

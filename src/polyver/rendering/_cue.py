@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Any, Final
@@ -52,18 +53,18 @@ class Cue:
             fact = f"schematic.cue.template of {given.template} is no text"
             raise PolyverError(fact, at=given.at)
         try:
-            return _Rendering(self, template, given).documents()
+            return _Rendering(self, template, given, self._seconds).documents()
         except CueFailed as error:
             fact = f"{given.template} cannot be rendered: {error.fact}"
             raise PolyverError(fact, at=given.at, hint=error.hint) from None
 
-    def run(self, *arguments: str, text: str) -> Printed:
+    def run(self, *arguments: str, text: str, seconds: float) -> Printed:
         """Run the program, unless it is known what it prints: the same input, the same output."""
         program = self._program or find_cue()
         known = self._kept.get(str(program), *arguments, text)
         if known is not None:
             return known
-        printed = run_cue(program, *arguments, text=text, seconds=self._seconds)
+        printed = run_cue(program, *arguments, text=text, seconds=seconds)
         self._kept.put(printed, str(program), *arguments, text)
         return printed
 
@@ -71,8 +72,10 @@ class Cue:
 class _Rendering:
     """One template with what it is given: a few runs of the program on nearly the same text."""
 
-    def __init__(self, cue: Cue, template: str, given: Given) -> None:
+    def __init__(self, cue: Cue, template: str, given: Given, seconds: float) -> None:
         self._cue = cue
+        self._seconds = seconds
+        self._end = time.monotonic() + seconds
         self._template = template
         self._given = given
         self._text = _text(template, given)
@@ -117,7 +120,11 @@ class _Rendering:
         return found
 
     def _run(self, *arguments: str, more: str = "", names: Names | None = None) -> bytes:
-        printed = self._cue.run(*arguments, "cue:", "-", text=f"{self._text}{more}")
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise CueFailed(f"cue did not end within {self._seconds:g} s")
+        text = f"{self._text}{more}"
+        printed = self._cue.run(*arguments, "cue:", "-", text=text, seconds=left)
         if printed.code:
             lines = self._template.count("\n") + 1
             raise problems_of(printed.err, self._given, names=names or {}, lines=lines)

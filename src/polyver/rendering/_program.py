@@ -100,7 +100,12 @@ def _followed(process: subprocess.Popen[bytes], seconds: float) -> Printed:
         raise _late(seconds) from None
     if b"cannot allocate memory" in err or b"out of memory" in err:
         raise CueFailed(f"cue needs more than {_MEMORY >> 20} MiB", hint="render less at once")
-    return Printed(code, out, err.decode(errors="replace"))
+    said = err.decode(errors="replace")
+    if code not in (0, 1):  # with 1 it says what is wrong with its input
+        first = said.strip().partition("\n")[0][:200]
+        ended = f"signal {-code}" if code < 0 else f"exit code {code}"
+        raise CueFailed(f"cue ended with {ended}{': ' if first else ''}{first}")
+    return Printed(code, out, said)
 
 
 def _read(process: subprocess.Popen[bytes], end: float, seconds: float) -> list[bytes]:
@@ -127,4 +132,4 @@ def _read(process: subprocess.Popen[bytes], end: float, seconds: float) -> list[
 
 
 def _late(seconds: float) -> CueFailed:
-    return CueFailed(f"cue did not end within {seconds:g} s", hint="do less in the template")
+    return CueFailed(f"cue did not end within {seconds:.2g} s", hint="do less in the template")

@@ -180,3 +180,15 @@ def test_nulls_in_a_schema_of_parameters_are_read_as_api_servers_do() -> None:
     versions = [entry(each, schematic=schematic) for each in ("1.0.0", "1.0.1")]
     decision = Published().apply(definition("web", *versions))
     assert not decision.refusals
+
+
+def test_a_go_template_that_cannot_be_read_is_refused() -> None:
+    schematic = {"gotemplate": {"template": "kind: A\nname: {{ .context.name | uper }}\n"}}
+    _, refusals = read_definition(definition("web", entry("1.0.0", schematic=schematic)))
+    assert [(each.reason, str(each)) for each in refusals] == [
+        (
+            "InvalidTemplate",
+            'line 2: function "uper" not defined, near {{ .context.name | uper }} '
+            "(spec.versions[0].schematic.gotemplate.template); did you mean upper?",
+        )
+    ]

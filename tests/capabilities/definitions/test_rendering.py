@@ -220,7 +220,10 @@ def test_a_template_that_renders_too_much_is_refused() -> None:
 
 
 def test_a_broken_template_in_a_revision_is_told() -> None:
-    errors = Platform(component("web", gotemplate("{{ if }}"))).errors(uses("x", "web"))
+    platform = Platform(component("web", gotemplate(CONFIG % "a")))
+    revision = platform.revisions["vela-system", "web-v1.0.0"]
+    revision["spec"]["componentDefinition"]["spec"]["schematic"] = gotemplate("{{ if }}")
+    errors = platform.errors(uses("x", "web"))
     assert "missing value for if (spec.components[0], template of web 1.0.0:1" in errors[0]
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, Final
+
+import msgspec
 
 from polyver.capabilities.definitions._entries import content_of, published_version
 from polyver.capabilities.definitions.kinds import STORED, VERSIONED
@@ -16,8 +18,9 @@ from polyver.capabilities.definitions.names import (
     revision_name,
 )
 from polyver.core import Notes, PolyverError, Release, SemVer, Stage, VersionTaken
-from polyver.objects import digest, label_value_problems
+from polyver.objects import digest, encode_json, label_value_problems
 from polyver.objects.builtin import shape_of
+from polyver.objects.gotemplate import TemplateError, compile_template
 from polyver.objects.rules import dns_subdomain_problems
 from polyver.objects.schema import check_schema
 from polyver.objects.shape import Shape
@@ -36,6 +39,8 @@ __all__ = [
 
 Object = Mapping[str, Any]
 _NO_NOTES = Notes()
+_KEPT: Final = 4096
+"""How many schemas and templates are remembered: a definition is read again at every change."""
 
 
 class Refusal(PolyverError):
@@ -167,6 +172,7 @@ class _Reader:
         text = entry.get("version")
         before = len(self.refusals)
         self.refusals += _schema_problems(entry, at)
+        self.refusals += _template_problems(entry, at)
         version: SemVer | None = None
         if text is not None:
             version = self._version(str(text), at)
@@ -242,11 +248,16 @@ def wrapped(schema: Object) -> Object:
     return {"type": "object", "properties": {"parameter": schema}}
 
 
-def read_parameters(schema: object) -> tuple[Object, list[tuple[str, str]]]:
+def read_parameters(schema: object) -> tuple[Object, Sequence[tuple[str, str]]]:
     """A schema of parameters as API servers read it; and what is wrong: places in it, and facts."""
+    return _parameters(encode_json(schema))
+
+
+@lru_cache(maxsize=_KEPT)
+def _parameters(schema: bytes) -> tuple[Object, Sequence[tuple[str, str]]]:
     try:
         # Nothing has looked at its types so far: whatever stands there gets here.
-        found = decode_typed({"parameter": schema}, _schema_shape()).value
+        found = decode_typed({"parameter": msgspec.json.decode(schema)}, _schema_shape()).value
     except Undecodable as error:
         return {}, [("", f"it is no schema: {error}")]
     read: Object = found.get("parameter") or {}
@@ -276,3 +287,29 @@ def _schema_problems(entry: Object, at: str) -> Sequence[Refusal]:
         Refusal("InvalidParameters", fact, at=f"{inside}{place}")
         for place, fact in read_parameters(schema)[1]
     ]
+
+
+def _template_problems(entry: Object, at: str) -> Sequence[Refusal]:
+    """What is wrong with a Go template: once published it could not be repaired."""
+    schematic: Object = entry.get("schematic") or {}
+    text = (schematic.get("gotemplate") or {}).get("template")
+    error = _template_problem(text) if isinstance(text, str) else None
+    if error is None:
+        return ()
+    return [
+        Refusal(
+            "InvalidTemplate",
+            f"line {error.line}: {error.fact}, near {error.near}",
+            at=f"{at}.schematic.gotemplate.template",
+            hint=error.hint,
+        )
+    ]
+
+
+@lru_cache(maxsize=_KEPT)
+def _template_problem(text: str) -> TemplateError | None:
+    try:
+        compile_template(text)
+    except TemplateError as error:
+        return error
+    return None
