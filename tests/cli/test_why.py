@@ -71,7 +71,6 @@ def test_what_is_not_there_is_told(
     [
         (("up", "--capabilities", "definitions"), "definitions needs apis, which converts them"),
         (("run", "--capabilities", "definitions"), "definitions needs apis, which converts them"),
-        (("run", "--capabilities", "apis,functions"), "run on a cluster so far"),
     ],
 )
 def test_capabilities_that_do_not_go_together_are_told(
