@@ -192,7 +192,30 @@ def test_the_manifests_that_the_proposal_prints_run(scenes: Scenes) -> None:
     assert scenes.versions("app-with-comp-versioning") == ["3.4.0"]
 
 
-# Ways back and locks, beside kubectl.
+# Plans, ways back and locks, beside kubectl.
+
+
+def test_a_plan_tells_what_kubectl_would_be_told(
+    kubectl: Kubectl,
+    scenes: Scenes,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", f"{kubectl.home}/config")
+    file = kubectl.home / "plan.yaml"
+    for versions, code, told in (
+        (("4.4.2", "4.5.6", "4.6.0"), 0, "4.5.6   4.6.0   newest in series 4"),
+        (("4.4.2", "4.6.0"), 1, "b1 4.5.6 is used by Application default/one-variant"),
+        (("4.4.2", "4.5.6", "v5"), 1, 'a leading "v"'),
+    ):
+        new = definition("b1", *map(content, versions))
+        file.write_text(json.dumps(new))
+        assert main(["plan", "-f", str(file)]) == code
+        assert told in capsys.readouterr().out
+        kubectl("apply", "--dry-run=server", "-f", str(file), code=code)
+    file.write_text(json.dumps(definition("b1", content("4.4.2")) | {"spec": {"versions": []}}))
+    assert main(["plan", "-f", str(file)]) == 1
+    assert scenes.versions("one-variant") == ["1.2.3", "4.5.6"]
 
 
 def test_who_applies_goes_on_after_a_way_back(
