@@ -54,9 +54,10 @@ e2e: kube ## run the tests that need the real API server, and those that need cu
 	@$(RUN)/python tests/kube/build.py cue || echo "======== NOT TESTED WITH CUE ========" >&2
 	@$(RUN)/pytest -n 4 -m "kube or cue" $(ARGS)
 
-bench: .venv/ready ## measure the core and conversions
+bench: .venv/ready ## measure the core, conversions and calls of functions
 	@$(RUN)/python bench/core.py
 	@$(RUN)/python bench/conversion.py
+	@$(RUN)/python bench/calling.py
 
 lock: .venv/ready ## pin the newest versions of all dependencies, with hashes
 	@$(COMPILE) pyproject.toml -o requirements/runtime.txt

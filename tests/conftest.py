@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,9 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     import pytest
+
+# Tests that serve with gRPC load it themselves: polyver sets the same before it does.
+os.environ |= {"GRPC_VERBOSITY": "NONE", "GRPC_ENABLE_FORK_SUPPORT": "0"}
 
 # No test depends on how fast this machine is.
 settings.register_profile("polyver", settings(), deadline=None, print_blob=True)

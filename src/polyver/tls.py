@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
+import msgspec
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -26,6 +27,32 @@ class Pair:
 
     certificate: bytes
     key: bytes
+
+
+class PemPair(msgspec.Struct, frozen=True):
+    """A pair as texts, for the documents in which it is kept."""
+
+    certificate: str
+    key: str
+
+    @classmethod
+    def of(cls, pair: Pair) -> Self:
+        return cls(pair.certificate.decode(), pair.key.decode())
+
+    @property
+    def pair(self) -> Pair:
+        return Pair(self.certificate.encode(), self.key.encode())
+
+    @property
+    def serial(self) -> str:
+        return f"{self._read().serial_number:x}"
+
+    @property
+    def until(self) -> datetime.datetime:
+        return self._read().not_valid_after_utc
+
+    def _read(self) -> x509.Certificate:
+        return x509.load_pem_x509_certificate(self.certificate.encode())
 
 
 @dataclass(frozen=True)

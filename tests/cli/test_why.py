@@ -71,6 +71,11 @@ def test_what_is_not_there_is_told(
     [
         (("up", "--capabilities", "definitions"), "definitions needs apis, which converts them"),
         (("run", "--capabilities", "definitions"), "definitions needs apis, which converts them"),
+        (
+            ("run", "--capabilities", "functions"),
+            "on a cluster there is always the capability apis",
+        ),
+        (("install", "--image", "a", "--capabilities", ""), "there is always the capability apis"),
     ],
 )
 def test_capabilities_that_do_not_go_together_are_told(

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from polyver.objects._wire import Field, MalformedError, empty_field, fields
 from polyver.objects.shape import Shape
 from polyver.objects.status import ApiError, bad_request
+from polyver.objects.wire import Field, MalformedError, empty_field, fields
 
 __all__ = ["PROTOBUF_PREFIX", "decode_protobuf"]
 

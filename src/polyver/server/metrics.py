@@ -6,12 +6,12 @@ with the first question for it.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from polyver.server._http import Response
 from polyver.server.paths import read_place, verb_of
+from polyver.serving.times import Times
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
@@ -37,21 +37,27 @@ _OTHER = _Series("OTHER", "", "", "")
 
 
 class _Counts:
-    """How many there were, how long they took, and how many took up to each bound."""
+    """How many there were, and how long they took."""
 
-    __slots__ = ("buckets", "count", "seconds")
+    __slots__ = ("count", "times")
 
     def __init__(self) -> None:
         self.count = 0
-        self.seconds = 0.0
-        self.buckets = [0] * (len(_BOUNDS) + 1)
+        self.times = Times(_BOUNDS)
 
 
 class Metrics:
     """What one server has done since it started."""
 
-    def __init__(self, revision: Callable[[], int] = lambda: 0) -> None:
+    def __init__(
+        self,
+        revision: Callable[[], int] = lambda: 0,
+        *,
+        also: Sequence[Callable[[], Collector]] = (),
+    ) -> None:
+        """`also` are those who count something else that is told in the same place."""
         self._revision = revision
+        self._also = also
         self._series: dict[_Series, _Counts] = {}
         self.watchers = 0
 
@@ -62,8 +68,7 @@ class Metrics:
         counts = self._counts(_series(method, path, code, watch=watch))
         counts.count += 1
         if seconds is not None:
-            counts.seconds += seconds
-            counts.buckets[bisect_left(_BOUNDS, seconds)] += 1
+            counts.times.observe(seconds)
 
     def _counts(self, series: _Series) -> _Counts:
         counts = self._series.get(series)
@@ -79,7 +84,8 @@ class Metrics:
         from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(_collector(self))
+        for collector in (_collector(self), *(each() for each in self._also)):
+            registry.register(collector)
         headers = [("Content-Type", CONTENT_TYPE_PLAIN_0_0_4)]
         return Response(200, headers, generate_latest(registry))
 
@@ -121,7 +127,7 @@ def _collector(metrics: Metrics) -> Collector:
             )
             for series, counts in metrics.series():
                 total.add_metric(series, counts.count)
-                times.add_metric(series, _cumulative(counts.buckets), counts.seconds)
+                times.add_metric(series, counts.times.buckets(), counts.times.seconds)
             yield from (total, times)
             yield GaugeMetricFamily(
                 "apiserver_longrunning_requests", "Watches now open.", metrics.watchers
@@ -131,11 +137,3 @@ def _collector(metrics: Metrics) -> Collector:
             )
 
     return Requests()
-
-
-def _cumulative(buckets: list[int]) -> list[tuple[str, float]]:
-    so_far, found = 0, []
-    for bound, count in zip([*map(str, _BOUNDS), "+Inf"], buckets, strict=True):
-        so_far += count
-        found.append((bound, float(so_far)))
-    return found

@@ -10,10 +10,9 @@ import datetime
 from collections.abc import Sequence
 
 import msgspec
-from cryptography import x509
 
 from polyver.objects.codec import encode_json
-from polyver.tls import Authority, Pair
+from polyver.tls import Authority, PemPair
 from polyver.webhook.rotation import (
     AuthorityState,
     Create,
@@ -26,25 +25,7 @@ from polyver.webhook.rotation import (
     Step,
 )
 
-__all__ = ["Kept", "Leaf", "PemPair"]
-
-
-class PemPair(msgspec.Struct, frozen=True):
-    """A certificate and its key."""
-
-    certificate: str
-    key: str
-
-    @property
-    def serial(self) -> str:
-        return f"{self._read().serial_number:x}"
-
-    @property
-    def until(self) -> datetime.datetime:
-        return self._read().not_valid_after_utc
-
-    def _read(self) -> x509.Certificate:
-        return x509.load_pem_x509_certificate(self.certificate.encode())
+__all__ = ["Kept", "Leaf"]
 
 
 class Leaf(msgspec.Struct, frozen=True):
@@ -113,7 +94,7 @@ class Kept(msgspec.Struct):
         match step:
             case Create():
                 made = Authority.create("polyver-webhook", now=now).pair
-                self.authorities.append(_texts(made))
+                self.authorities.append(PemPair.of(made))
                 self.observed = False
             case Publish():
                 self.published, self.published_at = list(step.serials), now
@@ -127,11 +108,7 @@ class Kept(msgspec.Struct):
 
     def _issued(self, signer: str, names: Sequence[str], now: datetime.datetime) -> Leaf:
         found = self.authorities[self.serials.index(signer)]
-        authority = Authority.load(Pair(found.certificate.encode(), found.key.encode()))
+        authority = Authority.load(found.pair)
         # The first becomes the common name, which may have 64 letters at most.
         ordered = sorted(names, key=len)
-        return Leaf(_texts(authority.server(*ordered, now=now)), signer, ordered, now)
-
-
-def _texts(pair: Pair) -> PemPair:
-    return PemPair(pair.certificate.decode(), pair.key.decode())
+        return Leaf(PemPair.of(authority.server(*ordered, now=now)), signer, ordered, now)

@@ -5,15 +5,19 @@ Only kinds that are served have labels of their own: what clients write cannot f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import product
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from polyver.serving.http import Response
 from polyver.webhook.reviews import OUTCOMES, Key, Reviewed
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
 
 __all__ = ["Metrics"]
 
@@ -24,8 +28,16 @@ _OF_A_KIND = ("group", "kind")
 class Metrics:
     """Counts since the start."""
 
-    def __init__(self, valid_until: Callable[[], datetime] | None = None) -> None:
+    def __init__(
+        self,
+        valid_until: Callable[[], datetime] | None = None,
+        *,
+        also: Sequence[Callable[[], Collector]] = (),
+    ) -> None:
+        """`also` are those who count something else that is told in the same place."""
         self._registry = CollectorRegistry()
+        for each in also:
+            self._registry.register(each())
         self._reviews = Counter(
             "polyver_webhook_reviews",
             "Reviews answered.",

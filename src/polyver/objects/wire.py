@@ -10,6 +10,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+__all__ = ["Field", "MalformedError", "empty_field", "fields", "signed"]
+
 _VARINT, _FIXED64, _BYTES, _GROUP, _GROUP_END, _FIXED32 = range(6)
 _END = "unexpected EOF"
 _EXPONENTS = 1e21
@@ -41,11 +43,16 @@ class Field(NamedTuple):
             raise self._wrong(name)
         return signed(self.payload, bits)
 
-    def double(self, name: str) -> float:
-        """A number as JSON has it: whole ones without a point."""
+    def real(self, name: str) -> float:
+        """A number with all that it may be: infinite, or none."""
         if self.wire != _FIXED64 or not isinstance(self.payload, bytes):
             raise self._wrong(name)
         value: float = struct.unpack("<d", self.payload)[0]
+        return value
+
+    def double(self, name: str) -> float:
+        """A number as JSON has it: whole ones without a point."""
+        value = self.real(name)
         if not math.isfinite(value):
             raise MalformedError(f"{value} has no form in JSON")
         return int(value) if value.is_integer() and abs(value) < _EXPONENTS else value

@@ -1,0 +1,1 @@
+"""A composition function for buckets."""

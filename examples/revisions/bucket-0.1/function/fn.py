@@ -1,0 +1,43 @@
+"""A bucket is one ConfigMap with its settings."""
+
+from typing import Any
+
+import grpc
+from crossplane.function import resource, response
+from crossplane.function.proto.v1 import run_function_pb2 as protocol
+from crossplane.function.proto.v1 import run_function_pb2_grpc as service
+
+
+class Bucket(service.FunctionRunnerService):
+    """Composes the settings of a bucket."""
+
+    async def RunFunction(  # noqa: N802 - the protocol calls it so
+        self, request: protocol.RunFunctionRequest, _: grpc.aio.ServicerContext
+    ) -> protocol.RunFunctionResponse:
+        answer = response.to(request)
+        bucket = resource.struct_to_dict(request.observed.composite.resource)
+        spec = bucket.get("spec", {})
+        if not spec.get("region"):
+            response.fatal(answer, "spec.region is missing: say where the bucket is to be")
+            return answer
+        resource.update(answer.desired.resources["settings"], settings(spec))
+        ready(request, answer, "settings")
+        return answer
+
+
+def settings(spec: dict[str, Any]) -> dict[str, Any]:
+    # Functions get numbers as doubles: 20 arrives as 20.0.
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"labels": {"part": "settings"}},
+        "data": {"region": spec["region"], "gigabytes": str(int(spec.get("gigabytes", 1)))},
+    }
+
+
+def ready(
+    request: protocol.RunFunctionRequest, answer: protocol.RunFunctionResponse, name: str
+) -> None:
+    """Call a resource ready once it is there."""
+    there = name in request.observed.resources
+    answer.desired.resources[name].ready = protocol.READY_TRUE if there else protocol.READY_FALSE
