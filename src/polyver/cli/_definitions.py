@@ -64,3 +64,4 @@ def _rights() -> Iterator[Right]:
     yield Right(GROUP, records, ("list", "watch", "create", "patch", "delete"))
     records = APPLICATION_REVISIONS.names.plural
     yield Right(GROUP, records, ("list", "create", "delete", "deletecollection"))
+    yield Right("", "events", ("create",))

@@ -18,7 +18,8 @@ from polyver.core.selectors import Selector
 
 __all__ = ["Index", "Loss", "Move", "Moves", "affected"]
 
-_Key = tuple[Selector, Policy, Pin | None, tuple[bool, ...]]  # and which gates' labels it has
+_Pins = tuple[Pin | None, Pin | None]  # what it has, and what it must have
+_Key = tuple[Selector, Policy, _Pins, tuple[bool, ...]]  # and which gates' labels it has
 _Place = tuple[str, str]  # a dependent's name and where in it
 _Member = tuple[float, _Place, Dependent, Selector]
 _ORDER = itemgetter(0, 1)  # of members: by position, and by place where that is the same
@@ -86,7 +87,7 @@ def _place(dependent: Dependent) -> _Place:
 
 
 class Index:
-    """Dependents by lineage, selector, policy and pin."""
+    """Dependents by lineage, selector, policy, pin and lock."""
 
     def __init__(self) -> None:
         self._lineages: dict[str, dict[_Key, _Bucket]] = {}
@@ -129,7 +130,8 @@ class Index:
     def _note(
         self, dependent: Dependent, lineage: str, selector: Selector, policy: Policy
     ) -> _Bucket:
-        key = (selector, policy, dependent.pin, self._sides(lineage, dependent))
+        pins = dependent.pin, dependent.lock
+        key = (selector, policy, pins, self._sides(lineage, dependent))
         self._places[_place(dependent)] = (dependent, lineage, key)
         return self._lineages.setdefault(lineage, {}).setdefault(key, _Bucket())
 
@@ -149,12 +151,12 @@ class Index:
         """Once for each change of the labels that gates ask for."""
         self._gate_labels[lineage] = gates
         regrouped: dict[_Key, list[_Member]] = {}
-        for (selector, policy, pin, _), bucket in self._lineages.pop(lineage, {}).items():
+        for (selector, policy, pins, _), bucket in self._lineages.pop(lineage, {}).items():
             groups: dict[tuple[bool, ...], list[_Member]] = {}
             for member in bucket.members:
                 groups.setdefault(self._sides(lineage, member[2]), []).append(member)
             for sides, members in groups.items():
-                regrouped.setdefault((selector, policy, pin, sides), []).extend(members)
+                regrouped.setdefault((selector, policy, pins, sides), []).extend(members)
         for key, members in regrouped.items():
             members.sort(key=_ORDER)
             self._places |= {member[1]: (member[2], lineage, key) for member in members}
@@ -172,7 +174,7 @@ def affected(index: Index, lineage_before: Lineage, lineage_after: Lineage) -> M
     buckets = index.buckets(lineage_after.name, gates)
     moves: list[Move] = []
     losses: list[Loss] = []
-    for (selector, policy, pin, _), bucket in buckets.items():
+    for (selector, policy, (pin, _), _), bucket in buckets.items():
         for start, end in bucket.cohorts(shares):
             one = bucket.members[start][2]
             found = _attempt(lineage_after, selector, policy, one)
