@@ -33,7 +33,8 @@ class EmbeddedServer:
     clients it is, such as 1.33.2. `kinds` are declared in Python, and served with all that their
     authors wrote for them; `functions` are what blueprints may call, with the capability
     `functions`; `semver_gate` says what is done about versions of definitions that break their
-    users, with the capability `definitions`; without `capabilities` it is a Kubernetes and nothing
+    users, with the capability `definitions`; with `page` there is the page, at the address `page`,
+    which lets one in; without `capabilities` it is a Kubernetes and nothing
     else. The attributes are those of `LocalCluster`, so that a test can be given either.
     """
 
@@ -45,6 +46,7 @@ class EmbeddedServer:
     token: str
     viewer_token: str
     kubeconfig: Path
+    page: str
 
     def __init__(
         self,
@@ -55,6 +57,7 @@ class EmbeddedServer:
         kinds: Iterable[Kind] = (),
         functions: Functions | None = None,
         semver_gate: GatePolicy = "refuse",
+        page: bool = False,
         opens: Opens | None = None,
     ) -> None:
         self._settings = Settings(
@@ -62,6 +65,7 @@ class EmbeddedServer:
             release=release,
             choices=Choices(frozenset(capabilities), functions, gate=semver_gate),
             kinds=tuple(kinds),
+            page_port=0 if page else None,
         )
         self._opens = opens
         self._ready = threading.Event()
@@ -119,3 +123,4 @@ class EmbeddedServer:
         self.ca_file = kept.ca_file
         self.client_cert_file, self.client_key_file = kept.client_cert_file, kept.client_key_file
         self.token, self.viewer_token = kept.token, kept.viewer_token
+        self.page = running.page

@@ -1,0 +1,129 @@
+"""What sources watch, kept up to date through the client, and what stands in the way of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from polyver.client import Change, Client, Informer, Key, Object, Resource
+from polyver.web._book import Book
+
+__all__ = ["Following", "Source", "Watched"]
+
+T = TypeVar("T")
+
+_BREATH = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Watched(Generic[T]):
+    """A collection that a source learns from."""
+
+    resource: Resource
+    keep: Callable[[Object], T]
+    """What of an object is worth keeping."""
+    observe: Callable[[Change[T]], Awaitable[None]]
+    metadata: bool = False
+
+
+class Source(ABC):
+    """What a capability contributes: it watches, and writes lineages and dependents into a book."""
+
+    @abstractmethod
+    def open(self, book: Book, following: Following) -> None:
+        """Write what is known already, and follow the rest."""
+
+
+class Following:
+    """Informers for as long as somebody looks."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._informers: dict[
+            tuple[Source, Resource], tuple[Informer[Any], asyncio.Task[None]]
+        ] = {}
+        self._unreadable: dict[Resource, str] = {}
+        self._told = 0
+
+    def follow(self, source: Source, watched: Watched[Any]) -> None:
+        """Begin to watch a collection for a source, if that is not done already."""
+        key = (source, watched.resource)
+        if key in self._informers:
+            return
+
+        async def observe(change: Change[Any]) -> None:
+            # A list of thousands is told at once, and others want to be answered meanwhile.
+            self._told += 1
+            if self._told % _BREATH == 0:
+                await asyncio.sleep(0)
+            if change.before != change.after:
+                await watched.observe(change)
+
+        def keep(obj: Object) -> Any:
+            try:
+                return watched.keep(obj)
+            except Exception:
+                # One object that others have written oddly must not hide all the others.
+                metadata = obj["metadata"]
+                self._unreadable[watched.resource] = (
+                    f"{metadata.get('namespace', '')}/{metadata['name']} is written oddly"
+                ).removeprefix("/")
+                return None
+
+        informer: Informer[Any] = Informer(
+            self._client,
+            watched.resource,
+            keep=keep,
+            handler=observe,
+            metadata=watched.metadata,
+        )
+        task = asyncio.create_task(informer.run())
+        self._informers[key] = (informer, task)
+
+    async def unfollow(self, source: Source, resource: Resource) -> dict[Key, Any]:
+        """Watch a collection no longer; what was known of it last."""
+        if (source, resource) not in self._informers:
+            return {}
+        informer, task = self._informers.pop((source, resource))
+        await _ended(task)
+        return dict(informer.known)
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """Of collections that are not wholly shown: why not."""
+        found = dict(self._unreadable)
+        for (_, resource), (informer, _) in self._informers.items():
+            if informer.problem is not None and not informer.synced.is_set():
+                found[resource] = str(informer.problem)
+        named = {f"{each.plural}.{each.group}": why for each, why in found.items()}
+        return dict(sorted(named.items()))
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether all that is followed is known as a whole."""
+        return all(informer.synced.is_set() for informer, _ in self._informers.values())
+
+    async def synced(self, patience: float) -> None:
+        """Wait until everything is known, and what is found to follow on the way; not for ever."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                while not self.is_synced:
+                    for informer, _ in [*self._informers.values()]:
+                        await informer.synced.wait()
+
+    async def close(self) -> None:
+        """Watch nothing any more."""
+        for _, task in self._informers.values():
+            task.cancel()
+        for _, task in self._informers.values():
+            await _ended(task)
+        self._informers.clear()
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait((task,))

@@ -1,0 +1,1 @@
+"""What each capability contributes to the page."""
