@@ -122,8 +122,9 @@ async def serving(
 ) -> AsyncIterator[None]:
     """Serve while the body runs.
 
-    Each new connection asks for its TLS context; without any it is plain HTTP. At the end nobody is accepted any more, `ending`
-    is called, and requests in flight have `patience` seconds to finish.
+    Each new connection asks for its TLS context; without any it is plain HTTP. At the end nobody
+    is accepted any more, `ending` is called, and requests in flight have `patience` seconds to
+    finish.
     """
     server = _Server(app, listener, context, known)
     try:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
@@ -38,6 +37,9 @@ from polyver.web.pages import (
     runs_page,
     why_page,
 )
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
 __all__ = ["application"]
 
@@ -175,6 +177,7 @@ class _Site:
     # What is told live.
 
     async def events(self, request: Request) -> Response:
+        del request
         if self._streams >= _MOST_STREAMS or self._ending.is_set():
             raise HTTPException(503, "Too many are listening already.")
         response = StreamingResponse(self._told(), media_type="text/event-stream")

@@ -220,23 +220,23 @@ def why_data(book: Book, where: Where, place: Place) -> Data | None:
 
 def _concerns(known: Known) -> Iterator[Data]:
     """Who gets nothing, who gets what will go, and what is deprecated and used by nobody."""
-    shown, told = _shown(known), set()
+    shown = _shown(known)
     if shown.problem:
-        yield _concern("error", shown, "", shown.problem, 0)
+        yield _concern("error", shown, fact=shown.problem)
     for answer in known.answers:
         found, count = answer.found, len(answer.dependents)
         if isinstance(found, NoMatch):
-            yield _concern("error", shown, NOTHING, str(found.fact), count, found.hint)
+            told = {"fact": found.fact, "hint": found.hint}
+            yield _concern("error", shown, NOTHING, **told, count=count)
     for release in shown.lineage.releases:
         used = [each for each in known.answers if _named(each.found) == release.name]
         warnings = dict.fromkeys(w for each in used for w in _warnings(each.found))
         for warning in warnings:
             count = sum(len(a.dependents) for a in used if warning in _warnings(a.found))
-            told.add(release.name)
-            yield _concern("warning", shown, release.name, warning, count)
-        if release.stage is Stage.DEPRECATED and release.name not in told:
+            yield _concern("warning", shown, release.name, fact=warning, count=count)
+        if release.stage is Stage.DEPRECATED and not warnings:
             for warning in _deprecation(shown, release):
-                yield _concern("note", shown, release.name, warning, 0)
+                yield _concern("note", shown, release.name, fact=warning)
 
 
 def _warnings(found: Resolution | NoMatch) -> tuple[str, ...]:
@@ -251,7 +251,9 @@ def _deprecation(shown: Shown, release: Release) -> tuple[str, ...]:
     return found.warnings
 
 
-def _concern(level: str, shown: Shown, release: str, fact: str, count: int, hint: str = "") -> Data:
+def _concern(
+    level: str, shown: Shown, release: str = "", *, fact: str, count: int = 0, hint: str = ""
+) -> Data:
     about = {**_where(shown.where), "name": shown.lineage.name, "release": release}
     return {"level": level, **about, "fact": fact, "hint": hint, "dependents": count}
 

@@ -98,7 +98,7 @@ def _section(capability: str, lineages: Sequence[Data]) -> Html:
         for each in lineages
     ]
     shown = table(
-        ("Name", "Releases, highest first", "Without asking", "Asked by"),
+        ("Name", "Releases", "Without asking", "Asked by"),
         rows,
         caption=f"Lineages of {capability}",
         of="lineages",
@@ -108,6 +108,7 @@ def _section(capability: str, lineages: Sequence[Data]) -> Html:
 
 def _name(each: Data) -> list[Child]:
     about = " · ".join(filter(None, (each["noun"], each["scope"])))
+    about = about if each["scope"] else each["text"].partition("\n")[0] or about
     return [
         tag("a", each["name"], href=lineage_address(each), class_="name"),
         tag("span", about, class_="quiet"),
@@ -140,7 +141,8 @@ def _users(each: Data) -> list[Child]:
         nobody = "nobody" if each["counted"] else "not counted"
         return [tag("span", nobody, class_="quiet")]
     lost = each["unanswered"]
-    bad = tag("span", f"{lost:,} get nothing", class_="bad") if lost else None
+    words = f"{lost:,} {'gets' if lost == 1 else 'get'} nothing"
+    bad = tag("span", words, class_="bad") if lost else None
     return [tag("span", counted(total, "place")), _bar(each, total), bad]
 
 

@@ -94,7 +94,7 @@ def attention(concerns: Sequence[Data], *, total: int = 0, named: bool = True) -
     items = [_concern(each, named=named) for each in concerns]
     more = (total or len(concerns)) - len(concerns)
     rest = tag("p", f"and {more:,} more", class_="quiet") if more > 0 else None
-    return tag("ul", items, class_="attention"), rest  # type: ignore[return-value]
+    return tag("div", tag("ul", items, class_="attention"), rest)
 
 
 def _concern(each: Data, *, named: bool) -> Html:

@@ -217,7 +217,9 @@ def _details(version: dict[str, Any]) -> Details:
         for each in version.get("arguments", ())
     )
     columns = ("argument", "type", "default", "what it is")
-    marks = () if version["registered"] or version["stage"] == "removed" else ("without code",)
+    marks: tuple[str, ...] = (
+        () if version["registered"] or version["stage"] == "removed" else ("without code",)
+    )
     if version.get("idempotent"):
         marks += ("idempotent",)
     table = Table("Arguments", columns, rows) if rows else None
@@ -225,4 +227,4 @@ def _details(version: dict[str, Any]) -> Details:
 
 
 def _default(argument: dict[str, Any]) -> str:
-    return str(argument["default"]) if "default" in argument else "optional"
+    return str(argument["default"]) or '""' if "default" in argument else "optional"
