@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from polyver.server.asgi import Handler
     from polyver.server.credentials import Credentials
     from polyver.serving.logs import Log
-    from polyver.web import Source
+    from polyver.web.sources import Source
 
 __all__ = ["bind_page", "serving_page"]
 

@@ -3,7 +3,6 @@
 It knows the API through the client's port alone, reads, and never writes.
 """
 
-from polyver.web._following import Source
 from polyver.web._page import Page
 
-__all__ = ["Page", "Source"]
+__all__ = ["Page"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from polyver.client import Client
 from polyver.objects import encode_json
 from polyver.web._book import Book, Place, Where
 from polyver.web._data import (
@@ -23,7 +24,7 @@ from polyver.web._data import (
     runs_data,
     why_data,
 )
-from polyver.web._following import Following
+from polyver.web._following import Following, Source
 from polyver.web._html import Html, document
 from polyver.web._page import HEADERS
 from polyver.web.pages import (
@@ -41,7 +42,7 @@ from polyver.web.pages import (
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-__all__ = ["application"]
+__all__ = ["application", "opened"]
 
 _MOST_TEXT = 200
 _MOST_STREAMS = 64
@@ -53,6 +54,14 @@ _STATIC = {
     "page.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
+
+
+def opened(client: Client, sources: Iterable[Source]) -> tuple[Book, Following]:
+    """A book that the sources begin to write."""
+    book, following = Book(), Following(client)
+    for source in sources:
+        source.open(book, following)
+    return book, following
 
 
 def application(book: Book, following: Following, ending: asyncio.Event) -> Starlette:

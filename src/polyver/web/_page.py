@@ -10,14 +10,16 @@ import asyncio
 import importlib
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from polyver.client import Client
 from polyver.serving.http import Receive, Response, Scope, Send, start
 from polyver.serving.listening import Application
 from polyver.serving.logs import Log
 from polyver.web._access import Access, host_is_local
-from polyver.web._book import Book
-from polyver.web._following import Following, Source
+
+if TYPE_CHECKING:
+    from polyver.web.sources import Following, Source
 
 __all__ = ["HEADERS", "Page"]
 
@@ -54,7 +56,6 @@ class Page:
         log: Log | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self.book = Book()
         self._client = client
         self._sources = sources
         self._access = Access(token)
@@ -112,13 +113,12 @@ class Page:
         """Load what shows the page, and read what there is to show."""
         async with self._opening:
             if self._app is None:
-                # In a thread: it takes as long to load as all the rest to start.
+                # In a thread: it takes long to load, and others want to be answered meanwhile.
                 shown = await asyncio.to_thread(importlib.import_module, "polyver.web._app")
-                following = self._following = Following(self._client)
-                for source in await asyncio.to_thread(self._sources):
-                    source.open(self.book, following)
-                await following.synced(_PATIENCE)
-                self._app = shown.application(self.book, following, self._ending)
+                sources = await asyncio.to_thread(self._sources)
+                book, self._following = shown.opened(self._client, sources)
+                await self._following.synced(_PATIENCE)
+                self._app = shown.application(book, self._following, self._ending)
         assert self._app is not None
         return self._app
 

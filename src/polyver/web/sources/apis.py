@@ -21,8 +21,17 @@ from polyver.core import (
     PolyverError,
     Release,
 )
-from polyver.web._book import Asked, Book, Details, Shown, Unanswered, Where
-from polyver.web._following import Following, Source, Watched
+from polyver.web.sources import (
+    Asked,
+    Book,
+    Details,
+    Following,
+    Shown,
+    Source,
+    Unanswered,
+    Watched,
+    Where,
+)
 
 __all__ = ["ApisSource"]
 

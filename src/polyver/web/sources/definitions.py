@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,13 +28,13 @@ from polyver.capabilities.definitions.uses import (
 )
 from polyver.client import Change, Key, Object, Resource
 from polyver.core import Dependent, Lineage, PolyverError, Release, Serial
-from polyver.web._book import Asked, Book, Shown, Unanswered, Where
-from polyver.web._following import Following, Source, Watched
+from polyver.web.sources import Asked, Book, Following, Shown, Source, Unanswered, Watched, Where
 
 __all__ = ["DefinitionsSource"]
 
 _CAPABILITY = "definitions"
 _APPLICATIONS = Resource(GROUP, STORED, APPLICATIONS.names.plural)
+_BREATH = 50
 _DESCRIPTION = "definition.oam.dev/description"
 
 
@@ -97,8 +98,10 @@ class DefinitionsSource(Source):
                 Shown(where, lineage, usual, kind, scope=scope, text=text, problem=problem)
             )
         if before != named.shape:
-            for key in [*named.applications]:
+            for number, key in enumerate([*named.applications]):
                 self._ask(key)
+                if number % _BREATH == 0:
+                    await asyncio.sleep(0)
 
     async def _observe_application(self, change: Change[_Application]) -> None:
         for use in change.before.uses if change.before else ():

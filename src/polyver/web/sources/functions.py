@@ -18,8 +18,20 @@ from polyver.capabilities.functions.registering import (
 )
 from polyver.client import Change, Key, Object, Resource
 from polyver.core import Dependent, InvalidVersion
-from polyver.web._book import Asked, Book, Details, Run, Shown, Step, Table, Unanswered, Where
-from polyver.web._following import Following, Source, Watched
+from polyver.web.sources import (
+    Asked,
+    Book,
+    Details,
+    Following,
+    Run,
+    Shown,
+    Source,
+    Step,
+    Table,
+    Unanswered,
+    Watched,
+    Where,
+)
 
 __all__ = ["FunctionsSource"]
 
