@@ -45,7 +45,7 @@ def overview_data(book: Book, *, text: str = "", capability: str = "") -> Data:
     concerns = [concern for each in known for concern in _concerns(each)]
     if not capability:
         concerns += [_concern_of(each) for each in book.unanswered.values() if _speaks(each, text)]
-    concerns.sort(key=lambda each: (_LEVELS.index(each["level"]), -each["dependents"]))
+    concerns.sort(key=_urgency)
     capabilities = sorted({each.shown.where.capability for each in book.lineages() if each.shown})
     return {
         "capabilities": capabilities,
@@ -57,6 +57,11 @@ def overview_data(book: Book, *, text: str = "", capability: str = "") -> Data:
 
 
 _LEVELS = ("error", "warning", "note")
+
+
+def _urgency(concern: Data) -> tuple[int, int, str, str]:
+    level, count = _LEVELS.index(concern["level"]), concern["dependents"]
+    return level, -count, concern["path"], concern["fact"]
 
 
 def _fits(known: Known, text: str, capability: str) -> bool:
@@ -91,10 +96,11 @@ def lineage_data(
     releases = [_release(shown, each, users) for each in reversed(shown.lineage.releases)]
     places = _paged(_places(known, release, text), page)
     rows = [_row(known, known.asked[place]) for place in places.pop("items")]
-    concerns = [*_concerns(known)]
+    concerns = sorted(_concerns(known), key=_urgency)
     return _summary(known) | {
         "releases": releases,
-        "attention": concerns,
+        "attention": concerns[:_MOST_ATTENTION],
+        "attentionTotal": len(concerns),
         "uses": {"release": release, "text": text, **places, "items": rows},
     }
 

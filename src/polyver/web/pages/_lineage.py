@@ -33,7 +33,7 @@ def lineage_page(data: Data) -> tuple[str, Html]:
         crumbs(data["capability"]),
         tag("h1", data["name"], " ", tag("small", data["noun"])),
         tag("div", _about(data), id="about", data_live=True),
-        tag("div", attention(data["attention"], named=False), id="attention", data_live=True),
+        tag("div", _attention(data), id="attention", data_live=True),
         tag("h2", "Releases"),
         tag("div", _releases(data), id="releases", data_live=True),
         tag("h2", "Who asks for it", id="uses"),
@@ -42,6 +42,10 @@ def lineage_page(data: Data) -> tuple[str, Html]:
         tag("div", _uses(data), id="rows", data_live=True),
     )
     return str(data["name"]), main
+
+
+def _attention(data: Data) -> Html | None:
+    return attention(data["attention"], total=data["attentionTotal"], named=False)
 
 
 def crumbs(capability: str) -> Html:
