@@ -14,7 +14,7 @@ from polyver.serving.files import write_file
 if TYPE_CHECKING:
     import socket
 
-    from polyver.cli._embedded import Settings
+    from polyver.cli._contributions import Choices
     from polyver.server.asgi import Handler
     from polyver.server.credentials import Credentials
     from polyver.serving.logs import Log
@@ -40,7 +40,7 @@ async def serving_page(
     listener: socket.socket | None,
     api: Handler,
     credentials: Credentials,
-    settings: Settings,
+    choices: Choices,
     log: Log,
 ) -> AsyncIterator[str]:
     """Serve the page while the body runs; the address that lets one in, or nothing."""
@@ -54,7 +54,7 @@ async def serving_page(
 
     client = DirectClient(api, VIEWER, agent="polyver-page")
     token = credentials.page_token
-    page = Page(client, partial(_sources, settings), token=token, log=log)
+    page = Page(client, partial(_sources, choices), token=token, log=log)
     at = url(LOOPBACK, listener.getsockname()[1], scheme="http")
     address = f"{at}/?token={token}"
     _keep(credentials.folder.parent / "page.url", address)
@@ -73,20 +73,12 @@ def _keep(file: Path, address: str) -> None:
         write_file(file, content)
 
 
-def _sources(settings: Settings) -> Sequence[Source]:
+def _sources(choices: Choices) -> Sequence[Source]:
     """What each capability that is switched on contributes."""
     found: list[Source] = []
-    if "apis" in settings.capabilities:
+    if "apis" in choices.capabilities:
         from polyver.web.sources.apis import ApisSource
 
         found.append(ApisSource())
-    if "functions" in settings.capabilities:
-        from polyver.cli._functions import built_in_functions
-        from polyver.web.sources.functions import FunctionsSource
-
-        found.append(FunctionsSource(settings.functions or built_in_functions()))
-    if "definitions" in settings.capabilities:
-        from polyver.web.sources.definitions import DefinitionsSource
-
-        found.append(DefinitionsSource())
-    return found
+    contributed = (each.source for each in choices.contributions())
+    return [*found, *(source() for source in contributed if source is not None)]
