@@ -17,6 +17,7 @@ __all__ = ["Following", "Source", "Watched"]
 T = TypeVar("T")
 
 _BREATH = 50
+_ODD = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Following:
         self._informers: dict[
             tuple[Source, Resource], tuple[Informer[Any], asyncio.Task[None]]
         ] = {}
-        self._unreadable: dict[Resource, str] = {}
+        self._odd: set[tuple[Resource, Key]] = set()
         self._told = 0
 
     def follow(self, source: Source, watched: Watched[Any]) -> None:
@@ -60,19 +61,16 @@ class Following:
             self._told += 1
             if self._told % _BREATH == 0:
                 await asyncio.sleep(0)
-            if change.before != change.after:
-                await watched.observe(change)
+            before, after = self._readable(watched.resource, change)
+            if before != after:
+                await watched.observe(Change(change.key, before, after))
 
         def keep(obj: Object) -> Any:
             try:
                 return watched.keep(obj)
             except Exception:
                 # One object that others have written oddly must not hide all the others.
-                metadata = obj["metadata"]
-                self._unreadable[watched.resource] = (
-                    f"{metadata.get('namespace', '')}/{metadata['name']} is written oddly"
-                ).removeprefix("/")
-                return None
+                return _ODD
 
         informer: Informer[Any] = Informer(
             self._client,
@@ -84,20 +82,33 @@ class Following:
         task = asyncio.create_task(informer.run())
         self._informers[key] = (informer, task)
 
+    def _readable(self, resource: Resource, change: Change[Any]) -> tuple[Any, Any]:
+        """What was known and is known, and None where nothing can be made of it."""
+        place = (resource, change.key)
+        if change.after is _ODD:
+            self._odd.add(place)
+        else:
+            self._odd.discard(place)
+        return tuple(None if each is _ODD else each for each in (change.before, change.after))
+
     async def unfollow(self, source: Source, resource: Resource) -> dict[Key, Any]:
         """Watch a collection no longer; what was known of it last."""
         if (source, resource) not in self._informers:
             return {}
         informer, task = self._informers.pop((source, resource))
         await _ended(task)
+        self._odd = {each for each in self._odd if each[0] != resource}
         return dict(informer.known)
 
     @property
     def problems(self) -> dict[str, str]:
-        """Of collections that are not wholly shown: why not."""
-        found = dict(self._unreadable)
+        """Of collections that are not shown as they are: why not."""
+        found = {
+            resource: f"{'/'.join(filter(None, key))} is written oddly"
+            for resource, key in sorted(self._odd, key=str)
+        }
         for (_, resource), (informer, _) in self._informers.items():
-            if informer.problem is not None and not informer.synced.is_set():
+            if informer.problem is not None:
                 found[resource] = str(informer.problem)
         named = {f"{each.plural}.{each.group}": why for each, why in found.items()}
         return dict(sorted(named.items()))

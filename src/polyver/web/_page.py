@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from polyver.client import Client
 from polyver.serving.http import Receive, Response, Scope, Send, start
@@ -78,15 +78,22 @@ class Page:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refused = self._refused(scope)
         if refused is not None:
-            await send(start(refused, HEADERS.items()))
-            await send({"type": "http.response.body", "body": refused.body})
+            await _answer(refused, send)
             return
-        app = self._app or await self._opened()
+        begun = False
+
+        async def sent(message: Mapping[str, Any]) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
         try:
-            await app(scope, receive, send)
+            app = self._app or await self._opened()
+            await app(scope, receive, sent)
         except Exception as error:
-            # The application has answered by then; here it is told to who runs it.
             self._log.failure("a request for the page failed", error, path=scope["path"])
+            if not begun:
+                await _answer(_told(500, "That did not work", _FAILED), send)
 
     def _refused(self, scope: Scope) -> Response | None:
         headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
@@ -123,6 +130,12 @@ class Page:
         return self._app
 
 
+async def _answer(response: Response, send: Send) -> None:
+    await send(start(response, HEADERS.items()))
+    await send({"type": "http.response.body", "body": response.body})
+
+
+_FAILED = "The page could not be opened; the log of polyver says why."
 _HOW = (
     "To see this page, open the address that polyver up has printed: it ends with ?token=…, and "
     "is kept in the file page.url of the data folder."

@@ -57,7 +57,7 @@ class Frame:
         return tag("a", text, href=href, aria_current="page" if here else None)
 
     def _notes(self) -> list[Html]:
-        found = [f"{name} cannot be shown: {why}" for name, why in self.problems.items()]
+        found = [f"{name} may not be as shown: {why}" for name, why in self.problems.items()]
         if not self.is_synced and not found:
             found = ["Not everything has been read yet."]
         return [tag("p", each, class_="note", role="alert") for each in found]

@@ -96,7 +96,7 @@ def _users(data: Data, release: Data) -> Child:
 def _notes(each: Data) -> list[Child]:
     clock = [
         f"deprecated since {each['since']}" if "since" in each else "",
-        f"removed in {each['removedIn']}" if "removedIn" in each else "",
+        _removal(each),
         f"use {each['use']}" if "use" in each else "",
         each.get("gate", ""),
     ]
@@ -110,6 +110,13 @@ def _notes(each: Data) -> list[Child]:
         _table(each),
         digest,
     ]
+
+
+def _removal(each: Data) -> str:
+    if "removedIn" not in each:
+        return ""
+    is_gone = each["stage"] in ("removed", "dropped", "unserved")
+    return f"{'removed' if is_gone else 'will be removed'} in {each['removedIn']}"
 
 
 def _table(each: Data) -> Html | None:

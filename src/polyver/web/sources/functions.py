@@ -212,7 +212,7 @@ def _shown(known: KnownFunction) -> Shown:
         known.lineage,
         FUNCTIONS,
         "function",
-        text=next((each.text for each in reversed(details.values()) if each.text), ""),
+        text=details[data["default"]].text if data["default"] in details else "",
         facts=facts,
         details=details,
     )
