@@ -89,7 +89,8 @@ class Following:
             self._odd.add(place)
         else:
             self._odd.discard(place)
-        return tuple(None if each is _ODD else each for each in (change.before, change.after))
+        before, after = change.before, change.after
+        return None if before is _ODD else before, None if after is _ODD else after
 
     async def unfollow(self, source: Source, resource: Resource) -> dict[Key, Any]:
         """Watch a collection no longer; what was known of it last."""
