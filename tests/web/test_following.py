@@ -106,7 +106,7 @@ def test_what_is_no_longer_watched_is_told_with_what_was_known() -> None:
         found, source = following(_Server(widget("one", 1), widget("odd", "x")))
         await found.synced(60)
         known = await found.unfollow(source, WIDGETS)
-        assert {key.name for key in known} == {"one", "odd"}
+        assert {key.name: size for key, size in known.items()} == {"one": 1}
         assert found.problems == {}
         assert await found.unfollow(source, WIDGETS) == {}
         await found.close()

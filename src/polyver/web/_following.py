@@ -99,7 +99,7 @@ class Following:
         informer, task = self._informers.pop((source, resource))
         await _ended(task)
         self._odd = {each for each in self._odd if each[0] != resource}
-        return dict(informer.known)
+        return {key: known for key, known in informer.known.items() if known is not _ODD}
 
     @property
     def problems(self) -> dict[str, str]:
