@@ -7,7 +7,7 @@ that it speaks. Objects of kinds with a single version are not looked at; all of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from polyver.capabilities.apis import APIS, lineage_of
@@ -103,10 +103,14 @@ def _name(kind: str, key: Key) -> str:
 def _asked(about: Dependent, where: Where, at: str, version: str) -> Asked | Unanswered:
     dependent = Dependent(about.name, at, about.uid, about.labels)
     try:
-        selector = Exact(KubeVersion.parse(version))
+        return Asked(dependent, where, version, _selector(version), APIS)
     except InvalidVersion as error:
         return Unanswered(dependent, version, error.fact, error.hint)
-    return Asked(dependent, where, version, selector, APIS)
+
+
+@lru_cache(maxsize=1024)
+def _selector(version: str) -> Exact:
+    return Exact(KubeVersion.parse(version))
 
 
 def _kind(obj: Object) -> _Kind:
