@@ -28,7 +28,9 @@ from polyver.core import (
 from polyver.core import Index as CoreIndex
 from polyver.web._book import Asked, Book, Place, Run, Shown, Step, Unanswered, Where
 from polyver.web._data import (
+    LINEAGES,
     PAGE,
+    RELEASES,
     dependent_data,
     dependents_data,
     lineage_data,
@@ -173,6 +175,25 @@ def test_many_are_told_in_pages(page: int, first: int, count: int) -> None:
     found = [each["name"] for each in data["uses"]["items"]]
     assert found == names[first : first + count]
     assert [each["name"] for each in dependents_data(book, page=page)["items"]] == found
+
+
+def test_many_lineages_and_releases_are_bounded() -> None:
+    book = Book()
+    for number in range(LINEAGES + 3):
+        lineage = Lineage("web", releases("1.0.0"))
+        where = Where("definitions", f"ComponentDefinition/a/{number:04}")
+        book.show(Shown(where, lineage, POLICY, "ComponentDefinition"))
+    assert [len(overview_data(book, page=page)["lineages"]) for page in (1, 2)] == [LINEAGES, 3]
+    assert overview_data(book)["total"] == LINEAGES + 3
+    lineage = Lineage("web", releases(*(f"1.{number}.0" for number in range(RELEASES + 9))))
+    book.show(Shown(WHERE, lineage, POLICY, "ComponentDefinition"))
+    name = "Application a/b"
+    book.ask("definitions", name, [asked(name, Exact(SemVer.parse("1.0.0")))])
+    data = lineage_data(book, WHERE)
+    assert data is not None
+    names = [each["name"] for each in data["releases"]]
+    assert (len(names), names[-1]) == (RELEASES + 1, "1.0.0")
+    assert data["releasesTotal"] == RELEASES + 9
 
 
 def test_a_search_finds_names_and_places_of_one_release() -> None:

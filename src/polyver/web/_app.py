@@ -102,7 +102,8 @@ class _Site:
 
     async def overview(self, request: Request) -> Response:
         text, capability = _text(request), request.query_params.get("capability", "")
-        data = overview_data(self._book, text=text, capability=capability)
+        page = _number(request)
+        data = overview_data(self._book, text=text, capability=capability, page=page)
         return self._answer(request, data, lambda: overview_page(data, text, capability))
 
     async def lineage(self, request: Request) -> Response:
@@ -186,7 +187,8 @@ class _Site:
     # What is told live.
 
     async def events(self, request: Request) -> Response:
-        del request
+        if request.method == "HEAD":
+            return _response(200, "text/event-stream", b"")
         if self._streams >= _MOST_STREAMS or self._ending.is_set():
             raise HTTPException(503, "Too many are listening already.")
         response = StreamingResponse(self._told(), media_type="text/event-stream")

@@ -35,13 +35,21 @@ Data = dict[str, Any]
 
 PAGE = 50
 """How many rows one page has."""
+LINEAGES = 200
+"""How many lineages one page has; each of them is a row, too, but a shorter one."""
+RELEASES = 200
+"""How many releases of a lineage are told: the highest, and all that somebody uses."""
 _MOST_ATTENTION = 100
+# Every capability has kinds, so those come last.
+_ORDER = ("definitions", "functions", "revisions", "apis")
 
 
-def overview_data(book: Book, *, text: str = "", capability: str = "") -> Data:
-    """All lineages, or those that a text is found in, and what wants attention first."""
+def overview_data(book: Book, *, text: str = "", capability: str = "", page: int = 1) -> Data:
+    """One page of lineages, or of those that a text is found in, and what wants attention."""
     known = [each for each in book.lineages() if _fits(each, text, capability)]
-    told = [_summary(each) for each in known]
+    known.sort(key=_section)
+    paged = _paged(known, page, size=LINEAGES)
+    told = [_summary(each) for each in paged.pop("items")]
     concerns = [concern for each in known for concern in _concerns(each)]
     if not capability:
         concerns += [_concern_of(each) for each in book.unanswered.values() if _speaks(each, text)]
@@ -52,8 +60,14 @@ def overview_data(book: Book, *, text: str = "", capability: str = "") -> Data:
         "attention": concerns[:_MOST_ATTENTION],
         "attentionTotal": len(concerns),
         "dependents": len(book.dependents),
+        **paged,
         "lineages": told,
     }
+
+
+def _section(known: Known) -> int:
+    capability = _shown(known).where.capability
+    return _ORDER.index(capability) if capability in _ORDER else len(_ORDER)
 
 
 _LEVELS = ("error", "warning", "note")
@@ -93,12 +107,13 @@ def lineage_data(
     if known is None:
         return None
     shown, users = _shown(known), _users(known)
-    releases = [_release(shown, each, users) for each in reversed(shown.lineage.releases)]
+    releases = [_release(shown, each, users) for each in _told_releases(shown, users)]
     places = _paged(_places(known, release, text), page)
     rows = [_row(known, known.asked[place]) for place in places.pop("items")]
     concerns = sorted(_concerns(known), key=_urgency)
     return _summary(known) | {
         "releases": releases,
+        "releasesTotal": len(shown.lineage),
         "attention": concerns[:_MOST_ATTENTION],
         "attentionTotal": len(concerns),
         "uses": {"release": release, "text": text, **places, "items": rows},
@@ -120,9 +135,15 @@ def _summary(known: Known) -> Data:
     found["counted"] = shown.is_counted
     found["releases"] = [
         {"name": each.name, "stage": each.stage.value, "users": users.get(each.name, 0)}
-        for each in reversed(shown.lineage.releases)
+        for each in _told_releases(shown, users)
     ]
     return found
+
+
+def _told_releases(shown: Shown, users: dict[str, int]) -> Iterator[Release]:
+    for number, each in enumerate(reversed(shown.lineage.releases)):
+        if number < RELEASES or each.name in users:
+            yield each
 
 
 def _where(where: Where) -> Data:
@@ -214,7 +235,7 @@ def why_data(book: Book, where: Where, place: Place) -> Data | None:
     found = known.found(asked)
     rejected = [
         {"release": each.release.name, "stage": each.release.stage.value, "why": each.why}
-        for each in found.rejected
+        for each in found.rejected[:RELEASES]
     ]
     about = {**_where(where), "lineage": _shown(known).lineage.name, "noun": _shown(known).noun}
     about |= {"labels": dict(asked.dependent.labels), "policy": asked.policy.name}
@@ -354,14 +375,14 @@ def run_data(run: Run) -> Data:
     return told
 
 
-def _paged(items: Iterable[T], page: int) -> dict[str, Any]:
+def _paged(items: Iterable[T], page: int, *, size: int = PAGE) -> dict[str, Any]:
     """One page; a number that is too high is the last."""
     found = items if isinstance(items, list) else list(items)
-    last = max(1, -(-len(found) // PAGE))
+    last = max(1, -(-len(found) // size))
     page = min(max(page, 1), last)
     return {
         "total": len(found),
         "page": page,
         "pages": last,
-        "items": found[(page - 1) * PAGE : page * PAGE],
+        "items": found[(page - 1) * size : page * size],
     }

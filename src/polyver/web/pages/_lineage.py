@@ -69,9 +69,9 @@ def _about(data: Data) -> list[Child]:
     return [text, tag("dl", shown, asks, class_="facts")]
 
 
-def _releases(data: Data) -> Html:
+def _releases(data: Data) -> list[Child]:
     if not data["releases"]:
-        return empty("Nothing is published.")
+        return [empty("Nothing is published.")]
     rows = [
         (
             tag("strong", each["name"], class_="name"),
@@ -83,7 +83,9 @@ def _releases(data: Data) -> Html:
     ]
     columns = ("Release", "Stage", "Used by", "Notes")
     caption = f"Releases of {data['name']}, highest first"
-    return table(columns, rows, caption=caption, of="releases")
+    more = data["releasesTotal"] - len(rows)
+    rest = tag("p", f"and {more:,} lower ones that nobody uses", class_="quiet") if more else None
+    return [table(columns, rows, caption=caption, of="releases"), rest]
 
 
 def _users(data: Data, release: Data) -> Child:

@@ -12,6 +12,7 @@ from polyver.web.pages._parts import (
     counted,
     empty,
     lineage_address,
+    paging,
     search,
     table,
 )
@@ -38,7 +39,13 @@ def overview_page(data: Data, text: str, capability: str) -> tuple[str, Html]:
         tag("div", _numbers(data), id="numbers", class_="numbers", data_live=True),
         tag("div", _attention(data), id="attention", data_live=True),
         tag("div", _tabs(data["capabilities"], capability, text), wanted, class_="bar"),
-        tag("div", _sections(found, text), id="lineages", data_live=True),
+        tag(
+            "div",
+            _sections(found, text),
+            paging(data, "/", q=text, capability=capability),
+            id="lineages",
+            data_live=True,
+        ),
     )
     return "Lineages", main
 
@@ -46,7 +53,7 @@ def overview_page(data: Data, text: str, capability: str) -> tuple[str, Html]:
 def _numbers(data: Data) -> list[Html]:
     serious = sum(each["level"] != "note" for each in data["attention"])
     return [
-        tag("span", counted(len(data["lineages"]), "lineage")),
+        tag("span", counted(data["total"], "lineage")),
         tag("span", counted(data["dependents"], "dependent")),
         tag("span", f"{serious:,} to look at", class_="bad" if serious else None),
     ]
@@ -80,9 +87,7 @@ def _tabs(capabilities: Sequence[str], chosen: str, text: str) -> Html:
 def _sections(found: Sequence[Data], text: str) -> list[Html]:
     if not found:
         return [empty(f"No lineage has “{text}” in its name." if text else "There is no lineage.")]
-    # Every capability has kinds, so those come last.
-    there = {each["capability"] for each in found}
-    names = dict.fromkeys((*(n for n in _WORDS if n in there), *sorted(there)))
+    names = dict.fromkeys(each["capability"] for each in found)
     return [_section(n, [each for each in found if each["capability"] == n]) for n in names]
 
 
