@@ -148,6 +148,9 @@ def test_a_lineage_that_goes_is_no_longer_told_and_its_users_are() -> None:
 def test_a_dependent_of_two_capabilities_has_the_places_of_both() -> None:
     book = book_of("Application a/b")
     other = Unanswered(Dependent("Application a/b", "metadata.x"), "v9", "there is no v9")
+    same = Unanswered(Dependent("Application a/b", "spec.type"), "v9", "there is no v9")
+    book.ask("other", "Application a/b", [same])
+    book.ask("other", "Application a/b")
     book.ask("apis", "Application a/b", [other])
     told = dependent_data(book, "Application a/b")
     assert told is not None

@@ -199,7 +199,7 @@ def test_a_function_shows_the_arguments_of_each_version(visitor: Visitor) -> Non
 def test_who_writes_an_old_api_version_is_known(visitor: Visitor) -> None:
     data = visitor.lineage("apis", "ex.io/Queue", release="v1beta1")
     [row] = data["uses"]["items"]
-    assert (row["name"], row["requested"]) == ("Queue default/mails", "v1beta1")
+    assert (row["name"], row["requested"]) == ("Queue.ex.io default/mails", "v1beta1")
     assert row["at"].startswith("metadata.managedFields[")
     assert row["warnings"] == [f"old; use v1 {HOSTILE}"]
     marks = {each["name"]: each.get("marks", []) for each in data["releases"]}
@@ -286,17 +286,17 @@ def test_a_kind_that_comes_and_goes_takes_its_objects_with_it(around: Visited) -
 
     def create() -> bool:
         try:
-            return bool(around.create("Queue", path, {"metadata": {"name": "brief"}, "spec": {}}))
+            return bool(around.create("Queue", path, {"metadata": {"name": "mails"}, "spec": {}}))
         except ApiError:
             return False
 
     around.eventually(create)
-    seen = "/dependents/Queue default/brief"
+    seen = "/dependents/Queue.soon.io default/mails"
     around.eventually(lambda: visitor.see(seen).status == 200)
     around.platform.request("DELETE", f"{DEFINITIONS}/queues.soon.io")
     around.eventually(lambda: visitor.see(seen).status == 404)
     around.eventually(lambda: visitor.see("/lineages/apis/soon.io/Queue").status == 404)
-    assert visitor.see("/lineages/apis/ex.io/Queue").status == 200
+    assert visitor.see("/dependents/Queue.ex.io default/mails").status == 200
 
 
 # Who may see it.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -220,7 +220,8 @@ class Book:
         """Goes up with every change."""
         self._known: dict[Where, Known] = {}
         self._owned: dict[tuple[str, str], tuple[Asked | Unanswered, ...]] = {}
-        self._places: dict[str, dict[str, Asked | Unanswered]] = {}
+        self._names: dict[str, set[str]] = {}
+        """The capabilities that each dependent asks lineages of."""
         self._changed = asyncio.Event()
 
     # Reading.
@@ -236,9 +237,15 @@ class Book:
         return known if known is not None and known.shown is not None else None
 
     @property
-    def dependents(self) -> Mapping[str, Mapping[str, Asked | Unanswered]]:
-        """The places of each dependent, by its name."""
-        return self._places
+    def dependents(self) -> Collection[str]:
+        """The names of all who ask for something."""
+        return self._names.keys()
+
+    def places(self, name: str) -> list[Asked | Unanswered]:
+        """All places of a dependent, by where they are."""
+        owners = self._names.get(name, ())
+        found = [each for owner in owners for each in self._owned[owner, name]]
+        return sorted(found, key=lambda each: each.place)
 
     async def changed(self, since: int) -> int:
         """Wait for a revision that is not this one."""
@@ -269,8 +276,12 @@ class Book:
         self._forget(self._owned.pop(owner, ()))
         if places:
             self._owned[owner] = tuple(places)
+            self._names.setdefault(name, set()).add(capability)
+        else:
+            self._names.get(name, set()).discard(capability)
+            if not self._names.get(name):
+                self._names.pop(name, None)
         for each in places:
-            self._places.setdefault(name, {})[each.place.at] = each
             if isinstance(each, Asked):
                 self._known.setdefault(each.where, Known()).put(each)
             else:
@@ -279,10 +290,6 @@ class Book:
 
     def _forget(self, places: Iterable[Asked | Unanswered]) -> None:
         for each in places:
-            name, at = each.place
-            self._places[name].pop(at, None)
-            if not self._places[name]:
-                del self._places[name]
             if isinstance(each, Asked):
                 self._known[each.where].remove(each.place)
                 self._drop_if_empty(each.where)

@@ -302,14 +302,14 @@ def dependents_data(book: Book, *, text: str = "", page: int = 1) -> Data:
     names = sorted(each for each in book.dependents if lowered in each.lower())
     found = _paged(names, page)
     items = [
-        {"name": name, "places": len(book.dependents[name]), **_counted(book, name)}
+        {"name": name, "places": len(book.places(name)), **_counted(book, name)}
         for name in found.pop("items")
     ]
     return {"text": text, **found, "items": items}
 
 
 def _counted(book: Book, name: str) -> Data:
-    rows = [_told(book, each) for each in book.dependents[name].values()]
+    rows = [_told(book, each) for each in book.places(name)]
     return {
         "warnings": sum(bool(each["warnings"]) for each in rows),
         "problems": sum("problem" in each for each in rows),
@@ -318,12 +318,11 @@ def _counted(book: Book, name: str) -> Data:
 
 def dependent_data(book: Book, name: str) -> Data | None:
     """All places of one dependent, and what each gets."""
-    places = book.dependents.get(name)
-    if places is None:
+    places = book.places(name)
+    if not places:
         return None
-    labels = next(iter(places.values())).dependent.labels
-    rows = [_told(book, each) for _, each in sorted(places.items())]
-    return {"name": name, "labels": dict(labels), "uses": rows}
+    rows = [_told(book, each) for each in places]
+    return {"name": name, "labels": dict(places[0].dependent.labels), "uses": rows}
 
 
 def _told(book: Book, each: Asked | Unanswered) -> Data:

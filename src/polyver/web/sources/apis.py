@@ -79,25 +79,25 @@ class ApisSource(Source):
             return
         self._book.show(_shown(after))
         if after.resource is not None:
-            observe = partial(self._observe_object, after.kind, after.where)
+            observe = partial(self._observe_object, after)
             self._following.follow(self, Watched(after.resource, _written, observe, metadata=True))
 
     async def _leave(self, kind: _Kind) -> None:
         if kind.resource is None:
             return
         for key in await self._following.unfollow(self, kind.resource):
-            self._book.ask(f"{_CAPABILITY}/{kind.group}", _name(kind.kind, key))
+            self._book.ask(_CAPABILITY, _name(kind, key))
 
-    async def _observe_object(self, kind: str, where: Where, change: Change[_Written]) -> None:
+    async def _observe_object(self, kind: _Kind, change: Change[_Written]) -> None:
         name, found = _name(kind, change.key), change.after
         about = Dependent(name, uid=found.uid, labels=dict(found.labels)) if found else Dependent()
-        places = [_asked(about, where, *each) for each in found.versions] if found else []
-        # Kinds of two groups may have the same name.
-        self._book.ask(f"{_CAPABILITY}/{where.path.rpartition('/')[0]}", name, places)
+        places = [_asked(about, kind.where, *each) for each in found.versions] if found else []
+        self._book.ask(_CAPABILITY, name, places)
 
 
-def _name(kind: str, key: Key) -> str:
-    return f"{kind} {key.namespace}/{key.name}" if key.namespace else f"{kind} {key.name}"
+def _name(kind: _Kind, key: Key) -> str:
+    # With the group: kinds of two groups may have the same name.
+    return f"{kind.kind}.{kind.group} {'/'.join(filter(None, key))}"
 
 
 def _asked(about: Dependent, where: Where, at: str, version: str) -> Asked | Unanswered:
