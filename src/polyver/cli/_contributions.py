@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from polyver.client import Client
     from polyver.engine import Controller
     from polyver.engine.runtimes import Runtime
+    from polyver.web.sources import Source
 
 __all__ = ["CallSettings", "Choices", "Contribution", "PackageSettings", "Right"]
 
@@ -63,6 +64,8 @@ class Contribution:
     """Those that have to be there."""
     documents: Mapping[str, bytes] = field(default_factory=dict)
     """What can be read of it, in JSON, by the paths of the embedded server."""
+    source: Callable[[], Source] | None = None
+    """What it shows on the page, made when somebody looks."""
 
 
 @dataclass(frozen=True, slots=True)

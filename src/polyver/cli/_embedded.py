@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from polyver.cli._apis import own_webhook, serve_conversions, serve_kinds
 from polyver.cli._contributions import Choices, Contribution
+from polyver.cli._page import bind_page, serving_page
 from polyver.server.credentials import Credentials, server_names
 from polyver.server.kubeconfig import write_kubeconfig
 from polyver.serving.addresses import LOOPBACK, url
@@ -57,6 +58,8 @@ class Settings:
     choices: Choices = field(default_factory=Choices)
     kinds: tuple[Kind, ...] = ()
     """Kinds that are declared in Python, to be served with what their authors wrote for them."""
+    page_port: int | None = None
+    """Where the page is, on this machine alone; without it, there is none."""
     release: str = ""
     """The Kubernetes that it tells clients it is; without it, the one it is made after."""
 
@@ -72,6 +75,8 @@ class Embedded:
     context: str
     """What kubectl uses by default with that kubeconfig."""
     api: Handler
+    page: str = ""
+    """The address of the page, with what lets one in."""
 
 
 Opens = Callable[["Store", str], AbstractAsyncContextManager["Handler"]]
@@ -88,6 +93,7 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
     async with AsyncExitStack() as undo:
         # The port first: it is what most often cannot be had, and nothing is touched before.
         listener = undo.enter_context(bind(settings.host, settings.port))
+        page_listener = undo.enter_context(bind_page(settings.page_port))
         folder = undo.enter_context(_folder(settings.data))
         store = await undo.enter_async_context(_store(folder, in_memory=settings.data is None))
         names = server_names(settings.host)
@@ -110,7 +116,10 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
         await undo.enter_async_context(
             in_background(repeated(renew, every=_RENEW_EVERY, log=log, failing=failing))
         )
-        yield Embedded(at, folder, credentials, kubeconfig, context, api)
+        page = await undo.enter_async_context(
+            serving_page(page_listener, api, credentials, settings.choices, log)
+        )
+        yield Embedded(at, folder, credentials, kubeconfig, context, api, page)
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from polyver.core.lineage import Dependent, Gate, Lineage, Pin, Release
 from polyver.core.resolve import NoMatch, Policy, Resolution, resolve
 from polyver.core.selectors import Selector
 
-__all__ = ["Index", "Loss", "Move", "Moves", "affected"]
+__all__ = ["Answer", "Index", "Loss", "Move", "Moves", "affected", "answers"]
 
 _Pins = tuple[Pin | None, Pin | None]  # what it has, and what it must have
 _Key = tuple[Selector, Policy, _Pins, tuple[bool, ...]]  # and which gates' labels it has
@@ -54,6 +54,15 @@ class Moves:
 
     def __bool__(self) -> bool:
         return bool(self.moves or self.losses)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Dependents that are alike, and what all of them get."""
+
+    found: Resolution | NoMatch
+    """As it is told to the first of them."""
+    dependents: tuple[Dependent, ...]
 
 
 @dataclass(slots=True)
@@ -189,6 +198,24 @@ def affected(index: Index, lineage_before: Lineage, lineage_after: Lineage) -> M
             ):
                 losses += _losses(bucket.members[start:end], lineage_after, policy)
     return Moves(lineage_after.name, tuple(moves), tuple(losses), len(buckets))
+
+
+def answers(index: Index, lineage: Lineage) -> Iterator[Answer]:
+    """What every dependent gets now, worked out once for all that are alike.
+
+    >>> from polyver.core import SemVer, Series, Stage
+    >>> policy = Policy("example", usable=frozenset({Stage.PUBLISHED}), best="newest release")
+    >>> lineage = Lineage("web", [Release(SemVer.parse("1.2.3"))])
+    >>> index = Index.of((Dependent(str(n)), "web", Series(1), policy) for n in range(1000))
+    >>> [(each.found.release.name, len(each.dependents)) for each in answers(index, lineage)]
+    [('1.2.3', 1000)]
+    """
+    gates = [release.gate for release in lineage if release.gate is not None]
+    shares = sorted({gate.share for gate in gates})
+    for (selector, policy, _, _), bucket in index.buckets(lineage.name, gates).items():
+        for start, end in bucket.cohorts(shares):
+            alike = tuple(dependent for _, _, dependent, _ in bucket.members[start:end])
+            yield Answer(_attempt(lineage, selector, policy, alike[0]), alike)
 
 
 def _attempt(

@@ -36,8 +36,9 @@ class EmbeddedServer:
     `functions`; `semver_gate` says what is done about versions of definitions that break their
     users, with the capability `definitions`; `packages` is a file that says which functions of
     compositions may be run, with the capability `revisions`, and `runtime` may serve them instead
-    of processes; without `capabilities` it is a Kubernetes and nothing else. The attributes are
-    those of `LocalCluster`, so that a test can be given either.
+    of processes; with `page` there is the page, at the address `page`, which lets one in; without
+    `capabilities` it is a Kubernetes and nothing else. The attributes are those of `LocalCluster`,
+    so that a test can be given either.
     """
 
     url: str
@@ -48,6 +49,7 @@ class EmbeddedServer:
     token: str
     viewer_token: str
     kubeconfig: Path
+    page: str
 
     def __init__(
         self,
@@ -60,6 +62,7 @@ class EmbeddedServer:
         semver_gate: GatePolicy = "refuse",
         packages: Path | None = None,
         runtime: Runtime | None = None,
+        page: bool = False,
         opens: Opens | None = None,
     ) -> None:
         self._settings = Settings(
@@ -72,6 +75,7 @@ class EmbeddedServer:
                 packages=PackageSettings(packages, runtime=runtime),
             ),
             kinds=tuple(kinds),
+            page_port=0 if page else None,
         )
         self._opens = opens
         self._ready = threading.Event()
@@ -129,3 +133,4 @@ class EmbeddedServer:
         self.ca_file = kept.ca_file
         self.client_cert_file, self.client_key_file = kept.client_cert_file, kept.client_key_file
         self.token, self.viewer_token = kept.token, kept.viewer_token
+        self.page = running.page
