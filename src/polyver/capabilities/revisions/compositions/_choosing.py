@@ -67,6 +67,17 @@ class Composite:
         space = metadata.get("namespace")
         return f"{self.obj['kind']} {f'{space}/{name}' if space else name}"
 
+    @property
+    def resources(self) -> Sequence[Object]:
+        """`resourceRefs`: what it is composed of, as far as anybody knows."""
+        fields = mapping(self.obj.get("spec"))
+        inside = fields if self.at == "spec" else mapping(fields.get(INSIDE))
+        return [each for each in inside.get("resourceRefs") or () if each.get("name")]
+
+    def written(self, **fields: Any) -> dict[str, Any]:
+        """A patch with fields for compositions where it has them."""
+        return {"spec": fields if self.at == "spec" else {INSIDE: fields}}
+
     def dependent(self, at: str, pin: Pin | None = None) -> Dependent:
         metadata = self.obj["metadata"]
         labels = metadata.get("labels") or {}
@@ -82,7 +93,7 @@ def read_composite(obj: Object, defined: Defined) -> Composite:
         obj,
         "spec" if defined.legacy else f"spec.{INSIDE}",
         named(fields.get("compositionRef")),
-        None if selector is None else labels_in(selector),
+        labels_in(selector) or None,
         named(fields.get("compositionRevisionRef")),
         labels_in(fields.get("compositionRevisionSelector")),
         (fields.get("compositionUpdatePolicy") or defined.update_policy) == "Manual",
@@ -169,7 +180,6 @@ def _check_fits(name: str, defined: Defined, there: Mapping[str, Candidate], at:
 
 def _selected(composite: Composite, defined: Defined, fitting: Sequence[Candidate]) -> Chosen:
     labels = Labels.of(composite.composition_labels or {})
-    # Without labels it asks for any.
     matching = [each.name for each in fitting if {*labels.wanted} <= {*each.labels.items()}]
     if not matching:
         fact = f"no composition of {defined.kind} has {labels}"
@@ -258,6 +268,4 @@ def references_patch(composite: Composite, composition: str, revision: str) -> d
         fields["compositionRef"] = {"name": composition}
     if composite.revision != revision:
         fields["compositionRevisionRef"] = {"name": revision}
-    if not fields:
-        return {}
-    return {"spec": fields if composite.at == "spec" else {INSIDE: fields}}
+    return composite.written(**fields) if fields else {}
