@@ -172,11 +172,11 @@ def test_automatic_follows_the_newest_that_the_selector_matches() -> None:
 def test_manual_keeps_what_it_has_until_the_selector_does_not_match() -> None:
     there = revisions_of(("1", ALPHA), ("2", BETA), ("3", ALPHA))
     first, second, third = names(there)
-    mine = {"compositionUpdatePolicy": "Manual", "compositionRevisionRef": {"name": first}}
+    mine: Object = {"compositionUpdatePolicy": "Manual", "compositionRevisionRef": {"name": first}}
     assert revision_for(bucket(**mine), there).release.name == first
-    alpha = {"compositionRevisionSelector": {"matchLabels": ALPHA}}
+    alpha: Object = {"compositionRevisionSelector": {"matchLabels": ALPHA}}
     assert revision_for(bucket(**mine, **alpha), there).release.name == first
-    beta = {"compositionRevisionSelector": {"matchLabels": BETA}}
+    beta: Object = {"compositionRevisionSelector": {"matchLabels": BETA}}
     assert revision_for(bucket(**mine, **beta), there).release.name == second
     moved = {**mine, "compositionRevisionRef": {"name": third}}
     assert revision_for(bucket(**moved), there).release.name == third
@@ -385,7 +385,7 @@ functions = st.lists(
     unique_by=lambda each: each[0],
     max_size=4,
 )
-asks = st.one_of(
+asks: st.SearchStrategy[Object] = st.one_of(
     st.just({}),
     st.sampled_from(CONTENTS).map(lambda each: by_name(name_of(each))),
     st.sampled_from(["alpha", "beta"]).map(lambda each: by_labels(channel=each)),

@@ -272,8 +272,8 @@ def test_a_composition_has_steps_and_a_name_that_fits_into_a_label() -> None:
 
 
 def test_without_the_feature_the_fields_for_function_revisions_are_refused() -> None:
-    named = {"functionRevisionRef": {"name": "x-0123456789ab"}}
-    labelled = {"functionRevisionSelector": {"matchLabels": {"a": "b"}}}
+    named: Object = {"functionRevisionRef": {"name": "x-0123456789ab"}}
+    labelled: Object = {"functionRevisionSelector": {"matchLabels": {"a": "b"}}}
     made = composition("example", step("a", **named), step("b", **labelled), step("c"))
     assert check_composition(made, several=True) == []
     found = check_composition(made, several=False)
@@ -284,7 +284,7 @@ def test_without_the_feature_the_fields_for_function_revisions_are_refused() -> 
 
 
 def test_a_ref_and_a_selector_together_are_warned_about() -> None:
-    both = {
+    both: Object = {
         "functionRevisionRef": {"name": "x-0123456789ab"},
         "functionRevisionSelector": {"matchLabels": {"a": "b"}},
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -34,7 +35,6 @@ from polyver.capabilities.revisions.pipeline import (
     MOST_ROUNDS,
     Call,
     Done,
-    Effect,
     Fetch,
     Found,
     Outcome,
@@ -91,9 +91,9 @@ def passing(request: Request, **more: Any) -> Response:
 
 def play(
     run: Run, functions: Mapping[str, Function], found: Callable[[Fetch], Found] | None = None
-) -> tuple[Run, list[Effect]]:
+) -> tuple[Run, list[Call | Fetch]]:
     """Do what is to be done until nothing is left."""
-    effects: list[Effect] = []
+    effects: list[Call | Fetch] = []
     while not isinstance(effect := decide(run), Done):
         effects.append(effect)
         assert len(effects) < 50
@@ -120,7 +120,7 @@ def applied(outcome: Outcome) -> list[tuple[str, str]]:
 
 def as_observed(outcome: Outcome) -> dict[str, Resource]:
     """What a server has once an outcome was applied."""
-    found = []
+    found: list[tuple[Object, Mapping[str, bytes]]] = []
     for number, each in enumerate(outcome.apply):
         obj = copy.deepcopy(each.obj)
         obj["metadata"] |= {"uid": f"uid-{number}", "resourceVersion": "7", "generation": 1}
@@ -555,25 +555,34 @@ answers = st.builds(
     st.sampled_from([Severity.NORMAL, Severity.WARNING, Severity.FATAL]),
 )
 Scripts = list[list[Response]]
+Given = Callable[[Run], Run]
 scripts = st.lists(st.lists(answers, min_size=1, max_size=4), max_size=3)
 
 
-def recorded(script: Scripts) -> tuple[list[Run], list[Callable[[Run], Run]], list[Effect]]:
+def _answer(number: int, answer: Response, run: Run) -> Run:
+    return answered(run, number, answer)
+
+
+def _find(number: int, found: Found, run: Run) -> Run:
+    return fetched(run, number, found)
+
+
+def recorded(script: Scripts) -> tuple[list[Run], list[Given], list[Call | Fetch]]:
     """A run in which functions answer one thing after the other: states, results, effects."""
     steps = tuple(step(f"s{number}") for number in range(len(script)))
     left = {
         each.name: iter([*answers_, *[answers_[-1]] * 9])
         for each, answers_ in zip(steps, script, strict=True)
     }
-    states, results, effects = [start(State(Resource(bucket())), steps)], [], []
+    states = [start(State(Resource(bucket())), steps)]
+    results: list[Given] = []
+    effects: list[Call | Fetch] = []
     while not isinstance(effect := decide(states[-1]), Done):
         effects.append(effect)
         if isinstance(effect, Call):
-            answer = next(left[effect.step.name])
-            results.append(lambda run, n=effect.number, a=answer: answered(run, n, a))
+            results.append(partial(_answer, effect.number, next(left[effect.step.name])))
         else:
-            found = look(effect)
-            results.append(lambda run, n=effect.number, f=found: fetched(run, n, f))
+            results.append(partial(_find, effect.number, look(effect)))
         states.append(results[-1](states[-1]))
     return states, results, effects
 
