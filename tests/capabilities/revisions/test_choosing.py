@@ -32,7 +32,9 @@ from polyver.capabilities.revisions.compositions import (
     candidate_of,
     choose_composition,
     choose_revision,
+    composite_entry,
     composition_changes,
+    composition_lineage,
     composition_revision_object,
     known_composition_revision,
     read_definition,
@@ -47,7 +49,7 @@ from polyver.capabilities.revisions.packages import (
     selected_in,
     uses_in,
 )
-from polyver.core import Resolution
+from polyver.core import Index, Resolution, affected
 from polyver.objects import apply_merge_patch
 
 Object = dict[str, Any]
@@ -253,6 +255,39 @@ def test_the_newer_scopes_are_read_and_written_in_one_place() -> None:
     patch = references_patch(composite(asking, scope="Namespaced"), "example", names(there)[0])
     assert patch["spec"]["crossplane"]["compositionRef"] == {"name": "example"}
     assert composite(asking, scope="Namespaced").shown == "AcmeBucket shop/my-bucket"
+
+
+policies = st.sampled_from([{}, {"compositionUpdatePolicy": "Manual"}])
+selectors = st.sampled_from([{}, ALPHA, BETA])
+
+
+@given(
+    st.lists(st.sampled_from([{}, ALPHA, BETA]), min_size=2, max_size=5),
+    st.lists(st.tuples(policies, selectors, st.integers(-1, 3)), min_size=1, max_size=6),
+)
+@settings(max_examples=60, deadline=None)
+def test_those_that_move_with_a_new_revision_are_those_that_get_another(
+    history: list[dict[str, str]], asking: list[tuple[Object, dict[str, str], int]]
+) -> None:
+    there = revisions_of(*((str(number), labels) for number, labels in enumerate(history)))
+    before = composition_lineage("example", map(known_composition_revision, there[:-1]))
+    after = composition_lineage("example", map(known_composition_revision, there))
+    index, differing = Index(), set()
+    for number, (policy, labels, used) in enumerate(asking):
+        spec = {**policy, "compositionRevisionSelector": {"matchLabels": labels}}
+        if 0 <= used < len(there) - 1:
+            spec["compositionRevisionRef"] = {"name": names(there)[used]}
+        obj = bucket(**spec)
+        obj["metadata"]["name"] = f"b{number}"
+        index.put(*composite_entry(composite(obj), after))
+        try:
+            found = revision_for(obj, there).release.name
+        except Refusal:
+            continue
+        if found != composite(obj).revision:
+            differing.add(f"AcmeBucket b{number}")
+    moves = affected(index, before, after).moves
+    assert {move.dependent.name for move in moves} == differing
 
 
 # Steps.

@@ -14,6 +14,7 @@ from polyver.capabilities.revisions.compositions._choosing import (
     candidate_of,
     choose_composition,
     choose_revision,
+    composite_entry,
     read_composite,
     references_patch,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "check_definition",
     "choose_composition",
     "choose_revision",
+    "composite_entry",
     "composition_changes",
     "composition_lineage",
     "composition_of",

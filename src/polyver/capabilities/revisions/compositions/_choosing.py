@@ -12,7 +12,6 @@ from polyver.capabilities.revisions._policy import COMPOSITIONS, COMPOSITIONS_MA
 from polyver.capabilities.revisions.compositions._definitions import Defined
 from polyver.capabilities.revisions.compositions._injected import INSIDE
 from polyver.capabilities.revisions.compositions._revisions import (
-    KnownRevision,
     composition_lineage,
     composition_of,
     known_composition_revision,
@@ -24,6 +23,7 @@ from polyver.core import (
     Lineage,
     NoMatch,
     Pin,
+    Policy,
     Resolution,
     Selector,
     listed,
@@ -37,6 +37,7 @@ __all__ = [
     "candidate_of",
     "choose_composition",
     "choose_revision",
+    "composite_entry",
     "read_composite",
     "references_patch",
 ]
@@ -220,7 +221,7 @@ def choose_revision(
     other = known.get(composite.revision)
     if composite.manual and other is not None and composition_of(other) != composition:
         raise _foreign(composite, composition, composition_of(other))
-    found = _resolved(composite, lineage, ours)
+    found = _resolved(composite, lineage)
     _check_target(composite, known[found.release.name])
     return found
 
@@ -242,17 +243,32 @@ def _foreign(composite: Composite, composition: str, other: str) -> Refusal:
     return Refusal("OtherCompositionsRevision", fact, at=at, hint=hint)
 
 
-def _resolved(composite: Composite, lineage: Lineage, known: Sequence[KnownRevision]) -> Resolution:
+def composite_entry(
+    composite: Composite, lineage: Lineage
+) -> tuple[Dependent, str, Selector, Policy]:
+    """What a composite resource asks of its Composition, as the core's Index takes it.
+
+    With all of them in an Index, `affected` tells who moves when there is a new revision.
+    """
     labels = composite.revision_labels
-    selector: Selector = Labels.of(labels) if labels else UNSPECIFIED
     field = "compositionRevisionSelector" if labels else "compositionRevisionRef"
-    content = next((each.content for each in known if each.name == composite.revision), "")
-    pin = Pin(composite.revision, content) if composite.revision else None
-    policy = COMPOSITIONS_MANUAL if composite.manual else COMPOSITIONS
+    known = lineage.get(composite.revision) if composite.revision else None
+    # A revision that is not there any more has no content to compare.
+    pin = known.pin if known else Pin(composite.revision) if composite.revision else None
+    return (
+        composite.dependent(f"{composite.at}.{field}", pin),
+        lineage.name,
+        Labels.of(labels) if labels else UNSPECIFIED,
+        COMPOSITIONS_MANUAL if composite.manual else COMPOSITIONS,
+    )
+
+
+def _resolved(composite: Composite, lineage: Lineage) -> Resolution:
+    dependent, _, selector, policy = composite_entry(composite, lineage)
     try:
-        dependent = composite.dependent(f"{composite.at}.{field}", pin)
         return resolve(lineage, selector, policy, dependent)
     except NoMatch as error:
+        pin = dependent.pin
         is_gone = composite.manual and pin is not None and lineage.get(pin.release) is None
         if not is_gone:
             raise Refusal("RevisionNotFound", error.fact, at=error.at, hint=error.hint) from None
