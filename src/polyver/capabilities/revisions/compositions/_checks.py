@@ -6,14 +6,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from polyver.capabilities import Refusal
-from polyver.capabilities.revisions._asking import labels_in, mapping, named
+from polyver.capabilities.revisions._asking import (
+    REVISION_FIELDS,
+    labels_in,
+    mapping,
+    named,
+    switched_off,
+)
 from polyver.capabilities.revisions.names import COMPOSITION, LONGEST_LABEL, PACKAGE
 from polyver.objects import label_key_problems, label_value_problems
 
 __all__ = ["check_composition", "check_step", "composition_warnings"]
 
 Object = Mapping[str, Any]
-_FIELDS = ("functionRevisionRef", "functionRevisionSelector")
 
 
 def check_composition(obj: Object, *, several: bool) -> list[Refusal]:
@@ -42,11 +47,8 @@ def _check_name(name: str) -> Iterator[Refusal]:
 
 def check_step(step: Object, at: str, *, several: bool) -> Iterator[Refusal]:
     """What is wrong with a step, which stands at some place."""
-    for name in _FIELDS:
-        if step.get(name) is not None and not several:
-            fact = f"{name} needs the feature FunctionRevisions, which is off"
-            hint = "leave it out, or switch it on"
-            yield Refusal("FeatureOff", fact, at=f"{at}.{name}", hint=hint)
+    if not several:
+        yield from switched_off(step, at)
     yield from _check_labels(step, f"{at}.functionRevisionSelector.matchLabels")
     for place, each in enumerate(step.get("credentials") or ()):
         if each["source"] == "Secret" and not each.get("secretRef"):
@@ -78,5 +80,5 @@ def composition_warnings(obj: Object) -> list[str]:
         f"spec.pipeline[{place}]: functionRevisionRef and functionRevisionSelector are both "
         "there; the ref wins"
         for place, step in enumerate(obj["spec"].get("pipeline") or ())
-        if all(step.get(name) is not None for name in _FIELDS)
+        if all(step.get(name) is not None for name in REVISION_FIELDS)
     ]
