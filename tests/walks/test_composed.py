@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -24,9 +25,8 @@ def define(walk: Walk, crd: Object) -> None:
     walk.request("POST", DEFINITIONS, crd)
     group, plural = crd["spec"]["group"], crd["spec"]["names"]["plural"]
     for version in crd["spec"]["versions"]:
-        eventually(
-            lambda name=version["name"]: walk.request("GET", f"/apis/{group}/{name}/{plural}")
-        )
+        path = f"/apis/{group}/{version['name']}/{plural}"
+        eventually(partial(walk.request, "GET", path))
 
 
 @pytest.fixture
@@ -39,7 +39,11 @@ def kinds(walk: Walk) -> Iterator[Walk]:
     for crd in crds:
         path = f"{DEFINITIONS}/{crd['metadata']['name']}"
         walk.request("DELETE", path)
-        eventually(lambda path=path: walk.request("GET", path) is None)
+        eventually(partial(_is_gone, walk, path))
+
+
+def _is_gone(walk: Walk, path: str) -> bool:
+    return walk.request("GET", path) is None
 
 
 def test_what_is_decided_for_the_seed_is_what_a_server_takes(kinds: Walk) -> None:
