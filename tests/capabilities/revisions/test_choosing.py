@@ -49,7 +49,7 @@ from polyver.capabilities.revisions.packages import (
     selected_in,
     uses_in,
 )
-from polyver.core import Index, Resolution, affected
+from polyver.core import Gate, Index, Resolution, affected
 from polyver.objects import apply_merge_patch
 
 Object = dict[str, Any]
@@ -410,6 +410,38 @@ def test_without_the_feature_a_step_that_asks_is_refused_and_others_are_not() ->
         assert step_refusal(step(**asking), *there, several=False).reason == "FeatureOff"
     [found] = steps_of(step(), there=there, several=False)
     assert found.revision == name_of("a")
+
+
+def test_what_a_rollout_holds_is_only_for_those_whom_it_admits() -> None:
+    there = [
+        function_revision("a", 1, labels={"channel": "beta"}),
+        function_revision("b", 2, labels=ALPHA),
+    ]
+    gate = Gate("canary", 2, labels={"tier": "test"})
+    installed = Installed(there, gates={name_of("b"): gate})
+
+    def calls(obj: Object, **asking: Any) -> str:
+        revision = {
+            "metadata": {"name": "example-0123456"},
+            "spec": composition("example", step(**asking))["spec"],
+        }
+        [found] = resolve_steps(revision, composite(obj), installed, several=True)
+        return found.revision
+
+    admitted = bucket(labels={"tier": "test"})
+    assert (calls(bucket()), calls(admitted)) == (name_of("a"), name_of("b"))
+    used = {"step": "run", "function": FUNCTION, "revision": name_of("b")}
+    kept = {**bucket(), "status": {"pipeline": [{**used, "digest": there[1]["spec"]["digest"]}]}}
+    assert calls(kept, functionRevisionSelector={"matchLabels": ALPHA}) == name_of("b")
+    for asking in (by_name(name_of("b")), {"functionRevisionSelector": {"matchLabels": ALPHA}}):
+        with pytest.raises(Refusal, match="held by rollout canary, step 2") as caught:
+            calls(bucket(), **asking)
+        assert caught.value.reason == "RevisionHeld"
+    revisions = revisions_of(("1", {}), ("2", {}))
+    gates = {names(revisions)[1]: gate}
+    for obj, number in ((bucket(), 0), (admitted, 1)):
+        found = choose_revision(composite(obj), "example", revisions, gates=gates)
+        assert found.release.name == names(revisions)[number]
 
 
 # Who is asked to wait is who gets it.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from polyver.capabilities import Refusal
@@ -19,6 +19,7 @@ from polyver.capabilities.revisions.compositions._revisions import (
 from polyver.core import (
     UNSPECIFIED,
     Dependent,
+    Gate,
     Labels,
     Lineage,
     NoMatch,
@@ -203,8 +204,19 @@ def _unclear(defined: Defined, fitting: Sequence[str], at: str) -> Refusal:
     return Refusal("CompositionNotChosen", fact, at=at, hint="name one of them")
 
 
+def gated(lineage: Lineage, gates: Mapping[str, Gate] | None) -> Lineage:
+    """A lineage with the gates of rollouts, by the names of the releases that they hold."""
+    if not gates:
+        return lineage
+    return Lineage(lineage.name, [replace(each, gate=gates.get(each.name)) for each in lineage])
+
+
 def choose_revision(
-    composite: Composite, composition: str, revisions: Iterable[Object]
+    composite: Composite,
+    composition: str,
+    revisions: Iterable[Object],
+    *,
+    gates: Mapping[str, Gate] | None = None,
 ) -> Resolution:
     """The revision of its Composition that a composite resource gets.
 
@@ -217,7 +229,7 @@ def choose_revision(
         for each in known.values()
         if composition_of(each) == composition
     ]
-    lineage = composition_lineage(composition, ours)
+    lineage = gated(composition_lineage(composition, ours), gates)
     other = known.get(composite.revision)
     if composite.manual and other is not None and composition_of(other) != composition:
         raise _foreign(composite, composition, composition_of(other))

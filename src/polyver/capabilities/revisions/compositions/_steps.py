@@ -14,10 +14,10 @@ from polyver.capabilities.revisions._asking import mapping, named, step_selector
 from polyver.capabilities.revisions._numbering import distinct
 from polyver.capabilities.revisions._policy import REVISIONS
 from polyver.capabilities.revisions.compositions._checks import check_step
-from polyver.capabilities.revisions.compositions._choosing import Composite
+from polyver.capabilities.revisions.compositions._choosing import Composite, gated
 from polyver.capabilities.revisions.messages import ResourceSelector
 from polyver.capabilities.revisions.packages import Known, function_of, known_revision, lineage_of
-from polyver.core import Exact, Labels, Lineage, NoMatch, Pin, Resolution, Stage, resolve
+from polyver.core import Exact, Gate, Labels, Lineage, NoMatch, Pin, Resolution, Stage, resolve
 
 __all__ = ["Installed", "Secret", "Step", "resolve_steps"]
 
@@ -62,9 +62,14 @@ class Step:
 
 
 class Installed:
-    """All FunctionRevisions there are, as the lineages of their functions."""
+    """All FunctionRevisions there are, as the lineages of their functions.
 
-    def __init__(self, revisions: Iterable[Object]) -> None:
+    `gates` are those of rollouts, by the names of the revisions that they hold.
+    """
+
+    def __init__(
+        self, revisions: Iterable[Object], *, gates: Mapping[str, Gate] | None = None
+    ) -> None:
         known: dict[str, list[Known]] = {}
         self._functions: dict[str, str] = {}
         self._endpoints: dict[str, str] = {}
@@ -74,7 +79,9 @@ class Installed:
             self._functions[name] = function
             self._endpoints[name] = mapping(each.get("status")).get("endpoint") or ""
         self._lineages = {
-            function: lineage_of(function, distinct(sorted(there, key=_by_name)).values())
+            function: gated(
+                lineage_of(function, distinct(sorted(there, key=_by_name)).values()), gates
+            )
             for function, there in known.items()
         }
 
