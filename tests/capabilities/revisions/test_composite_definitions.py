@@ -176,6 +176,14 @@ def test_who_converts_is_who_the_definition_says() -> None:
     assert definition_crd(none, ours)["spec"]["conversion"] == {"strategy": "None"}
 
 
+@pytest.mark.parametrize("given", [{}, {"schema": {}}, {"schema": {"openAPIV3Schema": {}}}])
+def test_without_a_schema_there_are_the_fields_that_all_have(given: Object) -> None:
+    bare = {"name": "v1alpha1", "served": True, "referenceable": True, **given}
+    made = schema_of(definition_crd(definition(bare)))
+    assert problems(made, manifest(SEED_BUCKET)) == []
+    assert "compositionRef" in made["properties"]["spec"]["properties"]
+
+
 def with_schema(schema: object) -> Object:
     return definition({**version(), "schema": {"openAPIV3Schema": schema}})
 
@@ -207,7 +215,6 @@ AT = "spec.versions[0].schema.openAPIV3Schema"
             "InvalidConversion",
             "spec.conversion.webhook",
         ),
-        (with_schema({}), "InvalidSchema", AT),
         (with_schema({"type": "object", "properties": {"spec": 3}}), "InvalidSchema", AT),
         (nested("size", {}), "InvalidSchema", f"{AT}.properties[spec].properties[size].type"),
         (

@@ -411,6 +411,7 @@ CONTROLLED = {**config("x"), "metadata": {"ownerReferences": [{"uid": "o", "cont
 @pytest.mark.parametrize(
     ("resources", "told"),
     [
+        ({"": config("x")}, "a desired resource has no name in the pipeline"),
         ({"a": {}}, 'the desired resource "a" is no object: it has no apiVersion'),
         ({"a": {"apiVersion": "v1", "kind": 3}}, "it has no kind (kind)"),
         ({"a": {**config(), "metadata": "x"}}, "it is no mapping (metadata)"),
@@ -630,3 +631,39 @@ def test_steps_that_pass_on_what_they_get_want_nothing_to_change(
     assert found.remove == ()
     assert found.references == first.references
     assert [replace(each, exists=False) for each in found.apply] == [*first.apply]
+
+
+scalars = st.sampled_from([None, True, 0, 1.5, "", "x", [], {}, ["x"], {"x": "y"}, [{}]])
+metadata = st.dictionaries(
+    st.sampled_from(
+        ["name", "namespace", "labels", "annotations", "ownerReferences", "uid", "generateName"]
+    ),
+    scalars,
+)
+objects = st.fixed_dictionaries(
+    {},
+    optional={
+        "apiVersion": st.one_of(st.just("v1"), scalars),
+        "kind": st.one_of(st.just("ConfigMap"), scalars),
+        "metadata": st.one_of(metadata, scalars),
+        "status": scalars,
+    },
+)
+
+
+@given(st.dictionaries(st.sampled_from(["", "a", "b"]), objects), objects)
+@settings(max_examples=200, deadline=None)
+def test_whatever_a_function_wants_is_done_or_refused_as_a_whole(
+    wanted: dict[str, Object], whole: Object
+) -> None:
+    desired = State(Resource(whole), {name: Resource(obj) for name, obj in wanted.items()})
+    found = outcome_of(lambda request: passing(request, desired=desired))
+    if found.failure is not None:
+        assert (found.apply, found.references, found.status) == ((), (), {})
+        return
+    assert {each.name for each in found.apply} == wanted.keys()
+    for each in found.apply:
+        about = each.obj["metadata"]
+        assert about["name"]
+        assert about["annotations"][RESOURCE] == each.name
+        assert [own["uid"] for own in about["ownerReferences"] if own.get("controller")] == ["7d3a"]

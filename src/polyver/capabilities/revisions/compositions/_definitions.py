@@ -143,10 +143,6 @@ def _check_schema(spec: Object, number: int, version: Object) -> Iterator[Refusa
     except Undecodable as error:
         yield Refusal("InvalidSchema", error.fact, at=at)
         return
-    if not given:
-        fact, hint = f"{version['name']} has no schema", "say at least `type: object`"
-        yield Refusal("InvalidSchema", fact, at=at, hint=hint)
-        return
     taken = RESERVED in _properties(given, "status")
     if taken:
         fact = f"status.{RESERVED} is where the function revisions of a pipeline are recorded"
@@ -157,7 +153,7 @@ def _check_schema(spec: Object, number: int, version: Object) -> Iterator[Refusa
 
 
 def _given_schema(version: Object) -> dict[str, Any]:
-    """The schema that somebody wrote, read as an API server reads it."""
+    """The schema that somebody wrote, read as an API server reads it; empty if there is none."""
     schema = mapping(version.get("schema")).get("openAPIV3Schema") or {}
     versions = [{"name": version["name"], "schema": {"openAPIV3Schema": schema}}]
     about = {"apiVersion": f"{_CRD[0]}/{_CRD[1]}", "kind": _CRD[2], "spec": {"versions": versions}}

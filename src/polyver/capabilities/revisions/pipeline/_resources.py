@@ -164,6 +164,8 @@ def _owners(composite: Object, name: str, metadata: Object) -> list[dict[str, An
 
 def _check(name: str, obj: Object) -> None:
     """Refuse what is no object; what else is wrong with it, the server says."""
+    if not name:
+        raise Refusal("InvalidDesired", "a desired resource has no name in the pipeline")
     for field in ("apiVersion", "kind"):
         if not isinstance(obj.get(field), str) or not obj[field]:
             raise _wrong(name, f"it has no {field}", field)
