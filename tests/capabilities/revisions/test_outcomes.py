@@ -279,7 +279,9 @@ def test_steps_that_pass_on_what_they_get_want_nothing_to_change(
     assert [replace(each, exists=False) for each in found.apply] == [*first.apply]
 
 
-scalars = st.sampled_from([None, True, 0, 1.5, "", "x", [], {}, ["x"], {"x": "y"}, [{}]])
+scalars: st.SearchStrategy[Any] = st.sampled_from(
+    [None, True, 0, 1.5, "", "x", [], {}, ["x"], {"x": "y"}, [{}]]
+)
 metadata = st.dictionaries(
     st.sampled_from(
         ["name", "namespace", "labels", "annotations", "ownerReferences", "uid", "generateName"]

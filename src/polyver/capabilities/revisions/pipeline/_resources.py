@@ -169,11 +169,13 @@ def _check(name: str, obj: Object) -> None:
     for field in ("apiVersion", "kind"):
         if not isinstance(obj.get(field), str) or not obj[field]:
             raise _wrong(name, f"it has no {field}", field)
-    metadata = obj.get("metadata")
-    if metadata is None:
-        return
+    metadata = {} if obj.get("metadata") is None else obj["metadata"]
     if not isinstance(metadata, Mapping):
         raise _wrong(name, "it is no mapping", "metadata")
+    _check_metadata(name, metadata)
+
+
+def _check_metadata(name: str, metadata: Object) -> None:
     for field in ("labels", "annotations"):
         if not isinstance(metadata.get(field) or {}, Mapping):
             raise _wrong(name, "it is no mapping", f"metadata.{field}")
