@@ -1,5 +1,15 @@
-"""The kinds of packages and their revisions, with the fields that Crossplane's have, and ours."""
+"""The kinds of packages and compositions and their revisions: Crossplane's fields, and ours."""
 
+from polyver.capabilities.revisions.kinds._compositions import (
+    COMPOSITION_GROUP,
+    COMPOSITION_REVISIONS,
+    COMPOSITION_STORED,
+    COMPOSITIONS,
+    DEFINITIONS,
+    Composition,
+    CompositionRevision,
+    Definition,
+)
 from polyver.capabilities.revisions.kinds._packages import (
     CONFIGURATIONS,
     FUNCTION_REVISIONS,
@@ -13,7 +23,13 @@ from polyver.capabilities.revisions.kinds._packages import (
 )
 
 __all__ = [
+    "COMPOSITIONS",
+    "COMPOSITION_GROUP",
+    "COMPOSITION_KINDS",
+    "COMPOSITION_REVISIONS",
+    "COMPOSITION_STORED",
     "CONFIGURATIONS",
+    "DEFINITIONS",
     "FUNCTIONS",
     "FUNCTION_REVISIONS",
     "GROUP",
@@ -21,8 +37,12 @@ __all__ = [
     "PACKAGES",
     "PROVIDERS",
     "STORED",
+    "Composition",
+    "CompositionRevision",
+    "Definition",
     "Function",
     "FunctionRevision",
 ]
 
 KINDS = (*PACKAGES, FUNCTION_REVISIONS)
+COMPOSITION_KINDS = (DEFINITIONS, COMPOSITIONS, COMPOSITION_REVISIONS)

@@ -8,24 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from polyver.capabilities import Refusal
+from polyver.capabilities.revisions._asking import mapping, named, step_selector, switched_off
+from polyver.capabilities.revisions.names import COMPOSITION
 from polyver.capabilities.revisions.packages._uses import Use
-from polyver.core import UNSPECIFIED, Dependent, Exact, Labels, Selector, Serial
+from polyver.core import Dependent, Serial
 
-__all__ = [
-    "COMPOSITION",
-    "Pipeline",
-    "check_pipeline",
-    "pipeline_of",
-    "revision_used",
-    "uses_in",
-]
+__all__ = ["Pipeline", "check_pipeline", "pipeline_of", "revision_used", "uses_in"]
 
 Object = Mapping[str, Any]
-COMPOSITION: Final = "crossplane.io/composition-name"
-"""The label by which the revisions of a composition are found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +37,8 @@ class Pipeline:
 
 def pipeline_of(obj: Object) -> Pipeline:
     """A CompositionRevision as it was read; what makes no sense in it asks for nothing."""
-    metadata, spec = obj["metadata"], _mapping(obj.get("spec"))
-    composition = _mapping(metadata.get("labels")).get(COMPOSITION) or metadata["name"]
+    metadata, spec = obj["metadata"], mapping(obj.get("spec"))
+    composition = mapping(metadata.get("labels")).get(COMPOSITION) or metadata["name"]
     number = spec.get("revision")
     number = number if isinstance(number, int) and number > 0 else 1
     return Pipeline(metadata["name"], composition, number, tuple(_uses(obj)))
@@ -53,52 +46,33 @@ def pipeline_of(obj: Object) -> Pipeline:
 
 def _uses(obj: Object) -> Iterator[Use]:
     metadata = obj["metadata"]
-    steps = _mapping(obj.get("spec")).get("pipeline")
+    steps = mapping(obj.get("spec")).get("pipeline")
     for place, step in enumerate(steps if isinstance(steps, list) else ()):
-        function = _named(_mapping(step).get("functionRef"))
+        function = named(mapping(step).get("functionRef"))
         if function:
             dependent = Dependent(
                 f"CompositionRevision {metadata['name']}",
                 f"spec.pipeline[{place}]",
                 metadata.get("uid", ""),
             )
-            yield Use(dependent, function, _selector(_mapping(step)))
-
-
-def _selector(step: Object) -> Selector:
-    """What a step asks for; a name wins over labels."""
-    name = _named(step.get("functionRevisionRef"))
-    if name:
-        return Exact(name)
-    labels = _mapping(_mapping(step.get("functionRevisionSelector")).get("matchLabels"))
-    return (
-        Labels.of({str(key): str(text) for key, text in labels.items()}) if labels else UNSPECIFIED
-    )
+            yield Use(dependent, function, step_selector(step))
 
 
 def check_pipeline(obj: Object) -> list[Refusal]:
     """What a Composition asks for that there is not without the feature FunctionRevisions."""
-    steps = _mapping(obj.get("spec")).get("pipeline")
+    steps = mapping(obj.get("spec")).get("pipeline")
     return [
-        Refusal(
-            "FeatureOff",
-            f"{field} needs the feature FunctionRevisions, which is off",
-            at=f"spec.pipeline[{place}].{field}",
-            hint="leave it out, or switch it on",
-        )
+        refusal
         for place, step in enumerate(steps if isinstance(steps, list) else ())
-        for field in ("functionRevisionRef", "functionRevisionSelector")
-        if field in _mapping(step)
+        for refusal in switched_off(step, f"spec.pipeline[{place}]")
     ]
 
 
 def revision_used(composite: Object) -> str:
     """The CompositionRevision that a composite resource uses, in either place it may be written."""
-    spec = _mapping(composite.get("spec"))
-    inside = _mapping(spec.get("crossplane"))
-    return _named(spec.get("compositionRevisionRef")) or _named(
-        inside.get("compositionRevisionRef")
-    )
+    spec = mapping(composite.get("spec"))
+    inside = mapping(spec.get("crossplane"))
+    return named(spec.get("compositionRevisionRef")) or named(inside.get("compositionRevisionRef"))
 
 
 def uses_in(pipelines: Iterable[Pipeline], used: Collection[str]) -> list[Use]:
@@ -114,12 +88,3 @@ def uses_in(pipelines: Iterable[Pipeline], used: Collection[str]) -> list[Use]:
         if each.name in used or newest[each.composition] == Serial(each.number)
         for use in each.uses
     ]
-
-
-def _mapping(value: object) -> Object:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _named(reference: object) -> str:
-    name = _mapping(reference).get("name")
-    return name if isinstance(name, str) else ""

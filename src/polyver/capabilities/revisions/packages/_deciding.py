@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from polyver.capabilities import Refusal
+from polyver.capabilities.revisions._numbering import distinct, number_of_now
 from polyver.capabilities.revisions.names import revision_name
 from polyver.capabilities.revisions.packages._reading import Function
 from polyver.capabilities.revisions.packages._revisions import (
     Known,
     lineage_of,
     new_revision,
-    next_number,
     relabelled,
 )
 from polyver.capabilities.revisions.packages._uses import Use, selected_in
@@ -123,22 +123,8 @@ def _taken(function: Function, before: Mapping[str, Known], digest: str | None) 
 
 
 def _distinct(known: Sequence[Known]) -> dict[str, Known]:
-    """Revisions by name, with distinct numbers.
-
-    Two can have the same one if two controllers ran for a moment; the first by name keeps it.
-    """
-    found: dict[str, Known] = {}
-    numbers: set[int] = set()
-    doubles = []
-    for each in sorted(known, key=lambda each: (not each.deleting, each.name)):
-        if each.number in numbers:
-            doubles.append(each)
-        else:
-            numbers.add(each.number)
-            found[each.name] = each
-    for each in doubles:
-        found[each.name] = replace(each, number=next_number(found.values()))
-    return found
+    """Revisions by name, with distinct numbers; what is being deleted keeps its own first."""
+    return distinct(sorted(known, key=lambda each: (not each.deleting, each.name)))
 
 
 def _bring(function: Function, there: dict[str, Known], digest: str | None) -> str:
@@ -146,12 +132,10 @@ def _bring(function: Function, there: dict[str, Known], digest: str | None) -> s
     if digest is None:
         return ""
     name = revision_name(function.name, digest)
-    found = there.get(name)
+    found, number = there.get(name), number_of_now(there, name)
     if found is None:
-        there[name] = new_revision(function, digest, next_number(there.values()))
+        there[name] = new_revision(function, digest, number)
     elif not found.deleting:  # else it is made anew when it is gone
-        is_highest = lineage_of("", there.values()).newest.name == name
-        number = found.number if is_highest else next_number(there.values())
         there[name] = relabelled(replace(found, number=number), function)
     return name
 

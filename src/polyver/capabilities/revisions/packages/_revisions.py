@@ -8,6 +8,7 @@ from typing import Any
 
 from polyver.capabilities import Refusal
 from polyver.capabilities.revisions._manifests import content_digest
+from polyver.capabilities.revisions._numbering import Numbered, next_number
 from polyver.capabilities.revisions.kinds import FUNCTION_REVISIONS, FUNCTIONS, GROUP, STORED
 from polyver.capabilities.revisions.names import COPIED, ENDPOINT, PACKAGE, revision_name
 from polyver.capabilities.revisions.packages._reading import Function
@@ -21,7 +22,6 @@ __all__ = [
     "known_revision",
     "lineage_of",
     "new_revision",
-    "next_number",
     "relabelled",
     "revision_object",
     "revision_patch",
@@ -41,11 +41,9 @@ _COPIED_FIELDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Known(Numbered):
     """A revision as it is, or as it is to be."""
 
-    name: str
-    number: int
     digest: str
     """Of its content, or the reference if nobody noted one."""
     active: bool
@@ -92,12 +90,6 @@ def function_of(obj: Object) -> str:
 def lineage_of(function: str, known: Iterable[Known]) -> Lineage:
     """Revisions whose numbers are distinct, in the order of these."""
     return Lineage(function, [each.release for each in known])
-
-
-def next_number(known: Iterable[Known]) -> int:
-    """The number after all that were given."""
-    highest = max((Serial(each.number) for each in known), default=None)
-    return highest.number + 1 if highest is not None else 1
 
 
 def new_revision(function: Function, digest: str, number: int) -> Known:

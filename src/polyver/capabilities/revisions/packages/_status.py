@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from polyver.capabilities import Refusal
+from polyver.capabilities.revisions._conditions import Fact, condition_of, conditions_with
 from polyver.capabilities.revisions.packages._deciding import Plan
 
 __all__ = ["UNPACKING", "Seen", "condition_of", "function_status", "revision_status"]
@@ -14,15 +15,6 @@ __all__ = ["UNPACKING", "Seen", "condition_of", "function_status", "revision_sta
 Object = Mapping[str, Any]
 UNPACKING: Final = "UnpackingPackage"
 """The reason of what is not installed because its package was not looked into."""
-Truth = Literal["True", "False", "Unknown"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Fact:
-    type: str
-    status: Truth
-    reason: str
-    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,31 +44,31 @@ def function_status(
     return status
 
 
-def _installed(refusals: Sequence[Refusal], seen: Seen) -> _Fact:
+def _installed(refusals: Sequence[Refusal], seen: Seen) -> Fact:
     if refusals:
         message = "; ".join(map(str, refusals))
-        return _Fact("Installed", "False", refusals[0].reason, message)
+        return Fact("Installed", "False", refusals[0].reason, message)
     if seen.problem:
-        return _Fact("Installed", "False", seen.reason, seen.problem)
+        return Fact("Installed", "False", seen.reason, seen.problem)
     if seen.asking or seen.revision is None:
-        return _Fact("Installed", "False", UNPACKING)
+        return Fact("Installed", "False", UNPACKING)
     name = seen.revision["metadata"]["name"]
     if seen.revision["spec"]["desiredState"] == "Active":
-        return _Fact("Installed", "True", "ActivePackageRevision", f"{name} is active")
-    return _Fact("Installed", "False", "InactivePackageRevision", f"{name} is inactive")
+        return Fact("Installed", "True", "ActivePackageRevision", f"{name} is active")
+    return Fact("Installed", "False", "InactivePackageRevision", f"{name} is inactive")
 
 
-def _healthy(seen: Seen) -> _Fact:
+def _healthy(seen: Seen) -> Fact:
     said = condition_of(seen.revision, "Healthy") if seen.revision is not None else None
     if said is None:
-        return _Fact("Healthy", "Unknown", "UnknownPackageRevisionHealth")
-    return _Fact("Healthy", said["status"], said["reason"], said.get("message") or "")
+        return Fact("Healthy", "Unknown", "UnknownPackageRevisionHealth")
+    return Fact("Healthy", said["status"], said["reason"], said.get("message") or "")
 
 
-def _postponed(plan: Plan) -> _Fact:
+def _postponed(plan: Plan) -> Fact:
     if not plan.postponed:
-        return _Fact("Postponed", "False", "NothingWaits")
-    return _Fact("Postponed", "True", "InUse", "; ".join(map(str, plan.postponed)))
+        return Fact("Postponed", "False", "NothingWaits")
+    return Fact("Postponed", "True", "InUse", "; ".join(map(str, plan.postponed)))
 
 
 def revision_status(
@@ -85,42 +77,19 @@ def revision_status(
     """The status that a FunctionRevision should have, by what its runtime says."""
     if obj["spec"]["desiredState"] != "Active":
         why = "InactivePackageRevision", "it is inactive, and not served"
-        facts = [_Fact(kind, "Unknown", *why) for kind in ("Healthy", "RuntimeHealthy")]
+        facts = [Fact(kind, "Unknown", *why) for kind in ("Healthy", "RuntimeHealthy")]
     elif endpoint:
-        healthy = _Fact("Healthy", "True", "HealthyPackageRevision")
-        facts = [healthy, _Fact("RuntimeHealthy", "True", reason, message)]
+        healthy = Fact("Healthy", "True", "HealthyPackageRevision")
+        facts = [healthy, Fact("RuntimeHealthy", "True", reason, message)]
     else:
         told = f"{reason}: {message}" if message else reason
-        unhealthy = _Fact("Healthy", "False", "UnhealthyPackageRevision", told)
-        facts = [unhealthy, _Fact("RuntimeHealthy", "False", reason, message)]
+        unhealthy = Fact("Healthy", "False", "UnhealthyPackageRevision", told)
+        facts = [unhealthy, Fact("RuntimeHealthy", "False", reason, message)]
     status = _with(obj, facts, now=now)
     status.pop("endpoint", None)
     return {**status, "endpoint": endpoint} if endpoint else status
 
 
-def condition_of(obj: Object, kind: str) -> Object | None:
-    """A condition of an object, if it has it."""
-    conditions = (obj.get("status") or {}).get("conditions") or ()
-    return next((each for each in conditions if each["type"] == kind), None)
-
-
-def _with(obj: Object, facts: Iterable[_Fact], *, now: str) -> dict[str, Any]:
+def _with(obj: Object, facts: Iterable[Fact], *, now: str) -> dict[str, Any]:
     before: Object = obj.get("status") or {}
-    generation = obj["metadata"].get("generation", 1)
-    made = [_condition(fact, condition_of(obj, fact.type), generation, now) for fact in facts]
-    ours = {each["type"] for each in made}
-    others = [each for each in before.get("conditions") or () if each["type"] not in ours]
-    return {**before, "conditions": [*others, *made]}
-
-
-def _condition(fact: _Fact, before: Object | None, generation: int, now: str) -> dict[str, Any]:
-    same = before is not None and before["status"] == fact.status
-    since = before["lastTransitionTime"] if same and before is not None else now
-    return {
-        "type": fact.type,
-        "status": fact.status,
-        "reason": fact.reason,
-        **({"message": fact.message} if fact.message else {}),
-        "observedGeneration": generation,
-        "lastTransitionTime": since,
-    }
+    return {**before, "conditions": conditions_with(obj, facts, now=now)}
