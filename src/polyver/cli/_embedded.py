@@ -9,7 +9,7 @@ import contextlib
 import datetime
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -101,7 +101,7 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
         at = url(settings.host, listener.getsockname()[1])
         address = at.removeprefix("https://")
         identities = Identities(credentials.tokens)
-        own = partial(_pipeline, settings, credentials, identities)
+        own = partial(_pipeline, settings, credentials, identities, folder=folder)
         api = await undo.enter_async_context((opens or own)(store, address))
         tls = credentials.tls()
         kubeconfig = settings.kubeconfig or folder / "kubeconfig"
@@ -129,6 +129,8 @@ async def _pipeline(
     identities: Identities,
     store: Store,
     address: str,
+    *,
+    folder: Path,
 ) -> AsyncIterator[Handler]:
     """The pipeline, with what goes on behind it: definitions, and the controllers."""
     from polyver.engine import AccountController, Engine, GarbageCollector, NamespaceController
@@ -151,12 +153,15 @@ async def _pipeline(
         AccountController(client, ca=ca),
     ]
     async with in_background(api.run()):
-        controllers += await _serve(settings, api, own_webhook(address, ca))
+        contributions = settings.choices.contributions(folder=folder)
+        controllers += await _serve(settings, contributions, api, own_webhook(address, ca))
         async with Engine(client, controllers):
             yield api
 
 
-async def _serve(settings: Settings, api: Api, webhook: Webhook) -> list[Controller[Any]]:
+async def _serve(
+    settings: Settings, contributions: Sequence[Contribution], api: Api, webhook: Webhook
+) -> list[Controller[Any]]:
     """Have everything served that is polyver's own; the controllers behind it are returned."""
     from polyver.server.direct import DirectClient
     from polyver.server.identity import ADMIN
@@ -166,7 +171,6 @@ async def _serve(settings: Settings, api: Api, webhook: Webhook) -> list[Control
     found: list[Controller[Any]] = []
     if "apis" in settings.choices.capabilities:
         found += await serve_conversions(api, client, webhook)
-    contributions = settings.choices.contributions()
     own = [kind for each in contributions for kind in each.kinds]
     if kinds := [*own, *settings.kinds]:
         found += await serve_kinds(api, client, kinds, webhook)

@@ -61,12 +61,18 @@ def every(
     ]
 
 
+def _unheard(key: Any) -> None:
+    """Without a loop nobody works on anything."""
+
+
 class Controller(ABC, Generic[K]):
     """One controller; the loop around it is the same for all."""
 
     name: str
     synced: bool = False
     """Whether all that it watches is known as a whole; the loop keeps this up to date."""
+    wake: Callable[[K], None] = staticmethod(_unheard)
+    """Has a key looked at, for news that no watch tells; the loop sets it."""
 
     @property
     @abstractmethod

@@ -9,10 +9,12 @@ from msgspec import Meta, Struct
 
 from polyver.capabilities import Found
 from polyver.capabilities.revisions._policy import REVISIONS
+from polyver.capabilities.revisions.names import PACKAGE
 from polyver.core import Lineage, PolyverError, Release, Serial, Stage, listed
 from polyver.objects import Document, Metadata, objects_of
 
-PACKAGE = "pkg.crossplane.io/package"
+__all__ = ["content_digest", "lineages"]
+
 _STAGES = {"Active": Stage.ACTIVE, "Inactive": Stage.INACTIVE}
 
 
@@ -20,6 +22,7 @@ class _Spec(Struct, rename="camel"):
     revision: Annotated[int, Meta(ge=1)]
     desired_state: str = "Inactive"
     image: str = ""
+    digest: str = ""
 
 
 class _Revision(Struct):
@@ -54,14 +57,14 @@ def lineages(documents: Sequence[Document]) -> Iterator[Found]:
 def _release(revision: _Revision) -> Release:
     return Release(
         Serial(revision.spec.revision),
-        digest=_digest(revision.spec.image),
+        digest=revision.spec.digest or content_digest(revision.spec.image),
         stage=_STAGES[revision.spec.desired_state],
         labels=revision.metadata.labels,
         name=revision.metadata.name,
     )
 
 
-def _digest(image: str) -> str:
+def content_digest(image: str) -> str:
     """An image's digest if its reference has one, else the reference."""
     _, found, hexadecimal = image.partition("@sha256:")
     return f"sha256:{hexadecimal}" if found else image

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from polyver.capabilities import Refusal
 from polyver.capabilities.definitions._entries import content_of, published_version
 from polyver.capabilities.definitions.kinds import STORED, VERSIONED
 from polyver.capabilities.definitions.names import (
@@ -41,14 +42,6 @@ Object = Mapping[str, Any]
 _NO_NOTES = Notes()
 _KEPT: Final = 4096
 """How many schemas and templates are remembered: a definition is read again at every change."""
-
-
-class Refusal(PolyverError):
-    """Why something is not published; `reason` is one word for conditions."""
-
-    def __init__(self, reason: str, fact: str, *, at: str = "", hint: str = "") -> None:
-        super().__init__(fact, at=at, hint=hint)
-        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
