@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from polyver.engine import Controller
     from polyver.engine.packages import Dependents, Users
     from polyver.engine.runtimes import Runtime
+    from polyver.web.sources import Source
 
 __all__ = ["logs_folder", "package_controllers", "package_links", "packages"]
 
@@ -45,7 +46,14 @@ def packages(
         ),
         rights=tuple(_rights()),
         rights_inside=() if settings.runs_processes else tuple(_rights_inside()),
+        source=_source,
     )
+
+
+def _source() -> Source:
+    from polyver.web.sources.revisions import RevisionsSource
+
+    return RevisionsSource()
 
 
 def package_links(client: Client, users: Users, *, several: bool) -> list[Admission]:
