@@ -7,8 +7,11 @@ RUN := .venv/bin
 help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
-up: .venv/ready ## start the control plane on 127.0.0.1:6450, with the example platform, data in .polyver
-	@$(RUN)/polyver up --data .polyver --load examples/platform
+up: .venv/ready ## start the control plane on 127.0.0.1:6450 and its page, with example platforms, data in .polyver
+	@$(RUN)/polyver up --data .polyver --capabilities apis,functions,definitions \
+		--functions examples/functions/backup_functions/__init__.py \
+		--catalogue examples/functions/backup_functions/catalogue.yaml \
+		--load examples/platform --load examples/many-versions
 
 test: .venv/ready ## run all tests
 	@$(RUN)/pytest -n auto

@@ -59,6 +59,11 @@ def test_the_contracts_hold(house: Path) -> None:
             "webhook is not allowed to import polyver.server",
         ),
         (
+            "web/_page.py",
+            "from polyver.engine import Engine",
+            "web is not allowed to import polyver.engine",
+        ),
+        (
             "serving/health.py",
             "from polyver.webhook import App",
             "serving is not allowed to import polyver.webhook",

@@ -427,6 +427,33 @@ def test_an_image_may_be_named_by_its_digest_and_a_revision_is_inactive_by_defau
     assert "f-1 is inactive" in run("resolve", "f", "-f", "f.json").err
 
 
+def test_revisions_of_compositions_are_chosen_by_labels_and_kept_by_hand(
+    run: Callable[..., Ran],
+) -> None:
+    label = "crossplane.io/composition-name"
+    Path("revisions.yaml").write_text(
+        "\n---\n".join(
+            "apiVersion: apiextensions.crossplane.io/v1\nkind: CompositionRevision\n"
+            f"metadata: {{name: shop-{number}, labels: {{{label}: shop, channel: {channel}}}}}\n"
+            f"spec: {{revision: {number}}}"
+            for number, channel in ((9, "beta"), (10, "alpha"), (11, "beta"))
+        )
+    )
+    where = ("-f", "revisions.yaml", "-o", "json")
+    assert json.loads(run("resolve", "shop", *where).out)["release"] == "shop-11"
+    found = json.loads(run("resolve", "shop@channel=alpha", *where).out)
+    assert (found["release"], found["policy"]) == ("shop-10", "compositions")
+    manual = run("resolve", "shop@9", *where, "--policy", "compositions-manual")
+    assert json.loads(manual.out)["release"] == "shop-9"
+    assert (
+        "shop has no revision with channel=gamma"
+        in run("resolve", "shop@channel=gamma", *where).err
+    )
+    text = Path("revisions.yaml").read_text()
+    Path("revisions.yaml").write_text(text.replace(label, "other"))
+    assert "does not say to which composition it belongs" in run("resolve", "shop", *where).err
+
+
 def test_a_kind_of_the_old_form_has_one_version_that_is_served(run: Callable[..., Ran]) -> None:
     Path("old.yaml").write_text(
         "apiVersion: apiextensions.k8s.io/v1beta1\nkind: CustomResourceDefinition\n"

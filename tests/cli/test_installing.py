@@ -21,6 +21,7 @@ from polyver.admission.conversions import CONVERSIONS_WANTED
 from polyver.admission.kinds import wanted_by
 from polyver.apis import Webhook
 from polyver.capabilities.definitions.choosing import KEPT
+from polyver.capabilities.definitions.names import FORCED
 from polyver.cli import _replica
 from polyver.cli._capabilities import CapabilityOptions
 from polyver.cli._contributions import Choices
@@ -324,7 +325,7 @@ async def act(client: Client) -> None:
 
 
 async def publish(client: Client) -> None:
-    """A definition is published and used, loses a version, and application and definition go.
+    """A definition is published and used, loses versions, and application and definition go.
 
     Once the application loses its status, and gets it back from its newest revision.
     """
@@ -345,6 +346,12 @@ async def publish(client: Client) -> None:
     change = {"spec": {"versions": [entry("1.1.0")]}}
     await client.patch(DEFINITION, "componentdefinition", SYSTEM, change=change)
     await gone(client, REVISIONS, "componentdefinition-v1.0.0", SYSTEM)
+    forced = {"metadata": {"annotations": {FORCED: "1.1.0"}}}
+    change = {**forced, "spec": {"versions": [entry("1.2.0")]}}
+    await client.patch(DEFINITION, "componentdefinition", SYSTEM, change=change)
+    await gone(client, REVISIONS, "componentdefinition-v1.1.0", SYSTEM)
+    events = await client.list(Resource("", "v1", "events"), SYSTEM)
+    assert {each["reason"] for each in events.items} == {"RemovedByForce"}
     await client.delete(APPLICATIONS, "shop", "default")
     await gone(client, APPLICATIONS, "shop", "default")
     for kind, resource in DEFINITIONS.items():

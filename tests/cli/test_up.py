@@ -44,6 +44,12 @@ class Running:
         assert self.export, self.process.communicate()
 
     @property
+    def page(self) -> str:
+        """The address of the page, which comes after the rest."""
+        assert self.process.stdout
+        return self.process.stdout.readline().strip().removeprefix("the page: ")
+
+    @property
     def kubeconfig(self) -> Path:
         return Path(self.export.removeprefix("export KUBECONFIG=").partition(";")[0])
 
@@ -127,6 +133,70 @@ def test_nothing_is_left_of_what_was_in_memory(up: Up, tmp_path: Path) -> None:
     assert code == 0
     assert "path=/version status=200" in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_page_is_at_the_same_address_after_a_restart(up: Up, tmp_path: Path) -> None:
+    data, (port, after) = tmp_path / "data", free_ports()
+    first = up("--port", str(port), "--page-port", str(after), "--data", str(data))
+    page = first.page
+    assert page.startswith(f"http://127.0.0.1:{after}/?token=")
+    assert (data / "page.url").read_text() == f"{page}\n"
+    assert stat.S_IMODE((data / "page.url").stat().st_mode) == 0o600
+    token = page.partition("token=")[2]
+    assert looked(after, token) == 200
+    first.connect().close()
+    assert looked(after, first.token) == 401
+    assert first.end() == (0, "")
+    second = up("--port", str(port), "--page-port", str(after), "--data", str(data))
+    assert second.page == page
+    assert looked(after, token) == 200
+    assert second.end() == (0, "")
+
+
+def test_a_page_that_someone_looks_at_ends_in_good_order(up: Up) -> None:
+    running = up("--port", "0", "--data", ":memory:")
+    host, _, token = running.page.removeprefix("http://").partition("/?token=")
+    connection = http.client.HTTPConnection(host, timeout=PATIENCE)
+    connection.request("GET", "/events", headers={"Authorization": f"Bearer {token}"})
+    stream = connection.getresponse()
+    assert stream.readline().startswith(b"data: ")
+    assert running.end() == (0, "")
+    assert stream.read().endswith(b"\n")
+    connection.close()
+
+
+def test_there_is_no_page_where_none_is_wanted(up: Up) -> None:
+    running = up("--port", "0", "--data", ":memory:", "--no-page")
+    running.process.send_signal(signal.SIGTERM)
+    assert running.page == ""
+    assert running.process.wait(PATIENCE) == 0
+
+
+def test_a_port_of_the_page_that_is_taken_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        options = ("--port", "0", "--data", ":memory:", "--page-port", str(port))
+        code, err = complaint(capsys, *options)
+    assert code == 3
+    assert f"cannot listen on 127.0.0.1:{port}: the port is in use" in err
+    assert "choose another with --page-port" in err
+
+
+def free_ports() -> tuple[int, int]:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as one,
+        socket.create_server(("127.0.0.1", 0)) as two,
+    ):
+        return one.getsockname()[1], two.getsockname()[1]
+
+
+def looked(port: int, token: str) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        connection.request("GET", "/", headers={"Authorization": f"Bearer {token}"})
+        return connection.getresponse().status
+    finally:
+        connection.close()
 
 
 def test_a_watch_ends_in_good_order(up: Up) -> None:

@@ -56,6 +56,8 @@ def changes(draw: st.DrawFn) -> tuple[Lineage, Lineage, list[Entry]]:
     names = st.sampled_from(["web", "web", "web", "other"])
     selectors = draw(st.lists(our.selectors, min_size=1, max_size=3))
     policies = st.sampled_from([FOLLOW, KEEP])
+    locks = st.sampled_from([None, None, None, *(each.pin for each in after)])
+    who = st.builds(lambda one, lock: replace(one, lock=lock), who, locks)
     entries = st.tuples(who, names, st.sampled_from(selectors), policies)
     return before, after, draw(st.lists(entries, max_size=20))
 

@@ -425,3 +425,62 @@ def test_labels_must_all_be_there_and_the_highest_wins() -> None:
     assert resolve(known, Labels.of({}), NEWEST).release.name == "fn-3"
     with pytest.raises(NoMatch, match="fn has no release with channel=gamma"):
         resolve(known, Labels.of({"channel": "gamma"}), NEWEST)
+
+
+# Locks.
+
+WEB = Lineage(
+    "web", [Release(SemVer.parse(v), f"sha256:{v}") for v in ("1.2.3", "1.2.5", "1.3.0-rc.1")]
+)
+
+
+def locked_to(version: str, digest: str = "") -> Dependent:
+    pin = Pin("1.2.5", "sha256:1.2.5")
+    return Dependent("shop", pin=pin, lock=Pin(version, digest or f"sha256:{version}"))
+
+
+@given(questions(), st.data())
+def test_with_a_lock_it_is_that_release_or_an_error(
+    question: tuple[Lineage, Selector, Policy, Dependent], data: st.DataObject
+) -> None:
+    lineage, selector, policy, dependent = question
+    locks = [each.pin for each in lineage] + [Pin("9.9.9", "sha256:9")]
+    dependent = replace(dependent, lock=data.draw(st.sampled_from(locks)))
+    found = attempt(lineage, selector, policy, dependent)
+    allowed = [r for r in lineage if is_allowed(r, selector, policy, dependent)]
+    if isinstance(found, NoMatch):
+        there = [each for each in allowed if not each.stage.is_gone]
+        assert all(each.pin != dependent.lock for each in there)
+    else:
+        assert (found.release.pin, found.reason) == (dependent.lock, "locked")
+        assert found.release in allowed
+
+
+@pytest.mark.parametrize(
+    ("selector", "lock", "fact"),
+    [
+        (Series(1, 2), locked_to("9.9.9"), "web has no 9.9.9, the lock"),
+        (
+            Series(1, 2),
+            locked_to("1.2.3", "sha256:x"),
+            "the content of web 1.2.3 is not what was locked (sha256:1.2.3, not sha256:x)",
+        ),
+        (Series(1, 3), locked_to("1.2.3"), "web 1.2.3, the lock, is not release in series 1.3"),
+        (UNSPECIFIED, locked_to("1.3.0-rc.1"), "web 1.3.0-rc.1, the lock, is not newest release"),
+    ],
+    ids=["missing", "other content", "other series", "prerelease"],
+)
+def test_a_lock_that_cannot_be_had_is_told(selector: Selector, lock: Dependent, fact: str) -> None:
+    with pytest.raises(NoMatch) as error:
+        resolve(WEB, selector, NEWEST, lock)
+    assert error.value.fact == fact
+
+
+def test_a_lock_answers_what_is_refused_without_one() -> None:
+    exact = replace(NEWEST, refuses={Series: "only exact versions are deterministic"})
+    found = resolve(WEB, Series(1, 2), exact, locked_to("1.2.3"))
+    assert (found.release.name, found.reason) == ("1.2.3", "locked")
+    assert [(each.release.name, each.why) for each in found.rejected] == [
+        ("1.3.0-rc.1", "not in series 1.2"),
+        ("1.2.5", "1.2.3 is locked"),
+    ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from polyver.admission.configurations import Wanted
@@ -19,15 +20,15 @@ from polyver.capabilities.definitions.kinds import (
     GROUP,
     REVISIONS,
 )
-from polyver.capabilities.definitions.names import API_VERSION
+from polyver.capabilities.definitions.names import API_VERSION, FORCED
 from polyver.capabilities.definitions.publishing import (
     Decision,
     Definition,
     GatePolicy,
     Known,
-    Refusal,
     check_writer,
     decide,
+    forced_of,
     holders_of,
     in_use,
     known_revision,
@@ -94,6 +95,10 @@ class Published(Protocol):
         """The places in applications that mean a definition."""
         ...
 
+    async def definition(self, kind: str, namespace: str, name: str) -> Object | None:
+        """A definition in the API version with a list of versions, if it is there."""
+        ...
+
 
 class DefinitionChecks:
     """Notes in which API version a definition is created, and refuses what breaks a rule."""
@@ -118,20 +123,19 @@ class DefinitionChecks:
             await self._check_removal(review)
             return
         new, old = review.object, review.old
-        if new is None or (old is not None and old.get("spec") == new.get("spec")):
+        if new is None or (old is not None and _is_same(old, new)):
             return
-        refusals, warnings = await self._decided(new, old, review.kind.version)
-        if refusals:
-            raise invalid(review.kind, review.name, [*map(_cause, refusals)])
-        review.warnings += warnings
+        decision = await self.decided(new, old, review.kind.version)
+        if decision.refusals:
+            raise invalid(review.kind, review.name, [*map(_cause, decision.refusals)])
+        review.warnings += [*decision.warnings, *map(str, decision.forced)]
 
-    async def _decided(
-        self, new: Object, old: Object | None, version: str
-    ) -> tuple[Sequence[Refusal], Sequence[str]]:
+    async def decided(self, new: Object, old: Object | None, version: str) -> Decision:
+        """What a write in an API version would publish, and why it would be refused."""
         refused = check_writer(new, old, version) if old is not None else []
         definition, problems = read_definition(new)
         if refused or problems:
-            return [*refused, *problems], ()
+            return Decision(refusals=(*refused, *problems))
         names = definition.kind, definition.namespace, definition.name
         known = [*filter(None, map(known_revision, await self._published.revisions(*names)))]
         holders = holders_of(await self._published.holders(definition.namespace))
@@ -141,8 +145,9 @@ class DefinitionChecks:
             decide, definition, known, removed, holders=holders, gate=self._gate
         )
         if decision.remove:
-            decision = in_use(decision, await self._published.uses(*names))
-        return decision.refusals, decision.warnings
+            found = await self._published.uses(*names)
+            decision = in_use(decision, found, definition.forced)
+        return decision
 
     async def _check_removal(self, review: Review) -> None:
         if review.old is None:
@@ -151,6 +156,16 @@ class DefinitionChecks:
         names = definition.kind, definition.namespace, definition.name
         found = map(known_revision, await self._published.revisions(*names))
         _refuse_use(review, definition, [*filter(None, found)], await self._published.uses(*names))
+
+
+def _is_same(old: Object, new: Object) -> bool:
+    """Whether nothing changes that decides about what is published."""
+    said = [_annotations(each).get(FORCED) for each in (old, new)]
+    return old.get("spec") == new.get("spec") and said[0] == said[1]
+
+
+def _annotations(obj: Object) -> Object:
+    return obj["metadata"].get("annotations") or {}
 
 
 def note(obj: Object, old: Object | None, version: str) -> None:
@@ -172,9 +187,12 @@ def _refuse_use(
 ) -> None:
     """Refuse to delete what applications use: all revisions, or only one of them."""
     going = tuple(each for each in known if not only or each.name == only)
-    used = in_use(Decision(remove=going, before=lineage_of(definition, known)), found).refusals
-    if used:
-        raise forbidden(review.kind, review.name, "; ".join(each.fact for each in used))
+    before = lineage_of(definition, known)
+    decision = in_use(Decision(remove=going, before=before), found, definition.forced)
+    if decision.refusals:
+        told = "; ".join(each.fact for each in decision.refusals)
+        raise forbidden(review.kind, review.name, told)
+    review.warnings += map(str, decision.forced)
 
 
 def _cause(error: PolyverError) -> Cause:
@@ -213,9 +231,17 @@ class RevisionChecks:
             return
         names = kind, review.namespace, name
         known = filter(None, map(known_revision, await self._published.revisions(*names)))
-        definition = Definition(*names, (), whole=True)
+        definition = await self._definition(*names)
         found = await self._published.uses(*names)
         _refuse_use(review, definition, [*known], found, only=review.name)
+
+    async def _definition(self, kind: str, namespace: str, name: str) -> Definition:
+        """Whose revision it is, and what may be removed by force: nothing that is still listed."""
+        obj = await self._published.definition(kind, namespace, name)
+        if obj is None:
+            return Definition(kind, namespace, name, (), whole=True)
+        found, _ = read_definition(obj)
+        return replace(found, entries=(), forced=forced_of(found, obj))
 
 
 class ApplicationChecks:
@@ -231,6 +257,8 @@ class ApplicationChecks:
     async def validate(self, review: Review) -> None:
         if review.object is None or review.subresource:
             return
+        if review.old is not None and _annotations(review.old) == _annotations(review.object):
+            return  # what came another way must not be in the way, of its end least of all
         try:
             uses.check_application(review.object)
         except PolyverError as error:

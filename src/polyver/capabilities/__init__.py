@@ -1,5 +1,5 @@
 """Four kinds of building block, each stated in the core's words: they decide and never act."""
 
-from polyver.capabilities._capability import Capability, Found
+from polyver.capabilities._capability import Capability, Found, Refusal
 
-__all__ = ["Capability", "Found"]
+__all__ = ["Capability", "Found", "Refusal"]

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from polyver.core import Lineage, Policy, Selector
+from polyver.core import Lineage, Policy, PolyverError, Selector
 from polyver.objects import Document
+
+
+class Refusal(PolyverError):
+    """Why something that somebody wrote is not done; `reason` is one word for conditions."""
+
+    def __init__(self, reason: str, fact: str, *, at: str = "", hint: str = "") -> None:
+        super().__init__(fact, at=at, hint=hint)
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from polyver.cli._contributions import READ, CallSettings, Contribution, Right
 
 if TYPE_CHECKING:
     from polyver.capabilities.functions.registering import Functions
+    from polyver.web.sources import Source
 
 __all__ = ["actions"]
 
@@ -43,4 +44,11 @@ def actions(functions: Functions, *, calls: CallSettings) -> Contribution:
             Right("", "events", ("create",)),
         ),
         documents={_PATH: encode_json(functions_data(functions))},
+        source=lambda: _source(functions),
     )
+
+
+def _source(functions: Functions) -> Source:
+    from polyver.web.sources.functions import FunctionsSource
+
+    return FunctionsSource(functions)

@@ -2,68 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
-from polyver.capabilities.definitions.choosing import Chosen, choose, lineage_in, resolution_data
-from polyver.capabilities.definitions.kinds import (
-    APPLICATIONS,
-    DEFINITIONS,
-    GROUP,
-    STORED,
-    VERSIONED,
-)
+from polyver.capabilities.definitions.choosing import Chosen, choose, resolution_data
 from polyver.capabilities.definitions.uses import Use, check_application, uses_of
-from polyver.cli._exit import Found, UnknownName, Unreadable
+from polyver.cli._exit import Found
 from polyver.cli._output import Format, emit, print_lines, print_table, warn
-from polyver.client import Client, Resource, find
-from polyver.core import Lineage, PolyverError
-from polyver.objects.status import ApiError
+from polyver.cli._resolving import State, application_on, on_cluster, state_of
+from polyver.client import Client
+from polyver.client.cluster import Access
+from polyver.core import PolyverError
 
 __all__ = ["why_application"]
-
-_APPLICATIONS = Resource(GROUP, STORED, APPLICATIONS.names.plural)
-_DEFINITIONS = {kind.kind: Resource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS}
-_Homes = dict[tuple[str, str], dict[str, Lineage]]
 
 
 def why_application(
     name: str, namespace: str, context: str, output: Format, *, explain: bool
 ) -> None:
     """Tell which versions an application on a cluster uses, and why."""
-    from polyver.client.cluster import ClusterClient, find_access
 
-    access = find_access(context)
-    where = namespace or access.namespace
+    async def read(client: Client, access: Access) -> State:
+        found = await application_on(client, name, namespace or access.namespace)
+        return await state_of(client, found)
 
-    async def read() -> tuple[dict[str, Any], _Homes]:
-        async with ClusterClient(access) as client:
-            try:
-                return await _read(client, where, name)
-            except ApiError as error:
-                fact = f"the application {name} cannot be read: {error.message}"
-                raise Unreadable(fact, at=f"{access.server}, {access.place}") from None
-
-    _answer(*asyncio.run(read()), output, explain=explain)
+    _answer(on_cluster(context, read), output, explain=explain)
 
 
-async def _read(client: Client, namespace: str, name: str) -> tuple[dict[str, Any], _Homes]:
-    """An application, and the lineages of all that it names."""
-    application = await find(client, _APPLICATIONS, name, namespace)
-    if application is None:
-        raise UnknownName(f"there is no application {name} in the namespace {namespace}")
-    homes: _Homes = {}
-    for kind, definition in {(use.kind, use.definition) for use in uses_of(application)}:
-        fields = f"metadata.name={definition}"
-        found = (await client.list(_DEFINITIONS[kind], fields=fields)).items
-        lineages = {each["metadata"]["namespace"]: lineage_in(each) for each in found}
-        homes[kind, definition] = {k: v for k, v in lineages.items() if v is not None}
-    return application, homes
-
-
-def _answer(application: dict[str, Any], homes: _Homes, output: Format, *, explain: bool) -> None:
+def _answer(state: State, output: Format, *, explain: bool) -> None:
+    [application] = state.applications
     check_application(application)
-    answers = [(use, _asked(use, homes)) for use in uses_of(application)]
+    answers = [(use, _asked(use, state)) for use in uses_of(application)]
     errors = [answer for _, answer in answers if isinstance(answer, PolyverError)]
     chosen = [answer for _, answer in answers if isinstance(answer, Chosen)]
     if output is Format.TABLE:
@@ -75,9 +43,9 @@ def _answer(application: dict[str, Any], homes: _Homes, output: Format, *, expla
         raise Found("; ".join(map(str, errors)))
 
 
-def _asked(use: Use, homes: _Homes) -> Chosen | PolyverError:
+def _asked(use: Use, state: State) -> Chosen | PolyverError:
     try:
-        return choose(use, homes[use.kind, use.definition])
+        return choose(use, state.homes(use.kind, use.definition))
     except PolyverError as error:
         return error
 

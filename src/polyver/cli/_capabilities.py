@@ -6,22 +6,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from polyver.cli._contributions import CallSettings, Choices
+from polyver.cli._contributions import CallSettings, Choices, PackageSettings
 from polyver.cli._exit import Misused
 from polyver.core import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from polyver.capabilities.functions.registering import Functions
 
 __all__ = ["CAPABILITIES", "CapabilityOptions"]
 
-CAPABILITIES = ("apis", "functions", "definitions")
+CAPABILITIES = ("apis", "functions", "definitions", "revisions")
+FEATURES = ("FunctionRevisions",)
 _USUAL = "apis"
 _HOUR = "1h"
 
@@ -34,8 +36,9 @@ class CapabilityOptions:
     Attributes
     ----------
     capabilities
-        What it does beyond Kubernetes, separated by commas, of apis, functions and definitions;
-        empty for nothing. Without it apis, and functions if --functions or --catalogue is there.
+        What it does beyond Kubernetes, separated by commas, of apis, functions, definitions and
+        revisions; empty for nothing. Without it apis, and functions if --functions or --catalogue
+        is there.
     functions
         A .py file or a module that registers functions for blueprints, beside those of installed
         packages; repeatable.
@@ -48,6 +51,18 @@ class CapabilityOptions:
     semver_gate
         What is done about a new version of a definition that breaks its users without a new major
         version.
+    packages
+        A file that says which packages of composition functions may be run, and where they are: a
+        mapping from references to folders, wheels and requirements such as NAME==1.2.3.
+    allow_packages
+        Run packages that it does not name, too, if their references begin with file: or pypi:.
+        Whoever may write Functions can then run code here.
+    package_memory
+        How much memory the process of one such function may take: 512Mi, 2Gi, 0 for any amount.
+        Without it half of what the machine has.
+    feature
+        A feature to switch on or off; repeatable. FunctionRevisions=false refuses several active
+        revisions of one function.
     """
 
     capabilities: str | None = None
@@ -56,6 +71,10 @@ class CapabilityOptions:
     allow_command: Annotated[bool, Parameter(negative=())] = False
     function_timeout: str = _HOUR
     semver_gate: Literal["refuse", "warn"] = "refuse"
+    packages: Path | None = None
+    allow_packages: Annotated[bool, Parameter(negative=())] = False
+    package_memory: str | None = None
+    feature: Annotated[list[str] | None, Parameter(negative=())] = None
 
     def choices(self, *, show_traceback: bool = False) -> Choices:
         """What was chosen, with the functions that were named; else an error says what is wrong."""
@@ -63,7 +82,10 @@ class CapabilityOptions:
         seconds = _seconds(self.function_timeout)
         calls = CallSettings(seconds, frozenset({"command"} if self.allow_command else ()))
         functions = self._functions(show_traceback) if "functions" in chosen else None
-        return Choices(chosen, functions, calls, self.semver_gate)
+        several = _features(self.feature or ())["FunctionRevisions"]
+        memory = _memory(self.package_memory)
+        packages = PackageSettings(self.packages, self.allow_packages, several, memory)
+        return Choices(chosen, functions, calls, self.semver_gate, packages)
 
     def on_a_cluster(self, *, show_traceback: bool = False) -> Choices:
         """The same for replicas, which all serve Conversions."""
@@ -81,6 +103,9 @@ class CapabilityOptions:
         chosen = _read(text)
         if named and "functions" not in chosen:
             fact = "--functions and --catalogue need the capability functions"
+            raise Misused(fact, at="--capabilities")
+        if (self.packages or self.allow_packages) and "revisions" not in chosen:
+            fact = "--packages and --allow-packages need the capability revisions"
             raise Misused(fact, at="--capabilities")
         return chosen
 
@@ -104,6 +129,17 @@ class CapabilityOptions:
             yield from ("--function-timeout", self.function_timeout)
         if self.semver_gate != "refuse":
             yield from ("--semver-gate", self.semver_gate)
+        yield from self._package_arguments()
+        for value in self.feature or ():
+            yield from ("--feature", value)
+
+    def _package_arguments(self) -> Iterator[str]:
+        if self.packages:
+            yield from ("--packages", str(self.packages))
+        if self.allow_packages:
+            yield "--allow-packages"
+        if self.package_memory is not None:
+            yield from ("--package-memory", self.package_memory)
 
 
 def _read(text: str) -> frozenset[str]:
@@ -111,10 +147,34 @@ def _read(text: str) -> frozenset[str]:
     if unknown := names - {*CAPABILITIES}:
         fact = f"{listed(sorted(unknown))} is no capability"
         raise Misused(fact, at="--capabilities", hint=f"known: {listed(CAPABILITIES)}")
-    if "definitions" in names and "apis" not in names:
-        fact = "the capability definitions needs apis, which converts them"
-        raise Misused(fact, at="--capabilities", hint="say apis,definitions")
+    for name in ("definitions", "revisions"):
+        if name in names and "apis" not in names:
+            fact = f"the capability {name} needs apis, which converts them"
+            raise Misused(fact, at="--capabilities", hint=f"say apis,{name}")
     return names
+
+
+def _memory(text: str | None) -> int | None:
+    if text is None:
+        return None
+    from polyver.engine.runtimes.process import InvalidMemory, read_memory
+
+    try:
+        return read_memory(text)
+    except InvalidMemory as error:
+        raise Misused(error.fact, at="--package-memory", hint=error.hint) from None
+
+
+def _features(texts: Iterable[str]) -> dict[str, bool]:
+    """Every feature, and whether it is on: they are unless somebody says otherwise."""
+    found = dict.fromkeys(FEATURES, True)
+    for text in texts:
+        name, _, value = text.partition("=")
+        if name not in found or value not in ("true", "false"):
+            hint = f"write NAME=true or NAME=false; known: {listed(FEATURES)}"
+            raise Misused(f"{text!r} switches no feature", at="--feature", hint=hint)
+        found[name] = value == "true"
+    return found
 
 
 def _seconds(text: str) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
     from polyver.capabilities.functions.registering import Functions
     from polyver.client import Client
     from polyver.engine import Controller
+    from polyver.engine.runtimes import Runtime
+    from polyver.web.sources import Source
 
-__all__ = ["CallSettings", "Choices", "Contribution", "Right"]
+__all__ = ["CallSettings", "Choices", "Contribution", "PackageSettings", "Right"]
 
 READ = ("get", "list", "watch")
 
@@ -55,10 +58,14 @@ class Contribution:
     """Those who act."""
     rights: tuple[Right, ...]
     """What these need of a cluster."""
+    rights_inside: tuple[Right, ...] = ()
+    """What they need in the namespace of the installation."""
     namespaces: tuple[str, ...] = ()
     """Those that have to be there."""
     documents: Mapping[str, bytes] = field(default_factory=dict)
     """What can be read of it, in JSON, by the paths of the embedded server."""
+    source: Callable[[], Source] | None = None
+    """What it shows on the page, made when somebody looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +78,27 @@ class CallSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PackageSettings:
+    """Which functions of compositions may be run, and how."""
+
+    file: Path | None = None
+    """A mapping from references to folders, wheels and requirements, which may be run."""
+    allows_others: bool = False
+    """Whether `file:` and `pypi:` references are run that it does not name."""
+    several: bool = True
+    """The switch FunctionRevisions: whether functions may have several active revisions."""
+    memory: int | None = None
+    """Bytes that one of their processes may take, 0 for any number; without, what is usual."""
+    runtime: Runtime | None = None
+    """What serves revisions; without, processes or Deployments, depending on the place."""
+
+    @property
+    def runs_processes(self) -> bool:
+        """Whether somebody said which packages may be run beside this process."""
+        return self.file is not None or self.allows_others
+
+
+@dataclass(frozen=True, slots=True)
 class Choices:
     """Which capabilities a control plane has, and what it was told about them."""
 
@@ -80,9 +108,15 @@ class Choices:
     calls: CallSettings = field(default_factory=CallSettings)
     gate: GatePolicy = "refuse"
     """What is done about versions of definitions that break users of their neighbours."""
+    packages: PackageSettings = field(default_factory=PackageSettings)
 
-    def contributions(self) -> tuple[Contribution, ...]:
-        """What each of the capabilities brings; conversions are there beside them."""
+    def contributions(
+        self, *, folder: Path | None = None, namespace: str = ""
+    ) -> tuple[Contribution, ...]:
+        """What each of the capabilities brings; conversions are there beside them.
+
+        Where they run they have a folder, or else a namespace of a cluster.
+        """
         found = []
         if "definitions" in self.capabilities:
             from polyver.cli._definitions import definitions
@@ -94,4 +128,8 @@ class Choices:
 
             functions = self.functions or built_in_functions()
             found.append(actions(functions, calls=self.calls))
+        if "revisions" in self.capabilities:
+            from polyver.cli._packages import packages
+
+            found.append(packages(self.packages, folder=folder, namespace=namespace))
         return tuple(found)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from polyver.admission.chain import Admission
     from polyver.capabilities.definitions.publishing import GatePolicy
     from polyver.client import Client
+    from polyver.web.sources import Source
 
 __all__ = ["definitions"]
 
@@ -34,7 +35,14 @@ def definitions(*, gate: GatePolicy) -> Contribution:
         ],
         rights=tuple(_rights()),
         namespaces=(SYSTEM_NAMESPACE,),
+        source=_source,
     )
+
+
+def _source() -> Source:
+    from polyver.web.sources.definitions import DefinitionsSource
+
+    return DefinitionsSource()
 
 
 def _links(client: Client, gate: GatePolicy) -> list[Admission]:
@@ -64,3 +72,4 @@ def _rights() -> Iterator[Right]:
     yield Right(GROUP, records, (*READ, "create", "patch", "delete"))
     records = APPLICATION_REVISIONS.names.plural
     yield Right(GROUP, records, (*READ, "create", "delete"))
+    yield Right("", "events", ("create",))

@@ -9,7 +9,7 @@ import contextlib
 import datetime
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from polyver.cli._apis import own_webhook, serve_conversions, serve_kinds
 from polyver.cli._contributions import Choices, Contribution
+from polyver.cli._page import bind_page, serving_page
 from polyver.server.credentials import Credentials, server_names
 from polyver.server.kubeconfig import write_kubeconfig
 from polyver.serving.addresses import LOOPBACK, url
@@ -57,6 +58,8 @@ class Settings:
     choices: Choices = field(default_factory=Choices)
     kinds: tuple[Kind, ...] = ()
     """Kinds that are declared in Python, to be served with what their authors wrote for them."""
+    page_port: int | None = None
+    """Where the page is, on this machine alone; without it, there is none."""
     release: str = ""
     """The Kubernetes that it tells clients it is; without it, the one it is made after."""
 
@@ -72,6 +75,8 @@ class Embedded:
     context: str
     """What kubectl uses by default with that kubeconfig."""
     api: Handler
+    page: str = ""
+    """The address of the page, with what lets one in."""
 
 
 Opens = Callable[["Store", str], AbstractAsyncContextManager["Handler"]]
@@ -88,6 +93,7 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
     async with AsyncExitStack() as undo:
         # The port first: it is what most often cannot be had, and nothing is touched before.
         listener = undo.enter_context(bind(settings.host, settings.port))
+        page_listener = undo.enter_context(bind_page(settings.page_port))
         folder = undo.enter_context(_folder(settings.data))
         store = await undo.enter_async_context(_store(folder, in_memory=settings.data is None))
         names = server_names(settings.host)
@@ -95,7 +101,7 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
         at = url(settings.host, listener.getsockname()[1])
         address = at.removeprefix("https://")
         identities = Identities(credentials.tokens)
-        own = partial(_pipeline, settings, credentials, identities)
+        own = partial(_pipeline, settings, credentials, identities, folder=folder)
         api = await undo.enter_async_context((opens or own)(store, address))
         tls = credentials.tls()
         kubeconfig = settings.kubeconfig or folder / "kubeconfig"
@@ -110,7 +116,10 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
         await undo.enter_async_context(
             in_background(repeated(renew, every=_RENEW_EVERY, log=log, failing=failing))
         )
-        yield Embedded(at, folder, credentials, kubeconfig, context, api)
+        page = await undo.enter_async_context(
+            serving_page(page_listener, api, credentials, settings.choices, log)
+        )
+        yield Embedded(at, folder, credentials, kubeconfig, context, api, page)
 
 
 @asynccontextmanager
@@ -120,6 +129,8 @@ async def _pipeline(
     identities: Identities,
     store: Store,
     address: str,
+    *,
+    folder: Path,
 ) -> AsyncIterator[Handler]:
     """The pipeline, with what goes on behind it: definitions, and the controllers."""
     from polyver.engine import AccountController, Engine, GarbageCollector, NamespaceController
@@ -142,13 +153,16 @@ async def _pipeline(
         AccountController(client, ca=ca),
     ]
     async with in_background(api.run()):
-        controllers += await _serve(settings, api, own_webhook(address, ca))
+        contributions = settings.choices.contributions(folder=folder)
+        controllers += await _serve(settings, contributions, api, own_webhook(address, ca))
         async with Engine(client, controllers) as engine:
             api.counts = lambda: engine.counts
             yield api
 
 
-async def _serve(settings: Settings, api: Api, webhook: Webhook) -> list[Controller[Any]]:
+async def _serve(
+    settings: Settings, contributions: Sequence[Contribution], api: Api, webhook: Webhook
+) -> list[Controller[Any]]:
     """Have everything served that is polyver's own; the controllers behind it are returned."""
     from polyver.server.direct import DirectClient
     from polyver.server.identity import ADMIN
@@ -158,7 +172,6 @@ async def _serve(settings: Settings, api: Api, webhook: Webhook) -> list[Control
     found: list[Controller[Any]] = []
     if "apis" in settings.choices.capabilities:
         found += await serve_conversions(api, client, webhook)
-    contributions = settings.choices.contributions()
     own = [kind for each in contributions for kind in each.kinds]
     if kinds := [*own, *settings.kinds]:
         found += await serve_kinds(api, client, kinds, webhook)

@@ -137,7 +137,7 @@ class _Wired:
         self._client = client
         self._settings = settings
         self._log = log
-        self._contributions = settings.choices.contributions()
+        self._contributions = settings.choices.contributions(namespace=settings.namespace)
         own = [kind for each in self._contributions for kind in each.kinds]
         self._kinds = {kind.definition().name: kind for kind in (*own, *settings.kinds)}
         self.converters: dict[str, Converter] = {

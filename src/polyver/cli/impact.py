@@ -16,12 +16,12 @@ from polyver.capabilities.functions.blueprints import (
 from polyver.capabilities.functions.registering import UnknownFunction
 from polyver.cli._catalogues import version_of
 from polyver.cli._cluster import CLUSTER, documents_on
-from polyver.cli._exit import UnknownName
+from polyver.cli._exit import Misused, UnknownName
 from polyver.cli._files import read_manifests
 from polyver.cli._functions import load_known
 from polyver.cli._output import Format, emit, print_lines, print_table, warn
 from polyver.cli.functions import CatalogueFiles, FunctionFiles, Output, Traceback
-from polyver.cli.why import ACTION_SETS, BLUEPRINTS
+from polyver.cli.why import ACTION_SETS, BLUEPRINTS, PACKAGE_NAMES
 from polyver.core import Resolution
 from polyver.objects import Document
 
@@ -43,6 +43,8 @@ def impact(
 ) -> None:
     """List every blueprint, action and phase that uses a function, or one version of it.
 
+    Of a package, package/NAME or package/NAME@REVISION, every step of a composition that gets it.
+
     Example: polyver impact KubeExec@v0.1.0 -f blueprints/ --catalogue catalogue.yaml
 
     Parameters
@@ -55,6 +57,11 @@ def impact(
         which may prefer a version. cluster: is the cluster of the current context, and
         cluster:CONTEXT another one. Without any, cluster:.
     """
+    if name.partition("/")[0].lower() in PACKAGE_NAMES:
+        from polyver.cli._installed import impact_of_package
+
+        impact_of_package(name, _context(file or [CLUSTER]), output)
+        return
     name, at, text = name.partition("@")
     version = version_of(text, "NAME@VERSION") if at else None
     known = load_known(functions, catalogue, traceback=traceback)
@@ -73,6 +80,14 @@ def impact(
     if version is not None:
         uses = [use for use in uses if use.concerns(version)]
     _print(uses, output)
+
+
+def _context(names: list[str]) -> str:
+    """The cluster on which packages are looked for."""
+    if len(names) > 1 or not names[0].startswith(CLUSTER):
+        hint = f"leave --file out, or write {CLUSTER}CONTEXT"
+        raise Misused("packages are looked for on one cluster", at="--file", hint=hint)
+    return names[0].removeprefix(CLUSTER)
 
 
 def _documents(names: list[str]) -> list[Document]:

@@ -60,11 +60,12 @@ def resolve(
     ----------
     name
         What to resolve: a definition (web, web@1, web@1.2, web@1.2.3), a function of a catalogue
-        (KubeExec@v0.1.0), a package (fn@channel=alpha, fn@REVISION) or a kind (CronTab@v1).
+        (KubeExec@v0.1.0), a package or a composition (fn@channel=alpha, fn@REVISION) or a kind
+        (CronTab@v1).
     file
         A file, a folder, or - for standard input; repeatable. Read are component, trait, policy
-        and workflow-step definitions, function catalogues, FunctionRevisions and
-        CustomResourceDefinitions; anything else is passed over.
+        and workflow-step definitions, function catalogues, FunctionRevisions, CompositionRevisions
+        and CustomResourceDefinitions; anything else is passed over.
     output
         What to print.
     explain

@@ -49,6 +49,8 @@ def up(
     ] = None,
     kinds: Annotated[list[str] | None, Parameter(negative=())] = None,
     having: CapabilityOptions = _USUAL,
+    page_port: Annotated[int | None, Parameter(validator=Number(gte=0, lte=65535))] = None,
+    page: Annotated[bool, Parameter(negative="--no-page")] = True,
     verbose: Annotated[bool, Parameter(negative=())] = False,
     traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
@@ -74,6 +76,11 @@ def up(
     kinds
         Where kinds are that are declared in Python, as for `polyver crds`; repeatable. They are
         defined, converted in this process, checked by their hooks, and their controllers run.
+    page_port
+        The port of the web page, on 127.0.0.1 whatever the host is: by default the one after the
+        port; 0 takes any that is free.
+    page
+        Whether there is a web page.
     verbose
         Log every request.
     traceback
@@ -85,10 +92,17 @@ def up(
     if kinds and "apis" not in choices.capabilities:
         raise Misused("--kinds needs the capability apis", at="--capabilities")
     own = tuple(_kinds(kinds or [], show_traceback=traceback))
-    settings = Settings(_data(data), host, port, kubeconfig, verbose, choices, own)
+    at = _page_port(page_port, port) if page else None
+    settings = Settings(_data(data), host, port, kubeconfig, verbose, choices, own, at)
     manifests = _manifests(load or [])
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(settings, manifests))
+
+
+def _page_port(chosen: int | None, port: int) -> int:
+    if chosen is not None:
+        return chosen
+    return port + 1 if 0 < port < 65535 else 0
 
 
 def _data(given: str | None) -> Path | None:
@@ -137,5 +151,6 @@ def _announce(running: Embedded, settings: Settings, seconds: float, *, loaded: 
     print_lines(
         f"polyver is ready at {running.url} after {seconds:.1f} s; {kept}",
         f"export KUBECONFIG={shlex.quote(str(running.kubeconfig.absolute()))}{ours}",
+        *([f"the page: {running.page}"] if running.page else []),
     )
     sys.stdout.flush()

@@ -24,6 +24,7 @@ BLUEPRINTS = Resource("cr.kanister.io", "v1alpha1", "blueprints")
 _NAMES = ("actionset", "actionsets", "actionset.cr.kanister.io", "actionsets.cr.kanister.io")
 
 APPLICATION_NAMES = ("app", "apps", "application", "applications", "applications.core.oam.dev")
+PACKAGE_NAMES = ("package", "packages", "function", "functions", "functions.pkg.crossplane.io")
 
 app = App(name="why")
 
@@ -75,15 +76,16 @@ def why(
 ) -> None:
     """Tell which version each phase of an ActionSet got, or each place of an application, and why.
 
-    Of an ActionSet, what is recorded on the cluster is told beside what the functions that are
-    known here would give now.
+    Of a package, which revision each step of a composition gets. Of an ActionSet, what is recorded
+    on the cluster is told beside what the functions that are known here would give now.
 
     Example: polyver why actionset/backup-1 -n shop --catalogue catalogue.yaml
 
     Parameters
     ----------
     name
-        The ActionSet, actionset/NAME, or the application, app/NAME.
+        The ActionSet, actionset/NAME, the application, app/NAME, or the function that compositions
+        call, package/NAME.
     namespace
         Its namespace: by default that of the context.
     context
@@ -97,9 +99,14 @@ def why(
 
         why_application(wanted, namespace, context, output, explain=explain)
         return
+    if kind.lower() in PACKAGE_NAMES and wanted:
+        from polyver.cli._installed import why_package
+
+        why_package(wanted, context, output, explain=explain)
+        return
     if not slash or kind.lower() not in _NAMES or not wanted:
-        fact = f"{name!r} is no ActionSet, and no application"
-        raise Misused(fact, hint="write actionset/NAME or app/NAME")
+        fact = f"{name!r} is no ActionSet, no application, and no package"
+        raise Misused(fact, hint="write actionset/NAME, app/NAME or package/NAME")
     known = load_known(functions, catalogue, traceback=traceback)
     access, found = object_on(context, ACTION_SETS, wanted, namespace)
     if found is None:

@@ -2,7 +2,7 @@
 
 from polyver.core.convert import ConversionTree, Edge, Hop, InvalidTree
 from polyver.core.errors import PolyverError, listed
-from polyver.core.impact import Index, Loss, Move, Moves, affected
+from polyver.core.impact import Answer, Index, Loss, Move, Moves, affected, answers
 from polyver.core.lifecycle import (
     API_STAGES,
     DEFINITION_STAGES,
@@ -43,6 +43,7 @@ __all__ = [
     "NOTICE",
     "REVISION_STAGES",
     "UNSPECIFIED",
+    "Answer",
     "Contradiction",
     "ConversionTree",
     "Dependent",
@@ -83,6 +84,7 @@ __all__ = [
     "VersionTaken",
     "advance",
     "affected",
+    "answers",
     "check_dates",
     "check_releases",
     "check_removal",

@@ -16,9 +16,10 @@ from polyver.core.lineage import Dependent, Gate, Lineage, Pin, Release
 from polyver.core.resolve import NoMatch, Policy, Resolution, resolve
 from polyver.core.selectors import Selector
 
-__all__ = ["Index", "Loss", "Move", "Moves", "affected"]
+__all__ = ["Answer", "Index", "Loss", "Move", "Moves", "affected", "answers"]
 
-_Key = tuple[Selector, Policy, Pin | None, tuple[bool, ...]]  # and which gates' labels it has
+_Pins = tuple[Pin | None, Pin | None]  # what it has, and what it must have
+_Key = tuple[Selector, Policy, _Pins, tuple[bool, ...]]  # and which gates' labels it has
 _Place = tuple[str, str]  # a dependent's name and where in it
 _Member = tuple[float, _Place, Dependent, Selector]
 _ORDER = itemgetter(0, 1)  # of members: by position, and by place where that is the same
@@ -55,6 +56,15 @@ class Moves:
         return bool(self.moves or self.losses)
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Dependents that are alike, and what all of them get."""
+
+    found: Resolution | NoMatch
+    """As it is told to the first of them."""
+    dependents: tuple[Dependent, ...]
+
+
 @dataclass(slots=True)
 class _Bucket:
     """Dependents that get the same answer as long as they are on the same side of each gate."""
@@ -86,7 +96,7 @@ def _place(dependent: Dependent) -> _Place:
 
 
 class Index:
-    """Dependents by lineage, selector, policy and pin."""
+    """Dependents by lineage, selector, policy, pin and lock."""
 
     def __init__(self) -> None:
         self._lineages: dict[str, dict[_Key, _Bucket]] = {}
@@ -129,7 +139,8 @@ class Index:
     def _note(
         self, dependent: Dependent, lineage: str, selector: Selector, policy: Policy
     ) -> _Bucket:
-        key = (selector, policy, dependent.pin, self._sides(lineage, dependent))
+        pins = dependent.pin, dependent.lock
+        key = (selector, policy, pins, self._sides(lineage, dependent))
         self._places[_place(dependent)] = (dependent, lineage, key)
         return self._lineages.setdefault(lineage, {}).setdefault(key, _Bucket())
 
@@ -149,12 +160,12 @@ class Index:
         """Once for each change of the labels that gates ask for."""
         self._gate_labels[lineage] = gates
         regrouped: dict[_Key, list[_Member]] = {}
-        for (selector, policy, pin, _), bucket in self._lineages.pop(lineage, {}).items():
+        for (selector, policy, pins, _), bucket in self._lineages.pop(lineage, {}).items():
             groups: dict[tuple[bool, ...], list[_Member]] = {}
             for member in bucket.members:
                 groups.setdefault(self._sides(lineage, member[2]), []).append(member)
             for sides, members in groups.items():
-                regrouped.setdefault((selector, policy, pin, sides), []).extend(members)
+                regrouped.setdefault((selector, policy, pins, sides), []).extend(members)
         for key, members in regrouped.items():
             members.sort(key=_ORDER)
             self._places |= {member[1]: (member[2], lineage, key) for member in members}
@@ -172,7 +183,7 @@ def affected(index: Index, lineage_before: Lineage, lineage_after: Lineage) -> M
     buckets = index.buckets(lineage_after.name, gates)
     moves: list[Move] = []
     losses: list[Loss] = []
-    for (selector, policy, pin, _), bucket in buckets.items():
+    for (selector, policy, (pin, _), _), bucket in buckets.items():
         for start, end in bucket.cohorts(shares):
             one = bucket.members[start][2]
             found = _attempt(lineage_after, selector, policy, one)
@@ -187,6 +198,24 @@ def affected(index: Index, lineage_before: Lineage, lineage_after: Lineage) -> M
             ):
                 losses += _losses(bucket.members[start:end], lineage_after, policy)
     return Moves(lineage_after.name, tuple(moves), tuple(losses), len(buckets))
+
+
+def answers(index: Index, lineage: Lineage) -> Iterator[Answer]:
+    """What every dependent gets now, worked out once for all that are alike.
+
+    >>> from polyver.core import SemVer, Series, Stage
+    >>> policy = Policy("example", usable=frozenset({Stage.PUBLISHED}), best="newest release")
+    >>> lineage = Lineage("web", [Release(SemVer.parse("1.2.3"))])
+    >>> index = Index.of((Dependent(str(n)), "web", Series(1), policy) for n in range(1000))
+    >>> [(each.found.release.name, len(each.dependents)) for each in answers(index, lineage)]
+    [('1.2.3', 1000)]
+    """
+    gates = [release.gate for release in lineage if release.gate is not None]
+    shares = sorted({gate.share for gate in gates})
+    for (selector, policy, _, _), bucket in index.buckets(lineage.name, gates).items():
+        for start, end in bucket.cohorts(shares):
+            alike = tuple(dependent for _, _, dependent, _ in bucket.members[start:end])
+            yield Answer(_attempt(lineage, selector, policy, alike[0]), alike)
 
 
 def _attempt(

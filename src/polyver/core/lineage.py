@@ -73,6 +73,8 @@ class Dependent:
     uid: str = ""
     labels: Mapping[str, str] = _NO_LABELS
     pin: Pin | None = None
+    lock: Pin | None = None
+    """The release that it gets, or none: what it must have, where a pin is what it has."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", _frozen(self.labels))

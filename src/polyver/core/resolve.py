@@ -146,6 +146,9 @@ def resolve(
     [('2.0.0', 'not in series 1'), ('1.2.3', '1.3.0 is newer')]
     """
     question = Question(lineage, selector, policy, dependent or _ANYONE)
+    if question.dependent.lock is not None:
+        # Before all else: with a lock, whatever is asked for is deterministic.
+        return question.answer(question.locked(question.dependent.lock), "locked")
     if type(selector) in policy.refuses:
         raise NoMatch(question)
     if question.dependent.pin is not None and type(selector) in policy.keeps:
@@ -214,23 +217,39 @@ class Question(NamedTuple):
 
     def kept(self, pin: Pin) -> Release | None:
         """The release that the dependent is pinned to, as long as it matches and can be seen."""
-        release = self.lineage.get(pin.release)
-        if release is None:
-            raise NoMatch(self, f"{self.lineage.name} has no {pin.release}, the pin")
-        if release.stage.is_gone:
-            raise Gone(self, release)
-        if release.digest != pin.digest:
-            fact = f"the content of {self.lineage.name} {release.name} is not what was pinned"
-            raise NoMatch(self, f"{fact} ({release.digest}, not {pin.digest})")
-        if release.stage not in self.policy.usable:
-            stage = release.stage.value
-            raise NoMatch(self, f"{self.lineage.name} {release.name}, the pin, is {stage}")
+        release = self._held(pin, "pin")
         if not self._selects(release):
             if self.policy.moves_when_unmatched:
                 return None
-            fact = f"{self.lineage.name} {release.name}, the pin, is not {self._described()}"
-            raise NoMatch(self, fact)
+            raise NoMatch(self, self._mismatch(release, "pin"))
         return release if self.sees(release) else None
+
+    def locked(self, lock: Pin) -> Release:
+        """The release of a lock, if it is there, as it was, and is what is asked for."""
+        release = self._held(lock, "lock")
+        if not self.candidates() & self.lineage.exactly(release.version):
+            raise NoMatch(self, self._mismatch(release, "lock"))
+        if not self.sees(release):
+            fact = f"{self.lineage.name} {release.name}, the lock, is {release.gate}"
+            raise NoMatch(self, fact)
+        return release
+
+    def _held(self, pin: Pin, called: str) -> Release:
+        release, name = self.lineage.get(pin.release), self.lineage.name
+        if release is None:
+            raise NoMatch(self, f"{name} has no {pin.release}, the {called}")
+        if release.stage.is_gone:
+            raise Gone(self, release)
+        if release.digest != pin.digest:
+            fact = f"the content of {name} {release.name} is not what was {_DONE[called]}"
+            raise NoMatch(self, f"{fact} ({release.digest}, not {pin.digest})")
+        if release.stage not in self.policy.usable:
+            fact = f"{name} {release.name}, the {called}, is {release.stage.value}"
+            raise NoMatch(self, fact)
+        return release
+
+    def _mismatch(self, release: Release, called: str) -> str:
+        return f"{self.lineage.name} {release.name}, the {called}, is not {self._described()}"
 
     def _selects(self, release: Release) -> bool:
         bit = self.lineage.exactly(release.version)
@@ -340,12 +359,17 @@ class Question(NamedTuple):
                 yield Rejection(release, self._why_not(release, broken, chosen))
 
     def _why_not(self, release: Release, broken: _Rule | None, chosen: Release | None) -> str:
-        if type(self.selector) in self.policy.refuses:
+        if self.dependent.lock is None and type(self.selector) in self.policy.refuses:
             return f"not chosen by {self.selector}, which is refused"
         if broken is not None:
             return _why_broken(broken, release, self.selector)
         if not self.sees(release):
             return str(release.gate)
+        return self._why_another(release, chosen)
+
+    def _why_another(self, release: Release, chosen: Release | None) -> str:
+        if self.dependent.lock is not None:
+            return "not the lock" if chosen is None else f"{chosen.name} is locked"
         if chosen is None:
             return "not the pin"
         lineage = self.lineage
@@ -355,6 +379,8 @@ class Question(NamedTuple):
 
 
 # Sentences.
+
+_DONE = {"pin": "pinned", "lock": "locked"}
 
 
 def _why_broken(rule: _Rule, release: Release, selector: Selector) -> str:

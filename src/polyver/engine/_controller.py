@@ -67,6 +67,10 @@ def every(
     ]
 
 
+def _unheard(key: Any) -> None:
+    """Without a loop nobody works on anything."""
+
+
 class Controller(ABC, Generic[K]):
     """One controller; the loop around it is the same for all."""
 
@@ -77,6 +81,8 @@ class Controller(ABC, Generic[K]):
     """How many keys are worked on at a time, if it is not as many as with others."""
     watch_anew: Callable[[], None] = staticmethod(lambda: None)
     """To be called when `watches` are for other kinds than before; set by whoever watches."""
+    wake: Callable[[K], None] = staticmethod(_unheard)
+    """Has a key looked at, for news that no watch tells; the loop sets it."""
 
     @property
     def counts(self) -> Mapping[str, int]:

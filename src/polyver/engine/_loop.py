@@ -43,6 +43,7 @@ class Loop(Generic[K]):
     ) -> None:
         self.controller = controller
         self.queue: WorkQueue[K] = WorkQueue(clock=clock, backoff=backoff, limit=limit)
+        controller.wake = self.queue.add
         self._clock = clock
         self._free = asyncio.Semaphore(workers)
         self._running: set[asyncio.Task[None]] = set()

@@ -23,6 +23,7 @@ from polyver.capabilities.definitions.names import (
     IN_USE,
     SYSTEM_NAMESPACE,
     name_label,
+    revision_name,
 )
 from polyver.capabilities.definitions.publishing import (
     Decision,
@@ -32,6 +33,7 @@ from polyver.capabilities.definitions.publishing import (
     Refusal,
     created_with,
     decide,
+    forced_of,
     holders_of,
     in_use,
     known_revision,
@@ -55,11 +57,13 @@ from polyver.client import (
 )
 from polyver.core import Lineage
 from polyver.engine._controller import Controller, Result, Watch, exactly
+from polyver.engine._events import Events
 from polyver.engine._identity import identity_of
 from polyver.engine.accounts import is_terminating
 from polyver.objects import label_value_problems
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError
+from polyver.serving.logs import Log
 
 __all__ = ["DefinitionController", "DefinitionKey", "PublishedOn"]
 
@@ -84,13 +88,19 @@ class DefinitionController(Controller[DefinitionKey]):
     name = "definitions"
 
     def __init__(
-        self, client: Client, *, gate: GatePolicy = "refuse", clock: Clock | None = None
+        self,
+        client: Client,
+        *,
+        gate: GatePolicy = "refuse",
+        clock: Clock | None = None,
+        log: Log | None = None,
     ) -> None:
         self._client = client
         self._gate = gate
         self._clock: Clock = clock or SystemClock()
         self._published = PublishedOn(client)
         self._uses = _Uses()
+        self._events = Events(client, self._clock, log or Log(), component="polyver")
 
     @property
     def watches(self) -> Sequence[Watch[Any, DefinitionKey]]:
@@ -127,7 +137,10 @@ class DefinitionController(Controller[DefinitionKey]):
         refusals = [*other_writer(obj), *problems, *decision.refusals]
         self._uses.name_all(key, wanted=bool(refusals))
         # First, so that what goes is let go of, and new revisions come back here.
-        await self._hold(key, decision.before, revisions, obj)
+        forced = forced_of(definition, obj)
+        if not refusals:
+            await self._record(key, definition, decision, revisions, obj)
+        await self._hold(key, decision.before, revisions, obj, forced)
         if not refusals and "deletionTimestamp" not in obj["metadata"]:
             await self._perform(definition, decision, obj)
         await self._tell(resource, obj, decision, refusals)
@@ -145,7 +158,23 @@ class DefinitionController(Controller[DefinitionKey]):
             decision = await asyncio.to_thread(
                 decide, definition, known, removed, holders=holders, gate=self._gate
             )
-        return in_use(decision, self._uses.of(key) if decision.remove else ())
+        uses = self._uses.of(key) if decision.remove else ()
+        return in_use(decision, uses, definition.forced)
+
+    async def _record(
+        self,
+        key: DefinitionKey,
+        definition: Definition,
+        decision: Decision,
+        revisions: Sequence[Object],
+        obj: Object,
+    ) -> None:
+        """Tell what goes by force, before it goes: so it is recorded whatever happens then."""
+        if "deletionTimestamp" in obj["metadata"]:
+            everything = Decision(remove=tuple(_known(revisions)), before=decision.before)
+            decision = in_use(everything, self._uses.of(key), definition.forced)
+        for each in decision.forced:
+            await self._events.tell(obj, "RemovedByForce", str(each), type="Warning")
 
     async def _perform(self, definition: Definition, decision: Decision, obj: Object) -> None:
         for new in decision.create:
@@ -168,10 +197,16 @@ class DefinitionController(Controller[DefinitionKey]):
                 raise
 
     async def _hold(
-        self, key: DefinitionKey, lineage: Lineage, revisions: Sequence[Object], obj: Object
+        self,
+        key: DefinitionKey,
+        lineage: Lineage,
+        revisions: Sequence[Object],
+        obj: Object,
+        forced: frozenset[str],
     ) -> None:
-        """Hold what is used, and let go of what is not."""
-        used = users_in(self._uses.ways(key), lineage)
+        """Hold what is used, and let go of what is not, or goes by force."""
+        used = {*users_in(self._uses.ways(key), lineage)}
+        used -= {r.name for r in lineage if {r.name, revision_name(key.name, r.version)} & forced}
         for each in revisions:
             known = known_revision(each)
             held = known is not None and known.release.name in used
@@ -243,6 +278,10 @@ class PublishedOn:
     async def holders(self, namespace: str) -> list[Object]:
         """All DefinitionRevisions of a namespace, by their metadata."""
         return (await self._client.list(_REVISIONS, namespace, metadata=True)).items
+
+    async def definition(self, kind: str, namespace: str, name: str) -> Object | None:
+        """A definition in the API version with a list of versions, if it is there."""
+        return await find(self._client, _RESOURCES[kind], name, namespace)
 
     async def uses(self, kind: str, namespace: str, name: str) -> list[Use]:
         """The places in applications that mean a definition."""

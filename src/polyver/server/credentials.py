@@ -107,6 +107,11 @@ class Credentials:
         """Of a user who may read everything but secrets."""
         return self._token_file("viewer").read_text().strip()
 
+    @property
+    def page_token(self) -> str:
+        """Of who may see the page; the API does not take it."""
+        return self._token_file("page").read_text().strip()
+
     def account_key(self) -> bytes:
         """The private key that tokens of service accounts are signed with; made when first asked.
 
@@ -127,7 +132,7 @@ class Credentials:
         return self.folder / f"{name}.token"
 
     def _ensure_tokens(self) -> None:
-        for name in ("admin", "viewer"):
+        for name in ("admin", "viewer", "page"):
             file = self._token_file(name)
             if not file.exists() or not file.read_text().strip():
                 write_file(file, secrets.token_urlsafe(32).encode())

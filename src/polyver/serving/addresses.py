@@ -21,11 +21,11 @@ def local_names(host: str) -> list[str]:
     return list(dict.fromkeys((own, *_LOCAL)))
 
 
-def url(host: str, port: int) -> str:
+def url(host: str, port: int, *, scheme: str = "https") -> str:
     """Where to find a server that listens on a host.
 
     >>> url("::", 6450), url("fe80::1", 443)
     ('https://127.0.0.1:6450', 'https://[fe80::1]:443')
     """
     shown = LOOPBACK if host in _ANY else host
-    return f"https://[{shown}]:{port}" if ":" in shown else f"https://{shown}:{port}"
+    return f"{scheme}://[{shown}]:{port}" if ":" in shown else f"{scheme}://{shown}:{port}"

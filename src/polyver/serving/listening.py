@@ -70,8 +70,8 @@ def _no_password() -> str:
     raise ValueError("the key is encrypted")
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 is any that is free."""
+def bind(host: str, port: int, *, option: str = "--port") -> socket.socket:
+    """A socket that listens; port 0 is any that is free. The option chooses another one."""
     where = f"{host}:{port}"
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -87,17 +87,18 @@ def bind(host: str, port: int) -> socket.socket:
         listener.setblocking(False)
     except OSError as error:
         listener.close()
-        reason, hint = _why(error)
+        reason, hint = _why(error, option)
         raise CannotListen(f"cannot listen on {where}: {reason}", hint=hint) from None
     return listener
 
 
-def _why(error: OSError) -> tuple[str, str]:
+def _why(error: OSError, option: str) -> tuple[str, str]:
     import errno
 
     match error.errno:
         case errno.EADDRINUSE:
-            return "the port is in use", "choose another with --port, or any free one with --port 0"
+            hint = f"choose another with {option}, or any free one with {option} 0"
+            return "the port is in use", hint
         case errno.EACCES:
             return "this user may not", "choose a port above 1023"
         case errno.EADDRNOTAVAIL:
@@ -113,7 +114,7 @@ def _nothing_known(_: asyncio.Transport) -> dict[str, Any]:
 async def serving(
     app: Application,
     listener: socket.socket,
-    context: Callable[[], ssl.SSLContext],
+    context: Callable[[], ssl.SSLContext] | None,
     *,
     known: Known = _nothing_known,
     ending: Callable[[], None] = lambda: None,
@@ -121,8 +122,9 @@ async def serving(
 ) -> AsyncIterator[None]:
     """Serve while the body runs.
 
-    Each new connection asks for its TLS context. At the end nobody is accepted any more, `ending`
-    is called, and requests in flight have `patience` seconds to finish.
+    Each new connection asks for its TLS context; without any it is plain HTTP. At the end nobody
+    is accepted any more, `ending` is called, and requests in flight have `patience` seconds to
+    finish.
     """
     server = _Server(app, listener, context, known)
     try:
@@ -138,7 +140,7 @@ class _Server:
         self,
         app: Application,
         listener: socket.socket,
-        context: Callable[[], ssl.SSLContext],
+        context: Callable[[], ssl.SSLContext] | None,
         known: Known,
     ) -> None:
         self._listener = listener
@@ -187,7 +189,7 @@ class _Server:
             _notice_the_dead(connection)
             async with asyncio.timeout(_HANDSHAKE):
                 first = await self._first_byte(connection)
-            if first == _TLS_HANDSHAKE:
+            if (first == _TLS_HANDSHAKE) is (self._context is not None):
                 await self._connect(connection)
                 return
             _hang_up(connection, _PLAIN_HTTP if chr(first).isalpha() else b"")
@@ -209,11 +211,12 @@ class _Server:
         return first[0] if first else 0
 
     async def _connect(self, connection: socket.socket) -> None:
+        context = self._context() if self._context else None
         await self._loop.connect_accepted_socket(
             lambda: _Connection(self._config, self._state, self._known, self._loop),
             connection,
-            ssl=self._context(),
-            ssl_handshake_timeout=_HANDSHAKE,
+            ssl=context,
+            ssl_handshake_timeout=_HANDSHAKE if context else None,
         )
 
     # Leaving.

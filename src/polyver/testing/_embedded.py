@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from polyver.cli._contributions import Choices
+from polyver.cli._contributions import Choices, PackageSettings
 from polyver.cli._embedded import Embedded, Opens, Settings, embedded
 from polyver.testing._requests import ask
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from polyver.apis import Kind
     from polyver.capabilities.definitions.publishing import GatePolicy
     from polyver.capabilities.functions.registering import Functions
+    from polyver.engine.runtimes import Runtime
 
 __all__ = ["EmbeddedServer"]
 
@@ -33,8 +34,11 @@ class EmbeddedServer:
     clients it is, such as 1.33.2. `kinds` are declared in Python, and served with all that their
     authors wrote for them; `functions` are what blueprints may call, with the capability
     `functions`; `semver_gate` says what is done about versions of definitions that break their
-    users, with the capability `definitions`; without `capabilities` it is a Kubernetes and nothing
-    else. The attributes are those of `LocalCluster`, so that a test can be given either.
+    users, with the capability `definitions`; `packages` is a file that says which functions of
+    compositions may be run, with the capability `revisions`, and `runtime` may serve them instead
+    of processes; with `page` there is the page, at the address `page`, which lets one in; without
+    `capabilities` it is a Kubernetes and nothing else. The attributes are those of `LocalCluster`,
+    so that a test can be given either.
     """
 
     url: str
@@ -45,6 +49,7 @@ class EmbeddedServer:
     token: str
     viewer_token: str
     kubeconfig: Path
+    page: str
 
     def __init__(
         self,
@@ -55,13 +60,22 @@ class EmbeddedServer:
         kinds: Iterable[Kind] = (),
         functions: Functions | None = None,
         semver_gate: GatePolicy = "refuse",
+        packages: Path | None = None,
+        runtime: Runtime | None = None,
+        page: bool = False,
         opens: Opens | None = None,
     ) -> None:
         self._settings = Settings(
             data=data,
             release=release,
-            choices=Choices(frozenset(capabilities), functions, gate=semver_gate),
+            choices=Choices(
+                frozenset(capabilities),
+                functions,
+                gate=semver_gate,
+                packages=PackageSettings(packages, runtime=runtime),
+            ),
             kinds=tuple(kinds),
+            page_port=0 if page else None,
         )
         self._opens = opens
         self._ready = threading.Event()
@@ -119,3 +133,4 @@ class EmbeddedServer:
         self.ca_file = kept.ca_file
         self.client_cert_file, self.client_key_file = kept.client_cert_file, kept.client_key_file
         self.token, self.viewer_token = kept.token, kept.viewer_token
+        self.page = running.page

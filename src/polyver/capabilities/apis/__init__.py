@@ -11,7 +11,7 @@ from polyver.capabilities.apis._definition import (
     Scale,
     Webhook,
 )
-from polyver.capabilities.apis._manifests import definitions_of, lineages
+from polyver.capabilities.apis._manifests import definitions_of, lineage_of, lineages
 from polyver.capabilities.apis._policy import APIS, selector
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "conversion_data",
     "crd_of",
     "definitions_of",
+    "lineage_of",
 ]
 
 CAPABILITY = Capability((APIS,), lineages, selector)

@@ -34,7 +34,7 @@ from polyver.core import (
 )
 from polyver.objects import Document, objects_of
 
-__all__ = ["definitions_of", "lineages"]
+__all__ = ["definitions_of", "lineage_of", "lineages"]
 
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
@@ -180,6 +180,21 @@ def lineages(documents: Sequence[Document]) -> Iterator[Found]:
             raise document.error(error.fact, "spec", "versions", hint=error.hint) from None
         path = f"CustomResourceDefinition/{definition.group}/{definition.kind}"
         yield Found(lineage, (APIS,), path)
+
+
+def lineage_of(crd: Mapping[str, Any]) -> Lineage:
+    """The versions of a kind by its definition, as an API server has it."""
+    spec = crd["spec"]
+    versions = (
+        DefinedVersion(
+            each["name"],
+            served=each.get("served", True),
+            deprecated=each.get("deprecated", False),
+            warning=each.get("deprecationWarning"),
+        )
+        for each in spec["versions"]
+    )
+    return Lineage(spec["names"]["kind"], map(_release, versions))
 
 
 def _crds(documents: Sequence[Document]) -> Iterator[Document]:

@@ -1,7 +1,12 @@
 """definitions: semantic versions of components, and applications that follow them."""
 
 from polyver.capabilities import Capability
-from polyver.capabilities.definitions._manifests import lineages
+from polyver.capabilities.definitions._manifests import (
+    applications_in,
+    definitions_in,
+    lineages,
+    lineages_in,
+)
 from polyver.capabilities.definitions._policy import (
     DEFINITIONS,
     DEFINITIONS_EXACT,
@@ -20,6 +25,9 @@ __all__ = [
     "DEFINITIONS_FOLLOW",
     "DEFINITIONS_LEGACY",
     "DEFINITIONS_PRERELEASES",
+    "applications_in",
+    "definitions_in",
+    "lineages_in",
     "policy_for",
 ]
 

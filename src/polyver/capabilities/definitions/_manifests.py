@@ -1,4 +1,6 @@
-"""The lineages in definition manifests: v1beta1 publishes one version, v2beta1 a list of them.
+"""The lineages and the applications in manifests.
+
+v1beta1 publishes one version, v2beta1 a list of them.
 
 A v1beta1 definition without a version is a legacy one: the documents of one name are its
 revisions, numbered in the order in which they stand.
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from msgspec import Struct
 
@@ -62,16 +65,118 @@ class _Definition(Struct, rename="camel"):
 
 def lineages(documents: Sequence[Document]) -> Iterator[Found]:
     """Every definition that the manifests publish, with all versions from all documents."""
+    for identity, lineage in lineages_in(documents).items():
+        policies = (DEFINITIONS_LEGACY,) if is_legacy(lineage) else SEMANTIC_POLICIES
+        yield Found(lineage, policies, "/".join(filter(None, identity)))
+
+
+class _GoTemplate(Struct):
+    template: str
+    parameters: dict[str, Any] | None = None
+
+
+class _Schematic(Struct):
+    gotemplate: _GoTemplate | None = None
+
+
+class _WholeVersion(_Version):
+    schematic: _Schematic | None = None
+
+
+class _WholeSpec(_WholeVersion):
+    versions: list[_WholeVersion] | None = None
+
+
+class _WholeDefinition(Struct):
+    metadata: Metadata
+    spec: _WholeSpec | None = None
+
+
+def definitions_in(
+    documents: Sequence[Document], namespace: str
+) -> list[tuple[Document, dict[str, Any]]]:
+    """The definitions in manifests; one that names no namespace is in this one."""
+    return [
+        (document, _placed(document, document.read(_WholeDefinition).metadata, namespace))
+        for document in objects_of(documents, GROUP, *KINDS)
+    ]
+
+
+class _Trait(Struct):
+    type: str
+
+
+class _Component(Struct):
+    name: str
+    type: str
+    traits: list[_Trait] | None = None
+
+
+class _Named(Struct, rename="camel"):
+    type: str
+    name: str | None = None
+    sub_steps: list[_Named] | None = None
+
+
+class _Workflow(Struct):
+    steps: list[_Named] | None = None
+
+
+class _Wanted(Struct):
+    components: list[_Component]
+    policies: list[_Named] | None = None
+    workflow: _Workflow | None = None
+
+
+class _Resolved(Struct):
+    kind: str
+    component: str
+    definition: str
+    version: str
+    revision: str
+    digest: str
+    since: str
+
+
+class _Resolutions(Struct, rename="camel"):
+    resolutions: list[_Resolved] | None = None
+    publish_version: str | None = None
+
+
+class _Application(Struct):
+    metadata: Metadata
+    spec: _Wanted
+    status: _Resolutions | None = None
+
+
+def applications_in(
+    documents: Sequence[Document], namespace: str
+) -> list[tuple[Document, dict[str, Any]]]:
+    """The applications in manifests; one that names no namespace is in this one."""
+    return [
+        (document, _placed(document, document.read(_Application).metadata, namespace))
+        for document in objects_of(documents, GROUP, "Application")
+    ]
+
+
+def _placed(document: Document, read: Metadata, namespace: str) -> dict[str, Any]:
+    assert isinstance(document.value, dict)
+    metadata = {**document.value["metadata"], "namespace": read.namespace or namespace}
+    return {**document.value, "metadata": metadata}
+
+
+def lineages_in(documents: Sequence[Document]) -> dict[tuple[str, str, str], Lineage]:
+    """The lineages that the manifests publish, by kind, namespace and name."""
     found: dict[tuple[str, str, str], _Published] = {}
     for document in objects_of(documents, GROUP, *KINDS):
         definition = document.read(_Definition)
         metadata = definition.metadata
         identity = (definition.kind, metadata.namespace, metadata.name)
         found.setdefault(identity, _Published(metadata.name)).add(definition, document)
-    for identity, published in found.items():
-        lineage = Lineage(published.name, published.releases.values())
-        policies = (DEFINITIONS_LEGACY,) if is_legacy(lineage) else SEMANTIC_POLICIES
-        yield Found(lineage, policies, "/".join(filter(None, identity)))
+    return {
+        identity: Lineage(published.name, published.releases.values())
+        for identity, published in found.items()
+    }
 
 
 _Path = tuple[str | int, ...]

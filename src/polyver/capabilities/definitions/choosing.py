@@ -52,8 +52,10 @@ __all__ = [
     "choose_all",
     "lineage_in",
     "newest_revision",
+    "numbered_revisions",
     "recorded",
     "resolution_data",
+    "revision_hash",
     "revision_of",
     "surplus_revisions",
 ]
@@ -176,6 +178,11 @@ def surplus_revisions(revisions: Iterable[Object], keep: int = KEPT) -> list[str
     return [each["metadata"]["name"] for each in _ordered(revisions)[:-keep]]
 
 
+def numbered_revisions(revisions: Iterable[Object]) -> list[tuple[int, Object]]:
+    """The ApplicationRevisions of an application in the order of their numbers, with these."""
+    return [(_number(each).number, each) for each in _ordered(revisions)]
+
+
 def _ordered(revisions: Iterable[Object]) -> list[Object]:
     """In the order in which they were made; what somebody else made is left out."""
     numbered: dict[Version, Object] = {}
@@ -211,7 +218,7 @@ def revision_of(
     hashed = digest({"spec": spec, "pins": pins})
     annotations: Object = metadata.get("annotations") or {}
     said = {n: annotations[n] for n in (PUBLISH_VERSION,) if n in annotations}
-    if newest is not None and _hash(newest) == (hashed, said.get(PUBLISH_VERSION)):
+    if newest is not None and revision_hash(newest) == (hashed, said.get(PUBLISH_VERSION)):
         return dict(newest), False
     number = _number(newest).number + 1 if newest is not None else 1
     about = {name: metadata[name] for name in ("name", "namespace")}
@@ -235,7 +242,8 @@ _PINNED = ("kind", "at", "definition", "version", "digest")
 _HASH = "app.oam.dev/app-revision-hash"
 
 
-def _hash(revision: Object) -> tuple[str | None, str | None]:
+def revision_hash(revision: Object) -> tuple[str | None, str | None]:
+    """What is the same for two ApplicationRevisions that recorded the same."""
     annotations: Object = revision["metadata"].get("annotations") or {}
     return annotations.get(_HASH), annotations.get(PUBLISH_VERSION)
 

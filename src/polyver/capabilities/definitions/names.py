@@ -12,7 +12,9 @@ __all__ = [
     "APP_NAME",
     "APP_NAMESPACE",
     "AUTO_UPDATE",
+    "FORCED",
     "IN_USE",
+    "LOCK",
     "PUBLISH_VERSION",
     "RECORDED",
     "RENDERED",
@@ -28,6 +30,10 @@ API_VERSION: Final = "definition.polyver.dev/api-version"
 """The API version in which a definition was created."""
 AUTO_UPDATE: Final = "app.oam.dev/autoUpdate"
 PUBLISH_VERSION: Final = "app.oam.dev/publishVersion"
+LOCK: Final = "app.polyver.dev/lock"
+"""The annotation of an application that gets what is locked there, or nothing."""
+FORCED: Final = "definition.polyver.dev/remove-by-force"
+"""The annotation that names the versions which may be removed although applications use them."""
 IN_USE: Final = "definition.polyver.dev/in-use"
 """The finalizer of what applications use."""
 RECORDED: Final = "app.polyver.dev/revisions"

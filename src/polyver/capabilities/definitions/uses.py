@@ -7,6 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from polyver.capabilities.definitions._locks import (
+    LOCK_PLACE,
+    Locked,
+    LockedPlaces,
+    carried_lock,
+)
 from polyver.capabilities.definitions._policy import policy_for, selector
 from polyver.capabilities.definitions.names import (
     AUTO_UPDATE,
@@ -20,6 +26,7 @@ from polyver.core import (
     Index,
     InvalidVersion,
     Lineage,
+    Moves,
     Pin,
     Policy,
     PolyverError,
@@ -34,6 +41,7 @@ __all__ = [
     "check_application",
     "home_of",
     "is_held",
+    "moves_of",
     "question_of",
     "settled",
     "users_in",
@@ -41,6 +49,7 @@ __all__ = [
 ]
 
 Object = Mapping[str, Any]
+RELOCK = "lock it anew, or take the lock away: polyver app lock, polyver app unlock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +72,10 @@ class Use:
     """Since when it has its pin."""
     pinned_in: str = ""
     """The namespace of the definition that the pin is of."""
+    locked_in: str = ""
+    """The namespace of the definition that the application's lock names."""
+    problem: str = ""
+    """Why its lock gives no answer."""
 
 
 def uses_of(application: Object) -> list[Use]:
@@ -71,6 +84,7 @@ def uses_of(application: Object) -> list[Use]:
     annotations: Object = metadata.get("annotations") or {}
     status: Object = application.get("status") or {}
     pins = _Pins(status.get("resolutions") or ())
+    locks = _Locks(application)
     namespace = metadata.get("namespace", "")
     about = Dependent(
         f"Application {namespace}/{metadata['name']}",
@@ -82,21 +96,45 @@ def uses_of(application: Object) -> list[Use]:
         name, _, requested = text.partition("@")
         known = pins.take(kind, place, name)
         pin = Pin(_pinned(known), known["digest"]) if known else None
-        found.append(
-            Use(
-                kind,
-                name,
-                requested,
-                namespace,
-                place,
-                replace(about, at=at, pin=pin),
-                annotations.get(AUTO_UPDATE),
-                held=pin is not None and is_held(application),
-                since=known["since"] if known else "",
-                pinned_in=known["definition"].rpartition("/")[0] if known else "",
-            )
+        use = Use(
+            kind,
+            name,
+            requested,
+            namespace,
+            place,
+            replace(about, at=at, pin=pin),
+            annotations.get(AUTO_UPDATE),
+            held=pin is not None and is_held(application),
+            since=known["since"] if known else "",
+            pinned_in=known["definition"].rpartition("/")[0] if known else "",
         )
+        # What is kept until it is published anew is not asked for now.
+        found.append(use if use.held else locks.over(use))
     return found
+
+
+class _Locks:
+    """The lock that an application may carry."""
+
+    def __init__(self, application: Object) -> None:
+        self._problem = ""
+        self._places: LockedPlaces | None = None
+        try:
+            carried = carried_lock(application)
+        except PolyverError as error:
+            self._problem = f"the lock cannot be read: {error}"
+        else:
+            self._places = LockedPlaces(carried) if carried is not None else None
+
+    def over(self, use: Use) -> Use:
+        """A use that gets what the lock says of it."""
+        if self._problem or self._places is None:
+            return replace(use, problem=self._problem)
+        locked: Locked | None = self._places.take(use.kind, use.place, use.definition)
+        if locked is None:
+            return replace(use, problem=f"the lock does not have {use.definition} for this place")
+        dependent = replace(use.dependent, lock=locked.pin)
+        return replace(use, dependent=dependent, locked_in=locked.home)
 
 
 class _Pins:
@@ -150,6 +188,7 @@ def check_application(application: Object) -> None:
     if problems := label_value_problems(application["metadata"].get("name", "")):
         # As a label its revisions have it, by which they are found.
         raise PolyverError(f"its name cannot be a label: {problems[0]}", at="metadata.name")
+    carried_lock(application)
     at = f"metadata.annotations[{AUTO_UPDATE}]"
     if auto_update not in (None, "true", "false"):
         fact = f'{AUTO_UPDATE} is "{auto_update}"'
@@ -170,6 +209,9 @@ def home_of(use: Use, known: Iterable[str]) -> str | None:
 
 def settled(use: Use, home: str) -> Use:
     """A use as one of the definition in a namespace: a pin of another one counts no longer."""
+    if use.locked_in and use.locked_in != home and not use.problem:
+        meant = f"and {home}/{use.definition} is meant here"
+        use = replace(use, problem=f"the lock has {use.locked_in}/{use.definition}, {meant}")
     if use.dependent.pin is None or use.pinned_in == home:
         return use
     return replace(use, dependent=replace(use.dependent, pin=None), since="", held=False)
@@ -185,6 +227,8 @@ def is_held(application: Object) -> bool:
 
 def question_of(use: Use, lineage: Lineage) -> tuple[Selector, Policy]:
     """What a use asks of a lineage, and by which policy it is answered."""
+    if use.problem:
+        raise PolyverError(use.problem, at=LOCK_PLACE, hint=RELOCK)
     policy = policy_for(use.auto_update, lineage)
     if use.held and use.dependent.pin is not None:
         return Exact(use.dependent.pin.release), policy
@@ -201,11 +245,17 @@ def users_in(uses: Sequence[Use], lineage: Lineage) -> dict[str, list[str]]:
     for use in uses:
         pin = use.dependent.pin
         release = lineage.get(pin.release) if pin is not None else None
-        if release is not None and release.pin == pin:
+        # What is gone is used by nobody, whoever still has it as a pin.
+        if release is not None and release.pin == pin and not release.stage.is_gone:
             found.setdefault(release.name, set()).add(use.dependent.name)
     for move in affected(_index(uses, lineage), lineage, lineage).moves:
         found.setdefault(move.to.name, set()).add(move.dependent.name)
     return {name: sorted(dependents) for name, dependents in found.items()}
+
+
+def moves_of(uses: Iterable[Use], before: Lineage, after: Lineage) -> Moves:
+    """Whom a change of a lineage moves, and who would lose what it has."""
+    return affected(_index(uses, after), before, after)
 
 
 def _index(uses: Iterable[Use], lineage: Lineage) -> Index:

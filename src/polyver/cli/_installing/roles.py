@@ -54,7 +54,7 @@ def rights_inside(installation: Installation) -> list[Right]:
     if not installation.tls_secret:
         found.append(Right("", "secrets", ("create",)))
         found.append(Right("", "secrets", (*READ, "update", "patch"), name=CERTIFICATES))
-    return found
+    return [*found, *(right for each in installation.contributions for right in each.rights_inside)]
 
 
 def access(installation: Installation) -> Iterator[Object]:

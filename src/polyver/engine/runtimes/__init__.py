@@ -1,5 +1,6 @@
 """What serves the revisions of functions: processes beside this one, Deployments, or others."""
 
-from polyver.engine.runtimes.port import Runtime, Served, Wanted
+from polyver.engine.runtimes.figures import Figures
+from polyver.engine.runtimes.port import ENDPOINT, Reason, Runtime, Served, Wanted
 
-__all__ = ["Runtime", "Served", "Wanted"]
+__all__ = ["ENDPOINT", "Figures", "Reason", "Runtime", "Served", "Wanted"]

@@ -6,11 +6,36 @@ and tells what has become of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
-__all__ = ["Runtime", "Served", "Wanted"]
+from polyver.calling import Endpoint
+from polyver.capabilities.revisions.names import ENDPOINT
+from polyver.engine.runtimes.figures import Figures
+
+__all__ = ["ENDPOINT", "Reason", "Runtime", "Served", "Wanted"]
+
+Reason = Literal[
+    "Building",
+    "BuildFailed",
+    "Changed",
+    "Crashed",
+    "Ending",
+    "Failed",
+    "InvalidEndpoint",
+    "InvalidName",
+    "NotAllowed",
+    "NotAnswering",
+    "NotApplied",
+    "NotOurs",
+    "NotServed",
+    "NotStarting",
+    "NotUsable",
+    "Serving",
+    "Starting",
+]
+"""One word for what has become of a revision, as conditions have it; the reference explains it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +49,9 @@ class Wanted:
     digest: str
     """Of the content: what is served has to have it."""
     address: str = ""
-    """Where somebody else serves it, if the revision says so."""
+    """Where somebody else serves it: what its annotation ENDPOINT says."""
+    uid: str = ""
+    """Of the FunctionRevision, which owns what is made for it on a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +59,9 @@ class Served:
     """What has become of a revision that is wanted."""
 
     endpoint: str = ""
-    """HOST:PORT, as soon as it answers there, and as long as it does."""
-    reason: str = "Starting"
-    """One word: Starting, Building, Serving, Crashed, NotAnswering, NotAllowed, …"""
+    """HOST:PORT, as soon as it answers there, and as long as it does; http://HOST:PORT without
+    TLS."""
+    reason: Reason = "Starting"
     message: str = ""
 
     @property
@@ -46,17 +73,29 @@ class Served:
 class Runtime(Protocol):
     """Whatever serves revisions, each at an endpoint of its own."""
 
-    async def digest(self, package: str) -> str:
-        """The digest of a package's content; a PolyverError if it cannot be had."""
+    async def digest(self, package: str, *, address: str = "") -> str:
+        """The digest of a package's content; a PolyverError if it cannot be had.
+
+        What somebody else serves is not looked into: its digest is that of its reference.
+        """
 
     async def serve(self, wanted: Wanted) -> Served:
-        """Have a revision served, and tell what has become of it so far: it does not wait."""
+        """Have a revision served, and tell what has become of it so far: it does not wait.
+
+        Whoever asks again gets news, and nothing is done twice.
+        """
 
     async def end(self, name: str) -> None:
         """Serve a revision no longer; calls under way may finish."""
 
+    async def reach(self, name: str, endpoint: str) -> Endpoint:
+        """How a revision is called at the endpoint that its status tells: whom to believe there."""
+
     def observe(self, changed: Callable[[str], None]) -> None:
         """Have somebody called with the name of each revision about which there is news."""
+
+    def figures(self) -> Iterable[Figures]:
+        """How each revision that is wanted does."""
 
     async def close(self) -> None:
         """Let go of everything, in an orderly way."""

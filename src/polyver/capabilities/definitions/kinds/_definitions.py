@@ -284,6 +284,8 @@ class PublishedVersion:
     """The version with which it was deprecated."""
     use: str | None
     """What to use instead."""
+    removedFrom: list[str] | None
+    """Who used it when it was removed by force."""
 
 
 @part

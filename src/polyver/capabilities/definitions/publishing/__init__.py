@@ -3,12 +3,13 @@
 Admission asks before a write, the controller afterwards; both ask the same functions.
 """
 
-from polyver.capabilities.definitions.publishing._deciding import Decision, decide, in_use
+from polyver.capabilities.definitions.publishing._deciding import Decision, Forced, decide, in_use
 from polyver.capabilities.definitions.publishing._gate import GatePolicy, check_gate
 from polyver.capabilities.definitions.publishing._reading import (
     Definition,
     Entry,
     Refusal,
+    forced_of,
     parameters_of,
     read_definition,
     read_parameters,
@@ -33,6 +34,7 @@ __all__ = [
     "Decision",
     "Definition",
     "Entry",
+    "Forced",
     "GatePolicy",
     "Known",
     "Refusal",
@@ -40,6 +42,7 @@ __all__ = [
     "check_writer",
     "created_with",
     "decide",
+    "forced_of",
     "holders_of",
     "in_use",
     "known_revision",

@@ -6,7 +6,7 @@ happened: the same versions published in any order give the same lineage.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from polyver.capabilities.definitions.publishing._gate import GatePolicy, check_gate
@@ -30,7 +30,7 @@ from polyver.core import (
     listed,
 )
 
-__all__ = ["Decision", "decide", "in_use"]
+__all__ = ["Decision", "Forced", "decide", "in_use"]
 
 Holders = Mapping[str, tuple[str, str]]
 
@@ -45,6 +45,21 @@ class Decision:
     after: Lineage = field(default_factory=lambda: Lineage(""))
     refusals: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
+    forced: tuple[Forced, ...] = ()
+    """What goes although it is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forced:
+    """A version that is removed by force, and who uses it."""
+
+    definition: str
+    version: Version
+    users: tuple[str, ...]
+
+    def __str__(self) -> str:
+        name = f"{self.definition} {self.version}"
+        return f"{name} is removed by force, and is used by {listed(self.users)}"
 
 
 def decide(
@@ -169,16 +184,26 @@ def _next(definition: Definition, entry: Entry, before: Lineage) -> New | None:
     return None if same is not None and same.digest == entry.digest else new
 
 
-def in_use(decision: Decision, uses: Sequence[Use]) -> Decision:
-    """The decision, with refusals for what applications use and would lose."""
+def in_use(
+    decision: Decision, uses: Sequence[Use], forced: Collection[str] = frozenset()
+) -> Decision:
+    """The decision, with refusals for what applications use and would lose.
+
+    `forced` are the versions, and the names of revisions, that go all the same.
+    """
     if not decision.remove:
         return decision
     known = users_in(uses, decision.before)
-    found = []
+    name = decision.before.name
+    found: list[Refusal] = []
+    going: list[Forced] = []
     for each in decision.remove:
         users = known.get(each.release.name)
-        if users:
-            fact = f"{decision.before.name} {each.version} is used by {listed(users)}"
+        if users and {each.name, str(each.version)} & {*forced}:
+            going.append(Forced(name, each.version, tuple(users)))
+        elif users:
+            fact = f"{name} {each.version} is used by {listed(users)}"
             hint = "leave it in the list until nobody does"
             found.append(Refusal("InUse", fact, at="spec.versions", hint=hint))
-    return replace(decision, refusals=(*decision.refusals, *found))
+    refusals = (*decision.refusals, *found)
+    return replace(decision, refusals=refusals, forced=tuple(going))

@@ -9,9 +9,15 @@ from typing import Any, Final
 
 import msgspec
 
+from polyver.capabilities import Refusal
 from polyver.capabilities.definitions._entries import content_of, published_version
 from polyver.capabilities.definitions.kinds import STORED, VERSIONED
-from polyver.capabilities.definitions.names import API_VERSION, REVISION_NAME, revision_name
+from polyver.capabilities.definitions.names import (
+    API_VERSION,
+    FORCED,
+    REVISION_NAME,
+    revision_name,
+)
 from polyver.core import Notes, PolyverError, Release, SemVer, Stage, VersionTaken
 from polyver.objects import digest, encode_json, label_value_problems
 from polyver.objects.builtin import shape_of
@@ -25,6 +31,7 @@ __all__ = [
     "Definition",
     "Entry",
     "Refusal",
+    "forced_of",
     "parameters_of",
     "read_definition",
     "read_parameters",
@@ -35,14 +42,6 @@ Object = Mapping[str, Any]
 _NO_NOTES = Notes()
 _KEPT: Final = 4096
 """How many schemas and templates are remembered: a definition is read again at every change."""
-
-
-class Refusal(PolyverError):
-    """Why something is not published; `reason` is one word for conditions."""
-
-    def __init__(self, reason: str, fact: str, *, at: str = "", hint: str = "") -> None:
-        super().__init__(fact, at=at, hint=hint)
-        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +76,8 @@ class Definition:
     """Whether versions that it does not list are to be removed."""
     label: str | None = None
     """What the next revision is to be called, in the old way of numbering."""
+    forced: frozenset[str] = frozenset()
+    """The versions, and the names of revisions, that may be removed although they are used."""
 
     @property
     def is_legacy(self) -> bool:
@@ -111,8 +112,32 @@ def read_definition(obj: Object) -> tuple[Definition, list[Refusal]]:
         # Who lists several versions says with that which there are; one may be the stored form.
         whole=listed and (created_with == VERSIONED or len(written) > 1),
         label=reader.label,
+        forced=_forced(annotations.get(FORCED), reader),
     )
     return definition, reader.refusals
+
+
+def _forced(text: str | None, reader: _Reader) -> frozenset[str]:
+    """What may be removed by force: versions, or the names of revisions that are numbered."""
+    found = set()
+    for each in (text or "").replace(",", " ").split():
+        if each.startswith(revision_name(reader.name, "")):
+            found.add(each)
+            continue
+        try:
+            found.add(str(published_version(each)))
+        except PolyverError as error:
+            at = f"metadata.annotations[{FORCED}]"
+            reader.refuse("InvalidVersion", error.fact, at=at, hint=error.hint)
+    return frozenset(found)
+
+
+def forced_of(definition: Definition, obj: Object) -> frozenset[str]:
+    """What goes by force now: all that may, when the definition goes; else what is not listed."""
+    if "deletionTimestamp" in obj["metadata"]:
+        return definition.forced
+    kept = {str(each.version) for each in definition.entries}
+    return definition.forced - kept - {revision_name(definition.name, each) for each in kept}
 
 
 def _entries(spec: Object, *, listed: bool) -> Iterator[tuple[str, Object]]:

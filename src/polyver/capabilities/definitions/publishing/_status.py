@@ -27,7 +27,11 @@ def status_of(
     made = [_condition(each, known, generation, now) for each in _facts(decision, refusals)]
     ours = {each["type"] for each in made}
     others = [each for each in known.values() if each["type"] not in ours]
-    versions = [_version(lineage.name, each) for each in reversed(lineage.releases)]
+    taken = {**_taken(before), **{str(each.version): each.users for each in decision.forced}}
+    versions = [
+        _version(lineage.name, each, taken.get(str(each.version), ()))
+        for each in reversed(lineage.releases)
+    ]
     newest = newest_of(lineage)
     status = {**before, "conditions": [*others, *made], "versions": versions}
     if newest is not None:
@@ -59,15 +63,22 @@ def _condition(
     return {**fact, "observedGeneration": generation, "lastTransitionTime": since}
 
 
-def _version(definition: str, release: Release) -> dict[str, str]:
+def _taken(before: Object) -> dict[str, Sequence[str]]:
+    """From whom versions were taken by force, as it was recorded then."""
+    known = before.get("versions") or ()
+    return {each["version"]: each["removedFrom"] for each in known if each.get("removedFrom")}
+
+
+def _version(definition: str, release: Release, taken: Sequence[str]) -> dict[str, Any]:
     notes = release.notes
-    told = {"since": str(notes.since or ""), "use": notes.use}
+    gone = [*taken] if release.stage.is_gone else []
+    told = {"since": str(notes.since or ""), "use": notes.use, "removedFrom": gone}
     return {
         "version": str(release.version),
         "revision": _name(definition, release),
         "digest": release.digest,
         "stage": release.stage.value,
-        **{name: text for name, text in told.items() if text},
+        **{name: said for name, said in told.items() if said},
     }
 
 

@@ -15,6 +15,7 @@ from polyver.capabilities.functions.blueprints._choosing import (
     resolution_of,
     resolve_action,
     resolve_phase,
+    selector_of,
 )
 from polyver.capabilities.functions.blueprints._reading import (
     Action,
@@ -47,5 +48,6 @@ __all__ = [
     "resolution_of",
     "resolve_action",
     "resolve_phase",
+    "selector_of",
     "uses_in",
 ]

@@ -1,0 +1,51 @@
+"""Conditions: what is true of an object, and since when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+__all__ = ["Fact", "Truth", "condition_of", "conditions_with"]
+
+Object = Mapping[str, Any]
+Truth = Literal["True", "False", "Unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What a condition is to say."""
+
+    type: str
+    status: Truth
+    reason: str
+    message: str = ""
+
+
+def condition_of(obj: Object, kind: str) -> Object | None:
+    """A condition of an object, if it has it."""
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each["type"] == kind), None)
+
+
+def conditions_with(obj: Object, facts: Iterable[Fact], *, now: str) -> list[dict[str, Any]]:
+    """The conditions that an object should have; times of what has not changed stay."""
+    before: Object = obj.get("status") or {}
+    generation = obj["metadata"].get("generation", 1)
+    made = [_condition(fact, condition_of(obj, fact.type), generation, now) for fact in facts]
+    ours = {each["type"] for each in made}
+    others = [each for each in before.get("conditions") or () if each["type"] not in ours]
+    return [*others, *made]
+
+
+def _condition(fact: Fact, before: Object | None, generation: int, now: str) -> dict[str, Any]:
+    same = before is not None and before["status"] == fact.status
+    since = before["lastTransitionTime"] if same and before is not None else now
+    return {
+        "type": fact.type,
+        "status": fact.status,
+        "reason": fact.reason,
+        **({"message": fact.message} if fact.message else {}),
+        "observedGeneration": generation,
+        "lastTransitionTime": since,
+    }

@@ -1,0 +1,75 @@
+"""The pipeline of functions that composes resources, decided on plain data.
+
+>>> from polyver.capabilities.revisions.messages import Resource, Response, State
+>>> xr = {"apiVersion": "ex.io/v1", "kind": "Shop", "metadata": {"name": "a"}}
+>>> step = Step("run", "resize", "resize-0123456789ab", "")
+>>> run = start(State(Resource(xr)), (step,))
+>>> call = decide(run)
+>>> run = answered(run, call.number, Response())
+>>> decide(run), conclude(run).ready
+(Done(), True)
+"""
+
+from polyver.capabilities.revisions.compositions import Step
+from polyver.capabilities.revisions.pipeline._machine import (
+    MOST_ROUNDS,
+    Call,
+    Done,
+    Effect,
+    Fetch,
+    answered,
+    decide,
+    failed,
+    fetched,
+)
+from polyver.capabilities.revisions.pipeline._outcome import (
+    Outcome,
+    composite_conditions,
+    conclude,
+    published_details,
+    published_to,
+    refused,
+)
+from polyver.capabilities.revisions.pipeline._resources import (
+    Composed,
+    Removed,
+    connection_secret,
+    observe,
+)
+from polyver.capabilities.revisions.pipeline._run import (
+    Event,
+    Failure,
+    Found,
+    Run,
+    secrets_of,
+    start,
+)
+
+__all__ = [
+    "MOST_ROUNDS",
+    "Call",
+    "Composed",
+    "Done",
+    "Effect",
+    "Event",
+    "Failure",
+    "Fetch",
+    "Found",
+    "Outcome",
+    "Removed",
+    "Run",
+    "Step",
+    "answered",
+    "composite_conditions",
+    "conclude",
+    "connection_secret",
+    "decide",
+    "failed",
+    "fetched",
+    "observe",
+    "published_details",
+    "published_to",
+    "refused",
+    "secrets_of",
+    "start",
+]

@@ -1,0 +1,303 @@
+"""`polyver app`: the history of an application, the way back, and its lock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from polyver.capabilities.definitions import applications_in
+from polyver.capabilities.definitions.choosing import choose_all
+from polyver.capabilities.definitions.history import (
+    LAST_APPLIED,
+    Recorded,
+    earlier,
+    history_of,
+    returned,
+)
+from polyver.capabilities.definitions.locking import (
+    Locked,
+    lock_text,
+    places_of,
+    with_lock,
+)
+from polyver.capabilities.definitions.names import LOCK, PUBLISH_VERSION
+from polyver.capabilities.definitions.uses import is_held
+from polyver.cli._exit import Found, Misused, Refused, UnknownName
+from polyver.cli._files import read_manifests
+from polyver.cli._locks import lock_in
+from polyver.cli._output import Format, Manifests, emit, manifests_text, print_lines, print_table
+from polyver.cli._ownership import owner_of, replace_for
+from polyver.cli._resolving import (
+    APPLICATIONS_ON,
+    Context,
+    Files,
+    application_on,
+    history_on,
+    on_cluster,
+    state_of,
+)
+from polyver.core import PolyverError
+from polyver.objects.status import ApiError
+
+if TYPE_CHECKING:
+    from polyver.client import Client
+    from polyver.client.cluster import Access
+
+app = App(
+    name="app",
+    help="""See what an application has been, return to it, and lock what it uses.
+
+Example: polyver app rollback shop --to 3""",
+)
+
+Object = dict[str, Any]
+_MANAGER = "polyver"
+_TRIES = 5
+Inside = Annotated[
+    str,
+    Parameter(name=["--namespace", "-n"], help="Its namespace: by default that of the context."),
+]
+Output = Annotated[Format, Parameter(name=["--output", "-o"], help="What to print.")]
+
+
+@app.command
+def history(
+    name: str,
+    /,
+    *,
+    namespace: Inside = "",
+    context: Context = "",
+    output: Output = Format.TABLE,
+) -> None:
+    """List what an application has been: its revisions, and the versions that each of them used.
+
+    Example: polyver app history shop -n default
+
+    Parameters
+    ----------
+    name
+        The application.
+    """
+
+    async def read(client: Client, access: Access) -> list[Recorded]:
+        where = namespace or access.namespace
+        await application_on(client, name, where)
+        return history_of(await history_on(client, name, where))
+
+    found = on_cluster(context, read)
+    if output is not Format.TABLE:
+        emit({"revisions": [_data(each) for each in found]}, output)
+        return
+    rows = [
+        (str(each.number), each.name, each.made, _versions(each), _same(each)) for each in found
+    ]
+    print_table(("REVISION", "NAME", "MADE", "VERSIONS", "SAME AS"), rows)
+
+
+def _versions(each: Recorded) -> str:
+    said = [f"{place.definition.rpartition('/')[2]} {place.version}" for place in each.places]
+    return ", ".join(dict.fromkeys(said))
+
+
+def _same(each: Recorded) -> str:
+    return "" if each.same_as is None else str(each.same_as)
+
+
+def _data(each: Recorded) -> Object:
+    found: Object = {"revision": each.number, "name": each.name, "made": each.made}
+    found |= {"sameAs": each.same_as} if each.same_as is not None else {}
+    found |= {"publishVersion": each.published} if each.published is not None else {}
+    return found | {"resolutions": [place.data for place in each.places]}
+
+
+@app.command
+def rollback(
+    name: str,
+    /,
+    *,
+    to: str = "",
+    namespace: Inside = "",
+    context: Context = "",
+    dry_run: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Return an application to an earlier revision: its spec, and the versions that it used.
+
+    It is locked to these versions, since a series would move again at once, until `polyver app
+    unlock` takes the lock away. What it becomes is recorded as a new revision.
+
+    Example: polyver app rollback shop --to 3
+
+    Parameters
+    ----------
+    name
+        The application.
+    to
+        The revision, by its number or its name: by default the last that was different.
+    dry_run
+        Change nothing, and say what would be done.
+    """
+
+    async def roll(client: Client, access: Access) -> Recorded:
+        where = namespace or access.namespace
+        for left in reversed(range(_TRIES)):
+            application = await application_on(client, name, where)
+            target = _target(name, history_of(await history_on(client, name, where)), to)
+            wanted = returned(application, target)
+            await _check(client, wanted, target)
+            if dry_run:
+                break
+            try:
+                await _replace(client, application, wanted)
+            except ApiError as error:
+                # A controller was faster: what is there now is looked at again.
+                if error.code != 409 or not left:
+                    raise
+            else:
+                break
+        return target
+
+    target = on_cluster(context, roll)
+    said = "would have" if dry_run else "has"
+    print_lines(f"{name} {said} the spec and the versions of {target.name}: {_versions(target)}")
+    if not dry_run:
+        print_lines(f"it is locked to them until: polyver app unlock {name}")
+
+
+def _target(name: str, history: Sequence[Recorded], to: str) -> Recorded:
+    try:
+        return earlier(name, history, to)
+    except PolyverError as error:
+        raise UnknownName(error.fact, hint=error.hint) from None
+
+
+async def _check(client: Client, wanted: Object, target: Recorded) -> None:
+    """Refuse what would not resolve, before anything is written."""
+    state = await state_of(client, wanted)
+    _, errors = choose_all(wanted, state.homes)
+    name = wanted["metadata"]["name"]
+    if errors:
+        told = "; ".join(map(str, errors))
+        raise Refused(f"{name} cannot return to {target.name}: {told}")
+    if is_held(wanted) and [*target.resolutions] != (wanted["status"].get("resolutions") or []):
+        fact = f"{name} is published as {target.published} already, as {target.name} was"
+        raise Refused(fact, hint=f"change {PUBLISH_VERSION} first")
+
+
+async def _replace(client: Client, application: Object, wanted: Object) -> None:
+    await replace_for(
+        client,
+        APPLICATIONS_ON,
+        wanted,
+        owner=owner_of(application),
+        manager=_MANAGER,
+        annotations=frozenset({LAST_APPLIED, PUBLISH_VERSION}),
+    )
+
+
+@app.command(name="lock")
+def lock_(
+    name: str = "",
+    /,
+    *,
+    lock: str = "",
+    file: Files = None,
+    namespace: Inside = "",
+    context: Context = "",
+    output: Annotated[Manifests, Parameter(name=["--output", "-o"])] = Manifests.YAML,
+) -> None:
+    """Have an application carry a lock: it gets what is locked there, or nothing.
+
+    With -f nothing is changed on any cluster: the applications are printed with their locks, for
+    kubectl apply -f -.
+
+    Example: polyver app lock -f shop.yaml --lock platform.lock.yaml | kubectl apply -f -
+
+    Parameters
+    ----------
+    name
+        The application on a cluster.
+    lock
+        The file that `polyver lock` wrote. Without one, what the application on the cluster uses
+        now is locked.
+    file
+        A file, a folder, or - for standard input, with applications; repeatable. It needs --lock.
+    output
+        How to print applications of files.
+    """
+    if bool(name) is bool(file):
+        raise Misused("either an application or files can be locked", hint="name one of them")
+    if file:
+        _print_locked(file, lock, namespace, output)
+        return
+
+    async def put(client: Client, access: Access) -> tuple[Locked, ...]:
+        where = namespace or access.namespace
+        application = await application_on(client, name, where)
+        places = _part(lock, where, name) if lock else await _in_use(client, application)
+        await _annotate(client, application, lock_text(places))
+        return places
+
+    places = on_cluster(context, put)
+    said = ", ".join(dict.fromkeys(f"{each.definition} {each.version}" for each in places))
+    print_lines(f"{name} is locked: {said}")
+
+
+def _part(lock: str, namespace: str, name: str) -> tuple[Locked, ...]:
+    found = lock_in(lock).applications.get((namespace, name))
+    if found is None:
+        raise UnknownName(f"{namespace}/{name} is not in the lock", at=lock)
+    return found
+
+
+async def _in_use(client: Client, application: Object) -> tuple[Locked, ...]:
+    state = await state_of(client, application)
+    chosen, errors = choose_all(application, state.homes)
+    if errors:
+        raise Found("; ".join(map(str, errors)))
+    return places_of(chosen)
+
+
+def _print_locked(files: list[str], lock: str, namespace: str, output: Manifests) -> None:
+    if not lock:
+        raise Misused("files need a lock", hint="--lock FILE")
+    found = applications_in(read_manifests(files), namespace or "default")
+    if not found:
+        raise UnknownName("there is no application in the files")
+    made = []
+    for document, each in found:
+        places = _part(lock, each["metadata"]["namespace"], each["metadata"]["name"])
+        assert isinstance(document.value, dict)
+        made.append(with_lock(document.value, places))
+    print_lines(manifests_text(made, output).rstrip("\n"))
+
+
+async def _annotate(client: Client, application: Object, text: str | None) -> None:
+    metadata = application["metadata"]
+    change = {"metadata": {"annotations": {LOCK: text}}}
+    names = metadata["name"], metadata["namespace"]
+    await client.patch(APPLICATIONS_ON, *names, change=change, manager=_MANAGER)
+
+
+@app.command
+def unlock(name: str, /, *, namespace: Inside = "", context: Context = "") -> None:
+    """Take the lock of an application away: it gets what it asks for again.
+
+    Example: polyver app unlock shop
+
+    Parameters
+    ----------
+    name
+        The application.
+    """
+
+    async def take(client: Client, access: Access) -> bool:
+        application = await application_on(client, name, namespace or access.namespace)
+        if LOCK not in (application["metadata"].get("annotations") or {}):
+            return False
+        await _annotate(client, application, None)
+        return True
+
+    taken = on_cluster(context, take)
+    print_lines(f"{name} is {'locked no longer' if taken else 'not locked'}")

@@ -1,0 +1,33 @@
+"""Revisions served by processes beside this one: embedded, and for development."""
+
+from polyver.engine.runtimes.process._deciding import Timing
+from polyver.engine.runtimes.process._digests import folder_digest
+from polyver.engine.runtimes.process._memory import InvalidMemory, read_memory
+from polyver.engine.runtimes.process._packages import (
+    Folder,
+    NotAllowed,
+    Packages,
+    PackageUnusable,
+    Requirement,
+    Source,
+    Wheel,
+    read_packages,
+)
+from polyver.engine.runtimes.process._runtime import Changed, ProcessRuntime
+
+__all__ = [
+    "Changed",
+    "Folder",
+    "InvalidMemory",
+    "NotAllowed",
+    "PackageUnusable",
+    "Packages",
+    "ProcessRuntime",
+    "Requirement",
+    "Source",
+    "Timing",
+    "Wheel",
+    "folder_digest",
+    "read_memory",
+    "read_packages",
+]

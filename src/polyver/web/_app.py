@@ -1,0 +1,265 @@
+"""The addresses of the page, and what is answered at each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from polyver.client import Client
+from polyver.objects import encode_json
+from polyver.web._book import Book, Place, Where
+from polyver.web._data import (
+    dependent_data,
+    dependents_data,
+    lineage_data,
+    overview_data,
+    run_data,
+    runs_data,
+    why_data,
+)
+from polyver.web._following import Following, Source
+from polyver.web._html import Html, document
+from polyver.web._page import HEADERS
+from polyver.web.pages import (
+    Frame,
+    dependent_page,
+    dependents_page,
+    lineage_page,
+    overview_page,
+    problem_page,
+    run_page,
+    runs_page,
+    why_page,
+)
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+__all__ = ["application", "opened"]
+
+_MOST_TEXT = 200
+_MOST_STREAMS = 64
+_CALM = 1.0
+"""Seconds between two times that a browser is told of changes."""
+_HEARTBEAT = 15.0
+_STATIC = {
+    "page.css": "text/css; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+
+
+def opened(client: Client, sources: Iterable[Source]) -> tuple[Book, Following]:
+    """A book that the sources begin to write."""
+    book, following = Book(), Following(client)
+    for source in sources:
+        source.open(book, following)
+    return book, following
+
+
+def application(book: Book, following: Following, ending: asyncio.Event) -> Starlette:
+    """Everything that someone may see who may see the page."""
+    site = _Site(book, following, ending)
+    routes = [
+        Route("/", site.overview),
+        Route("/lineages/{capability}/{path:path}", site.lineage),
+        Route("/why/{capability}/{path:path}", site.why),
+        Route("/dependents", site.dependents),
+        Route("/dependents/{name:path}", site.dependent),
+        Route("/runs", site.runs),
+        Route("/runs/{name:path}", site.run),
+        Route("/api/lineages", site.overview),
+        Route("/api/lineages/{capability}/{path:path}", site.lineage),
+        Route("/api/why/{capability}/{path:path}", site.why),
+        Route("/api/dependents", site.dependents),
+        Route("/api/dependents/{name:path}", site.dependent),
+        Route("/api/runs", site.runs),
+        Route("/api/runs/{name:path}", site.run),
+        Route("/events", site.events),
+        *(Route(f"/static/{name}", _static(name, media)) for name, media in _STATIC.items()),
+    ]
+    handlers: dict[Any, Any] = {HTTPException: site.refuse, Exception: site.fail}
+    return Starlette(routes=routes, exception_handlers=handlers)
+
+
+class _Site:
+    """Answers from the book."""
+
+    def __init__(self, book: Book, following: Following, ending: asyncio.Event) -> None:
+        self._book = book
+        self._following = following
+        self._ending = ending
+        self._streams = 0
+
+    # Pages.
+
+    async def overview(self, request: Request) -> Response:
+        text, capability = _text(request), request.query_params.get("capability", "")
+        page = _number(request)
+        data = overview_data(self._book, text=text, capability=capability, page=page)
+        return self._answer(request, data, lambda: overview_page(data, text, capability))
+
+    async def lineage(self, request: Request) -> Response:
+        release = request.query_params.get("release", "")
+        where, text, page = _where(request), _text(request), _number(request)
+        data = lineage_data(self._book, where, release=release, text=text, page=page)
+        if data is None:
+            raise HTTPException(404, f"There is no lineage {where.path} of {where.capability}.")
+        return self._answer(request, data, lambda: lineage_page(data))
+
+    async def why(self, request: Request) -> Response:
+        where = _where(request)
+        asked = request.query_params
+        place = Place(asked.get("name", ""), asked.get("at", ""))
+        data = why_data(self._book, where, place)
+        if data is None:
+            raise HTTPException(404, f"{place.name or 'Nobody'} does not ask {where.path} there.")
+        return self._answer(request, data, lambda: why_page(data))
+
+    async def dependents(self, request: Request) -> Response:
+        text, page = _text(request), _number(request)
+        data = dependents_data(self._book, text=text, page=page)
+        return self._answer(request, data, lambda: dependents_page(data))
+
+    async def dependent(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        data = dependent_data(self._book, name)
+        if data is None:
+            raise HTTPException(404, f"There is no dependent {name}.")
+        return self._answer(request, data, lambda: dependent_page(data))
+
+    async def runs(self, request: Request) -> Response:
+        text, page, state = _text(request), _number(request), request.query_params.get("state", "")
+        data = runs_data(self._book, text=text, state=state, page=page)
+        return self._answer(request, data, lambda: runs_page(data))
+
+    async def run(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in self._book.runs:
+            raise HTTPException(404, f"There is no run {name}.")
+        data = run_data(self._book.runs[name])
+        return self._answer(request, data, lambda: run_page(data))
+
+    def _answer(
+        self, request: Request, data: dict[str, Any], shown: Callable[[], tuple[str, Html]]
+    ) -> Response:
+        if _is_api(request):
+            body = encode_json({**data, "incomplete": self._following.problems})
+            return _response(200, "application/json", body)
+        title, main = shown()
+        body = document(self._frame(request).around(title, main))
+        return _response(200, "text/html; charset=utf-8", body)
+
+    def _frame(self, request: Request) -> Frame:
+        return Frame(
+            request.url.path,
+            runs=bool(self._book.runs),
+            revision=self._book.revision,
+            problems=self._following.problems,
+            is_synced=self._following.is_synced,
+        )
+
+    # What goes wrong.
+
+    async def refuse(self, request: Request, error: HTTPException) -> Response:
+        status = error.status_code
+        detail = (
+            "There is nothing at this address." if error.detail == "Not Found" else error.detail
+        )
+        if _is_api(request):
+            return _response(status, "application/json", encode_json({"error": detail}))
+        title, main = problem_page(status, detail)
+        body = document(self._frame(request).around(title, main))
+        return _response(status, "text/html; charset=utf-8", body)
+
+    async def fail(self, request: Request, error: Exception) -> Response:
+        del error  # it is raised again, and logged by who is around
+        detail = "This page could not be made; the log of polyver says why."
+        return await self.refuse(request, HTTPException(500, detail))
+
+    # What is told live.
+
+    async def events(self, request: Request) -> Response:
+        if request.method == "HEAD":
+            return _response(200, "text/event-stream", b"")
+        if self._streams >= _MOST_STREAMS or self._ending.is_set():
+            raise HTTPException(503, "Too many are listening already.")
+        response = StreamingResponse(self._told(), media_type="text/event-stream")
+        response.headers.update(HEADERS)
+        return response
+
+    async def _told(self) -> AsyncIterator[bytes]:
+        """The number of each state of the book, and no more often than a reader can look."""
+        self._streams += 1
+        seen = -1
+        try:
+            while not self._ending.is_set():
+                if self._book.revision != seen:
+                    seen = self._book.revision
+                    yield b"data: %d\n\n" % seen
+                    await self._until(asyncio.Event().wait(), _CALM)
+                elif not await self._until(self._book.changed(seen), _HEARTBEAT):
+                    yield b": still here\n\n"
+        finally:
+            self._streams -= 1
+
+    async def _until(self, happens: Any, patience: float) -> bool:
+        """Whether something happens in time; the end of everything ends the waiting, too."""
+        tasks = [asyncio.ensure_future(each) for each in (happens, self._ending.wait())]
+        try:
+            done, _ = await asyncio.wait(
+                tasks, timeout=patience, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            for task in tasks:
+                task.cancel()
+        return bool(done)
+
+
+# Requests.
+
+
+def _is_api(request: Request) -> bool:
+    return request.url.path.startswith("/api/")
+
+
+def _where(request: Request) -> Where:
+    return Where(request.path_params["capability"], request.path_params["path"])
+
+
+def _text(request: Request) -> str:
+    text = request.query_params.get("q", "").strip()
+    if len(text) > _MOST_TEXT:
+        raise HTTPException(400, f"A search has at most {_MOST_TEXT} characters.")
+    return text
+
+
+def _number(request: Request) -> int:
+    text = request.query_params.get("page", "1")
+    if not (text.isascii() and text.isdigit() and len(text) < 9):
+        raise HTTPException(400, "The number of a page is a number.")
+    return int(text)
+
+
+# Responses.
+
+
+def _response(status: int, media: str, body: bytes) -> Response:
+    return Response(body, status, {**HEADERS, "content-type": media})
+
+
+def _static(name: str, media: str) -> Any:
+    body = files("polyver.web").joinpath("static", name).read_bytes()
+
+    async def answer(request: Request) -> Response:
+        del request
+        return _response(200, media, body)
+
+    return answer

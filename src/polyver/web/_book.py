@@ -1,0 +1,317 @@
+"""What the page knows: lineages, who asks them for what, and runs, of whichever capability.
+
+Sources write it, pages read it. Dependents are held in the core's index, so that what a page tells
+of a lineage costs as much as there are different questions, however many ask them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left, insort
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from polyver.core import (
+    Answer,
+    Dependent,
+    Index,
+    Lineage,
+    NoMatch,
+    Policy,
+    Resolution,
+    Selector,
+    answers,
+    resolve,
+)
+
+__all__ = [
+    "Asked",
+    "Book",
+    "Details",
+    "Known",
+    "Place",
+    "Run",
+    "Shown",
+    "Step",
+    "Table",
+    "Unanswered",
+    "Where",
+]
+
+
+class Where(NamedTuple):
+    """Which lineage."""
+
+    capability: str
+    path: str
+    """What tells it from the others of its capability."""
+
+
+class Place(NamedTuple):
+    """Which place in which dependent."""
+
+    name: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What there is to tell of a release in rows, such as its arguments."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What a capability knows of a release beyond what all releases have."""
+
+    text: str = ""
+    marks: tuple[str, ...] = ()
+    """Short words beside the stage, such as `storage`."""
+    table: Table | None = None
+
+
+NO_DETAILS = Details()
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A lineage as the page shows it."""
+
+    where: Where
+    lineage: Lineage
+    policy: Policy
+    """How it is chosen for who asks for nothing and has nothing."""
+    noun: str
+    """What it is: `function`, `ComponentDefinition`."""
+    scope: str = ""
+    """Its namespace, or the group of a kind."""
+    text: str = ""
+    problem: str = ""
+    """Why it is not as its authors want it."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, Details] = field(default_factory=dict)
+    """By the names of releases."""
+    is_counted: bool = True
+    """Whether it is known who asks for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What one place in a dependent asks of a lineage."""
+
+    dependent: Dependent
+    where: Where
+    requested: str
+    """As it is written; empty if nothing is asked for."""
+    selector: Selector
+    policy: Policy
+    since: str = ""
+    """Since when it has its pin."""
+
+    @property
+    def place(self) -> Place:
+        return Place(self.dependent.name, self.dependent.at)
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A place that asks what no lineage can be asked, and why."""
+
+    dependent: Dependent
+    requested: str
+    fact: str
+    hint: str = ""
+
+    @property
+    def place(self) -> Place:
+        return Place(self.dependent.name, self.dependent.at)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of a run, with the version that was recorded for it."""
+
+    part: str
+    name: str
+    where: Where | None
+    release: str
+    state: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Something that goes on, in steps."""
+
+    name: str
+    state: str
+    steps: tuple[Step, ...] = ()
+    warnings: tuple[str, ...] = ()
+    problem: str = ""
+    created: str = ""
+
+
+class Known:
+    """A lineage, and everyone who asks it."""
+
+    def __init__(self) -> None:
+        self.shown: Shown | None = None
+        self.index = Index()
+        self.asked: dict[Place, Asked] = {}
+        self.order: list[Place] = []
+        """The places by name."""
+        self._answers: tuple[Answer, ...] | None = None
+
+    @property
+    def answers(self) -> tuple[Answer, ...]:
+        """What everyone gets; worked out when something has changed since."""
+        if self._answers is None:
+            lineage = self.shown.lineage if self.shown else Lineage("")
+            self._answers = tuple(answers(self.index, lineage))
+        return self._answers
+
+    def put(self, asked: Asked) -> None:
+        self.remove(asked.place)
+        self.asked[asked.place] = asked
+        insort(self.order, asked.place)
+        self._note(asked)
+
+    def _note(self, asked: Asked) -> None:
+        if self.shown is not None:
+            name = self.shown.lineage.name
+            self.index.put(asked.dependent, name, asked.selector, asked.policy)
+        self._answers = None
+
+    def remove(self, place: Place) -> None:
+        asked = self.asked.pop(place, None)
+        if asked is not None:
+            del self.order[bisect_left(self.order, place)]
+            self.index.remove(asked.dependent)
+            self._answers = None
+
+    def show(self, shown: Shown | None) -> None:
+        before = self.shown
+        self.shown, self._answers = shown, None
+        if (before and before.lineage.name) != (shown and shown.lineage.name):
+            self.index = Index()
+            for asked in self.asked.values():
+                self._note(asked)
+
+    def found(self, asked: Asked) -> Resolution | NoMatch:
+        """What one place gets."""
+        assert self.shown is not None
+        try:
+            return resolve(self.shown.lineage, asked.selector, asked.policy, asked.dependent)
+        except NoMatch as error:
+            return error
+
+
+class Book:
+    """Everything that the page can tell."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, Run] = {}
+        self.unanswered: dict[Place, Unanswered] = {}
+        self.revision = 0
+        """Goes up with every change."""
+        self._known: dict[Where, Known] = {}
+        self._owned: dict[tuple[str, str], tuple[Asked | Unanswered, ...]] = {}
+        self._names: dict[str, set[str]] = {}
+        """The capabilities that each dependent asks lineages of."""
+        self._changed = asyncio.Event()
+
+    # Reading.
+
+    def lineages(self) -> Iterator[Known]:
+        """All lineages, by capability and path."""
+        for _, known in sorted(self._known.items()):
+            if known.shown is not None:
+                yield known
+
+    def get(self, where: Where) -> Known | None:
+        known = self._known.get(where)
+        return known if known is not None and known.shown is not None else None
+
+    @property
+    def dependents(self) -> Collection[str]:
+        """The names of all who ask for something."""
+        return self._names.keys()
+
+    def places(self, name: str) -> list[Asked | Unanswered]:
+        """All places of a dependent, by where they are."""
+        owners = self._names.get(name, ())
+        found = [each for owner in owners for each in self._owned[owner, name]]
+        return sorted(found, key=lambda each: each.place)
+
+    async def changed(self, since: int) -> int:
+        """Wait for a revision that is not this one."""
+        while self.revision == since:
+            await self._changed.wait()
+        return self.revision
+
+    # Writing.
+
+    def show(self, shown: Shown) -> None:
+        """Add a lineage, or replace what was known of it."""
+        self._known.setdefault(shown.where, Known()).show(shown)
+        self._note()
+
+    def hide(self, where: Where) -> None:
+        """A lineage is gone; who still asks it is told that by their source."""
+        known = self._known.get(where)
+        if known is not None:
+            known.show(None)
+            self._drop_if_empty(where)
+            self._note()
+
+    def ask(self, capability: str, name: str, places: Sequence[Asked | Unanswered] = ()) -> None:
+        """Replace all that a dependent asks lineages of one capability."""
+        owner = (capability, name)
+        if self._owned.get(owner, ()) == tuple(places):
+            return
+        self._forget(self._owned.pop(owner, ()))
+        if places:
+            self._owned[owner] = tuple(places)
+            self._names.setdefault(name, set()).add(capability)
+        else:
+            self._names.get(name, set()).discard(capability)
+            if not self._names.get(name):
+                self._names.pop(name, None)
+        for each in places:
+            if isinstance(each, Asked):
+                self._known.setdefault(each.where, Known()).put(each)
+            else:
+                self.unanswered[each.place] = each
+        self._note()
+
+    def _forget(self, places: Iterable[Asked | Unanswered]) -> None:
+        for each in places:
+            if isinstance(each, Asked):
+                self._known[each.where].remove(each.place)
+                self._drop_if_empty(each.where)
+            else:
+                self.unanswered.pop(each.place, None)
+
+    def _drop_if_empty(self, where: Where) -> None:
+        known = self._known[where]
+        if known.shown is None and not known.asked:
+            del self._known[where]
+
+    def run(self, name: str, run: Run | None) -> None:
+        """Add a run, replace it, or forget it."""
+        if self.runs.get(name) == run:
+            return
+        if run is None:
+            del self.runs[name]
+        else:
+            self.runs[name] = run
+        self._note()
+
+    def _note(self) -> None:
+        self.revision += 1
+        self._changed.set()
+        self._changed.clear()

@@ -1,0 +1,387 @@
+"""What the page tells, as plain data: the pages are made of it, and `/api` sends it as it is.
+
+Every answer is that of `resolve`, the same as `polyver why` and `polyver impact` give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from polyver.core import (
+    UNSPECIFIED,
+    Exact,
+    NoMatch,
+    Release,
+    Resolution,
+    Stage,
+    resolve,
+)
+from polyver.web._book import NO_DETAILS, Asked, Book, Known, Place, Run, Shown, Unanswered, Where
+
+__all__ = [
+    "PAGE",
+    "dependent_data",
+    "dependents_data",
+    "lineage_data",
+    "overview_data",
+    "run_data",
+    "runs_data",
+    "why_data",
+]
+
+T = TypeVar("T")
+Data = dict[str, Any]
+
+PAGE = 50
+"""How many rows one page has."""
+LINEAGES = 200
+"""How many lineages one page has; each of them is a row, too, but a shorter one."""
+RELEASES = 200
+"""How many releases of a lineage are told: the highest, and all that somebody uses."""
+_MOST_ATTENTION = 100
+# Every capability has kinds, so those come last.
+_ORDER = ("definitions", "functions", "revisions", "apis")
+
+
+def overview_data(book: Book, *, text: str = "", capability: str = "", page: int = 1) -> Data:
+    """One page of lineages, or of those that a text is found in, and what wants attention."""
+    known = [each for each in book.lineages() if _fits(each, text, capability)]
+    known.sort(key=_section)
+    paged = _paged(known, page, size=LINEAGES)
+    told = [_summary(each) for each in paged.pop("items")]
+    concerns = [concern for each in known for concern in _concerns(each)]
+    if not capability:
+        concerns += [_concern_of(each) for each in book.unanswered.values() if _speaks(each, text)]
+    concerns.sort(key=_urgency)
+    capabilities = sorted({each.shown.where.capability for each in book.lineages() if each.shown})
+    return {
+        "capabilities": capabilities,
+        "attention": concerns[:_MOST_ATTENTION],
+        "attentionTotal": len(concerns),
+        "dependents": len(book.dependents),
+        **paged,
+        "lineages": told,
+    }
+
+
+def _section(known: Known) -> int:
+    capability = _shown(known).where.capability
+    return _ORDER.index(capability) if capability in _ORDER else len(_ORDER)
+
+
+_LEVELS = ("error", "warning", "note")
+
+
+def _urgency(concern: Data) -> tuple[int, int, str, str]:
+    level, count = _LEVELS.index(concern["level"]), concern["dependents"]
+    return level, -count, concern["path"], concern["fact"]
+
+
+def _fits(known: Known, text: str, capability: str) -> bool:
+    shown = _shown(known)
+    if capability and shown.where.capability != capability:
+        return False
+    names = (shown.lineage.name, shown.where.path, shown.noun, *(r.name for r in shown.lineage))
+    return not text or any(text.lower() in name.lower() for name in names)
+
+
+def _speaks(each: Unanswered, text: str) -> bool:
+    words = (each.dependent.name, each.requested, each.fact)
+    return not text or any(text.lower() in word.lower() for word in words)
+
+
+def _shown(known: Known) -> Shown:
+    assert known.shown is not None
+    return known.shown
+
+
+# Lineages.
+
+
+def lineage_data(
+    book: Book, where: Where, *, release: str = "", text: str = "", page: int = 1
+) -> Data | None:
+    """One lineage, its releases, the highest first, and one page of those who ask it."""
+    known = book.get(where)
+    if known is None:
+        return None
+    shown, users = _shown(known), _users(known)
+    releases = [_release(shown, each, users) for each in _told_releases(shown, users)]
+    places = _paged(_places(known, release, text), page)
+    rows = [_row(known, known.asked[place]) for place in places.pop("items")]
+    concerns = sorted(_concerns(known), key=_urgency)
+    return _summary(known) | {
+        "releases": releases,
+        "releasesTotal": len(shown.lineage),
+        "attention": concerns[:_MOST_ATTENTION],
+        "attentionTotal": len(concerns),
+        "uses": {"release": release, "text": text, **places, "items": rows},
+    }
+
+
+def _summary(known: Known) -> Data:
+    shown, users = _shown(known), _users(known)
+    found: Data = {**_where(shown.where), "name": shown.lineage.name, "noun": shown.noun}
+    found |= {"scope": shown.scope, "text": shown.text, "facts": dict(shown.facts)}
+    found |= {"problem": shown.problem} if shown.problem else {}
+    try:
+        usual = resolve(shown.lineage, UNSPECIFIED, shown.policy)
+        found["default"] = {"release": usual.release.name, "reason": usual.reason}
+    except NoMatch as error:
+        found["default"] = {"problem": error.fact}
+    found["dependents"] = len(known.asked)
+    found["unanswered"] = users.get("", 0)
+    found["counted"] = shown.is_counted
+    found["releases"] = [
+        {"name": each.name, "stage": each.stage.value, "users": users.get(each.name, 0)}
+        for each in _told_releases(shown, users)
+    ]
+    return found
+
+
+def _told_releases(shown: Shown, users: dict[str, int]) -> Iterator[Release]:
+    for number, each in enumerate(reversed(shown.lineage.releases)):
+        if number < RELEASES or each.name in users:
+            yield each
+
+
+def _where(where: Where) -> Data:
+    return {"capability": where.capability, "path": where.path}
+
+
+def _users(known: Known) -> dict[str, int]:
+    """How many places get each release, by its name; the empty name is for those with none."""
+    found: dict[str, int] = {}
+    for answer in known.answers:
+        name = answer.found.release.name if isinstance(answer.found, Resolution) else ""
+        found[name] = found.get(name, 0) + len(answer.dependents)
+    return found
+
+
+def _release(shown: Shown, release: Release, users: dict[str, int]) -> Data:
+    notes, details = release.notes, shown.details.get(release.name, NO_DETAILS)
+    found: Data = {"name": release.name, "version": str(release.version)}
+    found |= {"stage": release.stage.value, "users": users.get(release.name, 0)}
+    told = {
+        "digest": release.digest,
+        "since": str(notes.since or ""),
+        "removedIn": str(notes.removed_in or ""),
+        "use": notes.use,
+        "notice": notes.text,
+        "gate": str(release.gate or ""),
+        "text": details.text,
+    }
+    found |= {name: value for name, value in told.items() if value}
+    found |= {"labels": dict(release.labels)} if release.labels else {}
+    found |= {"marks": [*details.marks]} if details.marks else {}
+    if details.table is not None:
+        rows = [[*row] for row in details.table.rows]
+        found["table"] = {"title": details.table.title, "columns": [*details.table.columns]}
+        found["table"]["rows"] = rows
+    return found
+
+
+def _places(known: Known, release: str, text: str) -> Sequence[Place]:
+    if not release and not text:
+        return known.order
+    if release:
+        wanted = "" if release == NOTHING else release
+        found = [
+            Place(dependent.name, dependent.at)
+            for answer in known.answers
+            if _named(answer.found) == wanted
+            for dependent in answer.dependents
+        ]
+        found.sort()
+    else:
+        found = known.order
+    lowered = text.lower()
+    return [each for each in found if lowered in f"{each.name} {each.at}".lower()]
+
+
+NOTHING = "-"
+"""What the releases of those are called that get none."""
+
+
+def _named(found: Resolution | NoMatch) -> str:
+    return found.release.name if isinstance(found, Resolution) else ""
+
+
+def _row(known: Known, asked: Asked) -> Data:
+    found, pin = known.found(asked), asked.dependent.pin
+    told: Data = {"name": asked.dependent.name, "at": asked.dependent.at}
+    told["requested"] = asked.requested
+    told |= _answer(found)
+    told |= {"since": asked.since} if asked.since else {}
+    # What is recorded is what it uses, until the move is made.
+    told |= {"uses": pin.release} if pin is not None and pin.release != told["release"] else {}
+    return told
+
+
+def _answer(found: Resolution | NoMatch) -> Data:
+    if isinstance(found, Resolution):
+        told: Data = {"release": found.release.name, "stage": found.release.stage.value}
+        return told | {"reason": found.reason, "warnings": [*found.warnings]}
+    return {"release": "", "problem": found.fact, "hint": found.hint, "warnings": []}
+
+
+def why_data(book: Book, where: Where, place: Place) -> Data | None:
+    """Why one place gets what it gets, and why no other release."""
+    known = book.get(where)
+    asked = known.asked.get(place) if known is not None else None
+    if known is None or asked is None:
+        return None
+    found = known.found(asked)
+    rejected = [
+        {"release": each.release.name, "stage": each.release.stage.value, "why": each.why}
+        for each in found.rejected[:RELEASES]
+    ]
+    about = {**_where(where), "lineage": _shown(known).lineage.name, "noun": _shown(known).noun}
+    about |= {"labels": dict(asked.dependent.labels), "policy": asked.policy.name}
+    return about | _row(known, asked) | {"rejected": rejected}
+
+
+# What wants attention.
+
+
+def _concerns(known: Known) -> Iterator[Data]:
+    """Who gets nothing, who gets what will go, and what is deprecated and used by nobody."""
+    shown = _shown(known)
+    if shown.problem:
+        yield _concern("error", shown, fact=shown.problem)
+    for answer in known.answers:
+        found, count = answer.found, len(answer.dependents)
+        if isinstance(found, NoMatch):
+            told = {"fact": found.fact, "hint": found.hint}
+            yield _concern("error", shown, NOTHING, **told, count=count)
+    for release in shown.lineage.releases:
+        used = [each for each in known.answers if _named(each.found) == release.name]
+        warnings = dict.fromkeys(w for each in used for w in _warnings(each.found))
+        for warning in warnings:
+            count = sum(len(a.dependents) for a in used if warning in _warnings(a.found))
+            yield _concern("warning", shown, release.name, fact=warning, count=count)
+        if release.stage is Stage.DEPRECATED and not warnings:
+            for warning in _deprecation(shown, release):
+                yield _concern("note", shown, release.name, fact=warning)
+
+
+def _warnings(found: Resolution | NoMatch) -> tuple[str, ...]:
+    return found.warnings if isinstance(found, Resolution) else ()
+
+
+def _deprecation(shown: Shown, release: Release) -> tuple[str, ...]:
+    try:
+        found = resolve(shown.lineage, Exact(release.version), shown.policy)
+    except NoMatch:
+        return ()
+    return found.warnings
+
+
+def _concern(
+    level: str, shown: Shown, release: str = "", *, fact: str, count: int = 0, hint: str = ""
+) -> Data:
+    about = {**_where(shown.where), "name": shown.lineage.name, "release": release}
+    return {"level": level, **about, "fact": fact, "hint": hint, "dependents": count}
+
+
+def _concern_of(each: Unanswered) -> Data:
+    about = {"capability": "", "path": "", "name": each.dependent.name, "release": ""}
+    return {"level": "error", **about, "fact": f"{each.dependent.name}: {each.fact}"} | {
+        "hint": each.hint,
+        "dependents": 1,
+    }
+
+
+# Dependents.
+
+
+def dependents_data(book: Book, *, text: str = "", page: int = 1) -> Data:
+    """One page of all dependents, or of those that a text is found in."""
+    lowered = text.lower()
+    names = sorted(each for each in book.dependents if lowered in each.lower())
+    found = _paged(names, page)
+    items = [
+        {"name": name, "places": len(book.places(name)), **_counted(book, name)}
+        for name in found.pop("items")
+    ]
+    return {"text": text, **found, "items": items}
+
+
+def _counted(book: Book, name: str) -> Data:
+    rows = [_told(book, each) for each in book.places(name)]
+    return {
+        "warnings": sum(bool(each["warnings"]) for each in rows),
+        "problems": sum("problem" in each for each in rows),
+    }
+
+
+def dependent_data(book: Book, name: str) -> Data | None:
+    """All places of one dependent, and what each gets."""
+    places = book.places(name)
+    if not places:
+        return None
+    rows = [_told(book, each) for each in places]
+    return {"name": name, "labels": dict(places[0].dependent.labels), "uses": rows}
+
+
+def _told(book: Book, each: Asked | Unanswered) -> Data:
+    known = book.get(each.where) if isinstance(each, Asked) else None
+    if isinstance(each, Unanswered) or known is None:
+        fact = each.fact if isinstance(each, Unanswered) else "its lineage is not known"
+        hint = each.hint if isinstance(each, Unanswered) else ""
+        told: Data = {"name": each.dependent.name, "at": each.dependent.at}
+        told |= {"requested": each.requested, "release": "", "warnings": []}
+        return told | {"problem": fact, "hint": hint}
+    return {**_where(each.where), "lineage": _shown(known).lineage.name} | _row(known, each)
+
+
+# Runs.
+
+
+def runs_data(book: Book, *, text: str = "", state: str = "", page: int = 1) -> Data:
+    """One page of what runs or ran, the newest first."""
+    lowered = text.lower()
+    found = [
+        run
+        for run in book.runs.values()
+        if lowered in run.name.lower() and (not state or run.state == state)
+    ]
+    found.sort(key=lambda run: (run.created, run.name), reverse=True)
+    states: dict[str, int] = {}
+    for run in book.runs.values():
+        states[run.state] = states.get(run.state, 0) + 1
+    paged = _paged(found, page)
+    items = [run_data(run) for run in paged.pop("items")]
+    return {"text": text, "state": state, "states": states, **paged, "items": items}
+
+
+def run_data(run: Run) -> Data:
+    """One run with all its steps."""
+    told: Data = {"name": run.name, "state": run.state, "created": run.created}
+    told |= {"warnings": [*run.warnings], "problem": run.problem}
+    told["steps"] = [
+        {
+            "part": step.part,
+            "name": step.name,
+            **({**_where(step.where)} if step.where else {"capability": "", "path": ""}),
+            "release": step.release,
+            "state": step.state,
+            "reason": step.reason,
+        }
+        for step in run.steps
+    ]
+    return told
+
+
+def _paged(items: Iterable[T], page: int, *, size: int = PAGE) -> dict[str, Any]:
+    """One page; a number that is too high is the last."""
+    found = items if isinstance(items, list) else list(items)
+    last = max(1, -(-len(found) // size))
+    page = min(max(page, 1), last)
+    return {
+        "total": len(found),
+        "page": page,
+        "pages": last,
+        "items": found[(page - 1) * size : page * size],
+    }

@@ -1,0 +1,159 @@
+"""The page as an application: whoever may not see it learns nothing and costs nothing.
+
+What shows it is loaded with the first request of someone who may; so nothing of it is paid for
+by those who never look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from polyver.client import Client
+from polyver.serving.http import Receive, Response, Scope, Send, start
+from polyver.serving.listening import Application
+from polyver.serving.logs import Log
+from polyver.web._access import Access, host_is_local
+
+if TYPE_CHECKING:
+    from polyver.web.sources import Following, Source
+
+__all__ = ["HEADERS", "Page"]
+
+_MOST_PATH = 2048
+_MOST_QUERY = 4096
+_PATIENCE = 5.0
+
+HEADERS = {
+    "cache-control": "no-store",
+    "content-security-policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+        "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+
+
+class Page:
+    """An ASGI application for the loopback address.
+
+    `sources` makes what the capabilities contribute, when that is first wanted.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        sources: Callable[[], Sequence[Source]],
+        *,
+        token: str,
+        log: Log | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._client = client
+        self._sources = sources
+        self._access = Access(token)
+        self._log = log or Log()
+        self._now = now
+        self._ending = asyncio.Event()
+        self._following: Following | None = None
+        self._app: Application | None = None
+        self._opening = asyncio.Lock()
+
+    def end_streams(self) -> None:
+        """End all that is told live, and let no more begin."""
+        self._ending.set()
+
+    async def close(self) -> None:
+        """Watch nothing any more."""
+        if self._following is not None:
+            await self._following.close()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = self._refused(scope)
+        if refused is not None:
+            await _answer(refused, send)
+            return
+        begun = False
+
+        async def sent(message: Mapping[str, Any]) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            app = self._app or await self._opened()
+            await app(scope, receive, sent)
+        except Exception as error:
+            self._log.failure("a request for the page failed", error, path=scope["path"])
+            if not begun:
+                await _answer(_told(500, "That did not work", _FAILED), send)
+
+    def _refused(self, scope: Scope) -> Response | None:
+        headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
+        query = scope["query_string"].decode("latin-1")
+        if not host_is_local(headers.get("host", "")):
+            text = "This page answers to 127.0.0.1 and localhost alone."
+            return _told(421, "Misdirected", text)
+        if len(scope["raw_path"]) > _MOST_PATH or len(query) > _MOST_QUERY:
+            return _told(414, "Too long", "This address is too long.")
+        if scope["method"] not in ("GET", "HEAD"):
+            refused = _told(405, "Not allowed", "This page can only be read.")
+            refused.headers.append(("allow", "GET, HEAD"))
+            return refused
+        now = self._now()
+        entered = self._access.entered(scope["path"], query, now)
+        if entered is not None:
+            to = [("location", _quoted(entered.address)), ("set-cookie", entered.cookie)]
+            return Response(303, to, b"")
+        if not self._access.allows(headers, now):
+            return _told(401, "Who is there?", _HOW, link=True)
+        return None
+
+    async def _opened(self) -> Application:
+        """Load what shows the page, and read what there is to show."""
+        async with self._opening:
+            if self._app is None:
+                # In a thread: it takes long to load, and others want to be answered meanwhile.
+                shown = await asyncio.to_thread(importlib.import_module, "polyver.web._app")
+                sources = await asyncio.to_thread(self._sources)
+                book, self._following = shown.opened(self._client, sources)
+                await self._following.synced(_PATIENCE)
+                self._app = shown.application(book, self._following, self._ending)
+        assert self._app is not None
+        return self._app
+
+
+async def _answer(response: Response, send: Send) -> None:
+    await send(start(response, HEADERS.items()))
+    await send({"type": "http.response.body", "body": response.body})
+
+
+_FAILED = "The page could not be opened; the log of polyver says why."
+_HOW = (
+    "To see this page, open the address that polyver up has printed: it ends with ?token=…, and "
+    "is kept in the file page.url of the data folder."
+)
+
+
+def _told(status: int, title: str, text: str, *, link: bool = False) -> Response:
+    """A page that needs nothing but itself; nothing in it comes from the request."""
+    again = '<p><a href="/">I have opened it: go on</a></p>' if link else ""
+    body = (
+        f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{title}</title>'
+        f'<meta name="viewport" content="width=device-width">'
+        f"<h1>{title}</h1><p>{text}</p>{again}</html>\n"
+    )
+    return Response(status, [("content-type", "text/html; charset=utf-8")], body.encode())
+
+
+def _quoted(address: str) -> str:
+    from urllib.parse import quote
+
+    return quote(address, safe="/?&=%+:@,;~()[]!$'*")

@@ -1,0 +1,215 @@
+"""One lineage: its releases in order, and who asks it for what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from polyver.web._html import Child, Html, tag
+from polyver.web.pages._parts import (
+    address,
+    attention,
+    counted,
+    empty,
+    labels,
+    lineage_address,
+    paging,
+    search,
+    stage,
+    table,
+    why_address,
+)
+
+__all__ = ["answer", "crumbs", "lineage_page", "moves"]
+
+Data = Mapping[str, Any]
+_NOTHING = "-"
+
+
+def lineage_page(data: Data) -> tuple[str, Html]:
+    """One lineage."""
+    main = tag(
+        "div",
+        crumbs(data["capability"]),
+        tag("h1", data["name"], " ", tag("small", data["noun"])),
+        tag("div", _about(data), id="about", data_live=True),
+        tag("div", _attention(data), id="attention", data_live=True),
+        tag("h2", "Releases"),
+        tag("div", _releases(data), id="releases", data_live=True),
+        tag("h2", "Who asks for it", id="uses"),
+        tag("div", _filters(data), id="filters", data_live=True),
+        _search(data),
+        tag("div", _uses(data), id="rows", data_live=True),
+    )
+    return str(data["name"]), main
+
+
+def _attention(data: Data) -> Html | None:
+    return attention(data["attention"], total=data["attentionTotal"], named=False)
+
+
+def crumbs(capability: str) -> Html:
+    """The way back."""
+    link = tag("a", capability, href=address("/", capability=capability))
+    return tag(
+        "nav", tag("a", "Lineages", href="/"), " › ", link, class_="crumbs", aria_label="way"
+    )
+
+
+def _about(data: Data) -> list[Child]:
+    usual = data["default"]
+    if "release" in usual:
+        said: Child = [tag("strong", usual["release"]), f" ({usual['reason']})"]
+    else:
+        said = tag("span", usual["problem"], class_="bad")
+    facts = [("in", data["scope"]), *data["facts"].items()]
+    shown = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts if value]
+    asks = tag("div", tag("dt", "who asks for nothing gets"), tag("dd", said))
+    text = tag("p", data["text"], class_="lead") if data["text"] else None
+    return [text, tag("dl", shown, asks, class_="facts")]
+
+
+def _releases(data: Data) -> list[Child]:
+    if not data["releases"]:
+        return [empty("Nothing is published.")]
+    rows = [
+        (
+            tag("strong", each["name"], class_="name"),
+            [stage(each["stage"]), [tag("span", m, class_="mark") for m in each.get("marks", ())]],
+            _users(data, each),
+            _notes(each),
+        )
+        for each in data["releases"]
+    ]
+    columns = ("Release", "Stage", "Used by", "Notes")
+    caption = f"Releases of {data['name']}, highest first"
+    more = data["releasesTotal"] - len(rows)
+    rest = tag("p", f"and {more:,} lower ones that nobody uses", class_="quiet") if more else None
+    return [table(columns, rows, caption=caption, of="releases"), rest]
+
+
+def _users(data: Data, release: Data) -> Child:
+    if not release["users"]:
+        return tag("span", "nobody" if data["counted"] else "not counted", class_="quiet")
+    href = lineage_address(data, release=release["name"]) + "#uses"
+    return tag("a", counted(release["users"], "place"), href=href)
+
+
+def _notes(each: Data) -> list[Child]:
+    clock = [
+        f"deprecated since {each['since']}" if "since" in each else "",
+        _removal(each),
+        f"use {each['use']}" if "use" in each else "",
+        each.get("gate", ""),
+    ]
+    said = ", ".join(filter(None, clock))
+    digest = tag("code", each["digest"], class_="digest") if "digest" in each else None
+    return [
+        tag("p", said, class_="warn") if said else None,
+        tag("p", each["notice"]) if "notice" in each else None,
+        tag("p", each["text"]) if "text" in each else None,
+        labels(each.get("labels", {})),
+        _table(each),
+        digest,
+    ]
+
+
+def _removal(each: Data) -> str:
+    if "removedIn" not in each:
+        return ""
+    is_gone = each["stage"] in ("removed", "dropped", "unserved")
+    return f"{'removed' if is_gone else 'will be removed'} in {each['removedIn']}"
+
+
+def _table(each: Data) -> Html | None:
+    if "table" not in each:
+        return None
+    found = each["table"]
+    name = f"{found['title']} of {each['name']}"
+    rows = [(tag("code", first), *rest) for first, *rest in found["rows"]]
+    shown = table(found["columns"], rows, caption=name, of="arguments")
+    title = f"{found['title']} ({len(rows)})"
+    return tag("details", tag("summary", title), shown, id=f"table-{each['name']}")
+
+
+# Who asks.
+
+
+def _filters(data: Data) -> Html:
+    chosen, text = data["uses"]["release"], data["uses"]["text"]
+    counts = [
+        (each["name"], each["name"], each["users"]) for each in data["releases"] if each["users"]
+    ]
+    lost = [(_NOTHING, "nothing", data["unanswered"])] if data["unanswered"] else []
+    links = [
+        tag(
+            "a",
+            label,
+            tag("small", f"{count:,}"),
+            href=lineage_address(data, release=name, q=text) + "#uses",
+            aria_current="true" if name == chosen else None,
+        )
+        for name, label, count in (("", "All", data["dependents"]), *counts, *lost)
+    ]
+    return tag("nav", links, class_="tabs", aria_label="by release")
+
+
+def _search(data: Data) -> Html | None:
+    if not data["dependents"]:
+        return None
+    uses = data["uses"]
+    href = lineage_address(data) + "#uses"
+    return search(href, uses["text"], "Find a dependent", release=uses["release"])
+
+
+def _uses(data: Data) -> list[Child]:
+    uses = data["uses"]
+    if not uses["items"]:
+        sought = uses["text"] or uses["release"]
+        return [empty("Nobody, among those that are sought." if sought else _nobody(data))]
+    rows = [
+        (
+            tag("a", each["name"], href=address(f"/dependents/{each['name']}")),
+            tag("code", each["at"]),
+            each["requested"] or tag("span", "nothing", class_="quiet"),
+            answer(each),
+            tag(
+                "a",
+                "Why?",
+                href=why_address(data, each),
+                aria_label=f"Why does {each['name']} get it?",
+            ),
+        )
+        for each in uses["items"]
+    ]
+    columns = ("Dependent", "Place", "Asks for", "Gets", "")
+    shown = table(columns, rows, caption=f"Who asks for {data['name']}", of="uses")
+    path = f"/lineages/{data['capability']}/{data['path']}"
+    return [shown, paging(uses, path, release=uses["release"], q=uses["text"])]
+
+
+def _nobody(data: Data) -> str:
+    return "Nobody asks for it." if data["counted"] else "It has one release: all of them use it."
+
+
+def answer(row: Data) -> list[Child]:
+    """What a place gets, and what to know of it."""
+    if "problem" in row:
+        hint = tag("p", row["hint"], class_="hint") if row.get("hint") else None
+        return [tag("span", row["problem"], class_="bad"), hint]
+    warnings: Sequence[str] = row["warnings"]
+    warned = [tag("p", each, class_="warn") for each in warnings]
+    return [
+        tag("strong", row["release"]),
+        " ",
+        tag("span", row["reason"], class_="quiet"),
+        moves(row),
+        warned,
+    ]
+
+
+def moves(row: Data) -> Html | None:
+    """What is recorded, if that is not what it would get."""
+    if "uses" not in row:
+        return None
+    return tag("p", f"recorded: {row['uses']}; it moves", class_="warn")

@@ -1,0 +1,183 @@
+"""All lineages, and what wants attention first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from polyver.web._html import Child, Html, tag
+from polyver.web.pages._parts import (
+    address,
+    attention,
+    counted,
+    empty,
+    lineage_address,
+    paging,
+    search,
+    table,
+)
+
+__all__ = ["overview_page"]
+
+Data = Mapping[str, Any]
+_MOST_CHIPS = 6
+_WORDS = {
+    "definitions": "what applications are made of",
+    "functions": "what blueprints call",
+    "revisions": "packages that compositions run",
+    "apis": "kinds and their API versions",
+}
+
+
+def overview_page(data: Data, text: str, capability: str) -> tuple[str, Html]:
+    """All lineages."""
+    found: Sequence[Data] = data["lineages"]
+    wanted = search("/", text, "Find a lineage, a version, a kind", capability=capability)
+    main = tag(
+        "div",
+        tag("h1", "Lineages"),
+        tag("div", _numbers(data), id="numbers", class_="numbers", data_live=True),
+        tag("div", _attention(data), id="attention", data_live=True),
+        tag("div", _tabs(data["capabilities"], capability, text), wanted, class_="bar"),
+        tag(
+            "div",
+            _sections(found, text),
+            paging(data, "/", q=text, capability=capability),
+            id="lineages",
+            data_live=True,
+        ),
+    )
+    return "Lineages", main
+
+
+def _numbers(data: Data) -> list[Html]:
+    serious = sum(each["level"] != "note" for each in data["attention"])
+    return [
+        tag("span", counted(data["total"], "lineage")),
+        tag("span", counted(data["dependents"], "dependent")),
+        tag("span", f"{serious:,} to look at", class_="bad" if serious else None),
+    ]
+
+
+def _attention(data: Data) -> Child:
+    found = attention(data["attention"], total=data["attentionTotal"])
+    if found is None:
+        return tag(
+            "p",
+            "Nothing that is in use is deprecated, and everyone gets what they ask for.",
+            class_="fine",
+        )
+    return [tag("h2", "To look at"), found]
+
+
+def _tabs(capabilities: Sequence[str], chosen: str, text: str) -> Html:
+    items = [("", "All"), *((each, each) for each in capabilities)]
+    links = [
+        tag(
+            "a",
+            label,
+            href=address("/", capability=name, q=text),
+            aria_current="true" if name == chosen else None,
+        )
+        for name, label in items
+    ]
+    return tag("nav", links, class_="tabs", aria_label="capabilities")
+
+
+def _sections(found: Sequence[Data], text: str) -> list[Html]:
+    if not found:
+        return [empty(f"No lineage has “{text}” in its name." if text else "There is no lineage.")]
+    names = dict.fromkeys(each["capability"] for each in found)
+    return [_section(n, [each for each in found if each["capability"] == n]) for n in names]
+
+
+def _section(capability: str, lineages: Sequence[Data]) -> Html:
+    words = tag("small", _WORDS.get(capability, ""))
+    rows = [
+        (
+            _name(each),
+            _chips(each),
+            each["default"].get("release") or tag("span", "none", class_="bad"),
+            _users(each),
+        )
+        for each in lineages
+    ]
+    shown = table(
+        ("Name", "Releases", "Without asking", "Asked by"),
+        rows,
+        caption=f"Lineages of {capability}",
+        of="lineages",
+    )
+    return tag("section", tag("h2", capability, " ", words), shown)
+
+
+def _name(each: Data) -> list[Child]:
+    about = " · ".join(filter(None, (each["noun"], each["scope"])))
+    about = about if each["scope"] else each["text"].partition("\n")[0] or about
+    return [
+        tag("a", each["name"], href=lineage_address(each), class_="name"),
+        tag("span", about, class_="quiet"),
+    ]
+
+
+def _chips(each: Data) -> Html:
+    releases: Sequence[Data] = each["releases"]
+    shown = [
+        tag(
+            "li",
+            tag(
+                "a",
+                release["name"],
+                tag("small", release["stage"]),
+                href=lineage_address(each, release=release["name"]) + "#uses",
+                class_=f"chip stage-{release['stage']}",
+            ),
+        )
+        for release in releases[:_MOST_CHIPS]
+    ]
+    more = len(releases) - _MOST_CHIPS
+    rest = tag("li", f"+{more}", class_="quiet") if more > 0 else None
+    return tag("ul", shown, rest, class_="chips")
+
+
+def _users(each: Data) -> list[Child]:
+    total = each["dependents"]
+    if not total:
+        nobody = "nobody" if each["counted"] else "not counted"
+        return [tag("span", nobody, class_="quiet")]
+    lost = each["unanswered"]
+    words = f"{lost:,} {'gets' if lost == 1 else 'get'} nothing"
+    bad = tag("span", words, class_="bad") if lost else None
+    return [tag("span", counted(total, "place")), _bar(each, total), bad]
+
+
+def _bar(each: Data, total: int) -> Html:
+    """How many get which release, as a line in as many parts."""
+    parts = [(r["users"], r["stage"], r["name"]) for r in each["releases"] if r["users"]]
+    parts += [(each["unanswered"], "nothing", "nothing")] if each["unanswered"] else []
+    x, drawn = 0.0, []
+    for users, stage, name in parts:
+        width = 100 * users / total
+        about = tag("title", f"{name}: {users:,}")
+        drawn.append(
+            tag(
+                "rect",
+                about,
+                x=f"{x:.2f}",
+                y="0",
+                height="6",
+                width=f"{width:.2f}",
+                class_=f"part-{stage}",
+            )
+        )
+        x += width
+    words = ", ".join(f"{name}: {users}" for users, _, name in parts)
+    return tag(
+        "svg",
+        drawn,
+        viewBox="0 0 100 6",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=words,
+        class_="share",
+    )

@@ -1,0 +1,156 @@
+"""The parts that pages are put together from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from polyver.web._html import Child, Html, tag
+
+__all__ = [
+    "address",
+    "attention",
+    "counted",
+    "empty",
+    "labels",
+    "lineage_address",
+    "paging",
+    "search",
+    "stage",
+    "table",
+    "why_address",
+]
+
+Data = Mapping[str, Any]
+_LEVELS = {"error": "Error", "warning": "Deprecated", "note": "Unused"}
+
+
+def address(path: str, **query: str | int) -> str:
+    """An address on this page, without what is empty.
+
+    >>> address("/dependents/Application default/shop", q="", page=2)
+    '/dependents/Application%20default/shop?page=2'
+    """
+    asked = {name: value for name, value in query.items() if value}
+    written = quote(path, safe="/", errors="replace")
+    return f"{written}?{urlencode(asked, errors='replace')}" if asked else written
+
+
+def lineage_address(about: Data, **query: str | int) -> str:
+    """Where a lineage is shown."""
+    return address(f"/lineages/{about['capability']}/{about['path']}", **query)
+
+
+def why_address(about: Data, row: Data) -> str:
+    """Where it is explained what one place gets."""
+    path = f"/why/{about['capability']}/{about['path']}"
+    return address(path, name=row["name"], at=row["at"])
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number with what it counts.
+
+    >>> counted(1, "place"), counted(12000, "place")
+    ('1 place', '12,000 places')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def stage(name: str) -> Html:
+    """The stage of a release, or the state of a run."""
+    return tag("span", name, class_=f"stage stage-{name}")
+
+
+def labels(found: Mapping[str, str]) -> Html | None:
+    """Labels as they are written."""
+    if not found:
+        return None
+    each = [tag("li", f"{key}={value}") for key, value in found.items()]
+    return tag("ul", each, class_="labels", aria_label="labels")
+
+
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[Child]], *, caption: str, of: str = ""
+) -> Html:
+    """A table that narrow screens show as a list of cards; `of` tells how wide columns are."""
+    heads = [tag("th", column, scope="col") for column in columns]
+    body = [
+        tag(
+            "tr",
+            [tag("td", cell, data_label=column) for column, cell in zip(columns, row, strict=True)],
+        )
+        for row in rows
+    ]
+    hidden = tag("caption", caption, class_="unseen")
+    head = tag("thead", tag("tr", heads))
+    return tag("table", hidden, head, tag("tbody", body), class_=of and f"of-{of}")
+
+
+def attention(concerns: Sequence[Data], *, total: int = 0, named: bool = True) -> Html | None:
+    """What wants to be looked at, the worst first."""
+    if not concerns:
+        return None
+    items = [_concern(each, named=named) for each in concerns]
+    more = (total or len(concerns)) - len(concerns)
+    rest = tag("p", f"and {more:,} more", class_="quiet") if more > 0 else None
+    return tag("div", tag("ul", items, class_="attention"), rest)
+
+
+def _concern(each: Data, *, named: bool) -> Html:
+    level = tag("span", _LEVELS[each["level"]], class_=f"level level-{each['level']}")
+    fact: Child = each["fact"]
+    if each["path"]:
+        fact = tag("a", each["fact"], href=lineage_address(each, release=each["release"]) + "#uses")
+    elif named:
+        fact = tag("a", each["fact"], href=address(f"/dependents/{each['name']}"))
+    users = f"used by {counted(each['dependents'], 'place')}" if each["path"] else None
+    if each["path"] and each["level"] == "error":
+        users = (
+            f"asked for by {counted(each['dependents'], 'place')}" if each["dependents"] else None
+        )
+    if each["level"] == "note":
+        users = "nobody uses it"
+    hint = tag("span", each["hint"], class_="hint") if each["hint"] else None
+    count = tag("span", users, class_="quiet") if users else None
+    return tag("li", level, tag("div", tag("p", fact), tag("p", hint, count, class_="below")))
+
+
+def search(action: str, text: str, label: str, **kept: str) -> Html:
+    """A field to search in what is shown."""
+    hidden = [tag("input", type="hidden", name=n, value=v) for n, v in kept.items() if v]
+    field = tag(
+        "input",
+        type="search",
+        name="q",
+        value=text,
+        placeholder=label,
+        aria_label=label,
+        maxlength=200,
+        autocomplete="off",
+        spellcheck="false",
+    )
+    return tag("form", hidden, field, tag("button", "Search"), action=action, role="search")
+
+
+def paging(data: Data, path: str, **query: str | int) -> Html | None:
+    """The way to the other pages, if there are any."""
+    page, last = data["page"], data["pages"]
+    if last == 1:
+        return None
+    before = tag("a", "← Previous", href=address(path, **query, page=page - 1), rel="prev")
+    after = tag("a", "Next →", href=address(path, **query, page=page + 1), rel="next")
+    here = tag("span", f"Page {page:,} of {last:,}", class_="quiet")
+    return tag(
+        "nav",
+        before if page > 1 else tag("span"),
+        here,
+        after if page < last else tag("span"),
+        class_="paging",
+        aria_label="pages",
+    )
+
+
+def empty(text: str) -> Html:
+    """What is said where there is nothing."""
+    return tag("p", text, class_="empty")

@@ -1,0 +1,130 @@
+"""Function packages and compositions on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.engine.installing import MemoryRuntime
+from tests.walks.support import eventually
+from tests.web.visiting import Visitor
+
+from polyver.objects.status import ApiError
+from polyver.testing import EmbeddedServer
+
+PACKAGES = "/apis/pkg.crossplane.io/v1"
+CROSSPLANE = "apiextensions.crossplane.io"
+ANYTHING = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+NAME = "function-a"
+
+
+def function(package: str, **labels: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "pkg.crossplane.io/v1",
+        "kind": "Function",
+        "metadata": {"name": NAME, "labels": labels},
+        "spec": {"package": package, "activeRevisionLimit": 2, "revisionHistoryLimit": 0},
+    }
+
+
+def composition(name: str, number: int, *steps: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": f"{CROSSPLANE}/v1",
+        "kind": "CompositionRevision",
+        "metadata": {"name": name, "labels": {"crossplane.io/composition-name": "x"}},
+        "spec": {"revision": number, "pipeline": [*steps]},
+    }
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedServer]:
+    capabilities = ("apis", "revisions")
+    with EmbeddedServer(capabilities=capabilities, runtime=MemoryRuntime(), page=True) as running:
+        running.request("POST", f"{PACKAGES}/functions", function("ex.io/a:v1", channel="stable"))
+        eventually(lambda: len(_revisions(running)) == 1)
+        found = running.request("GET", f"{PACKAGES}/functions/{NAME}")
+        found["spec"]["package"] = "ex.io/a:v2"
+        found["metadata"]["labels"] = {"channel": "alpha"}
+        eventually(lambda: _replaced(running, "ex.io/a:v2", {"channel": "alpha"}))
+        eventually(lambda: len(_revisions(running)) == 2)
+        yield running
+
+
+def _replaced(server: EmbeddedServer, package: str, labels: dict[str, str]) -> bool:
+    path = f"{PACKAGES}/functions/{NAME}"
+    found = server.request("GET", path)
+    found["spec"]["package"] = package
+    found["metadata"]["labels"] = labels
+    try:
+        return bool(server.request("PUT", path, found))
+    except ApiError as error:
+        if error.reason != "Conflict":
+            raise
+        return False
+
+
+def _revisions(server: EmbeddedServer) -> list[Any]:
+    return list(server.request("GET", f"{PACKAGES}/functionrevisions")["items"])
+
+
+def test_a_package_is_a_lineage_of_its_revisions(server: EmbeddedServer) -> None:
+    visitor = Visitor(server.page)
+
+    def told() -> bool:
+        data = visitor.lineage("revisions", NAME)
+        versions = [(each["version"], each["stage"]) for each in data["releases"]]
+        return versions == [("2", "active"), ("1", "active")] and not data["incomplete"]
+
+    eventually(told)
+    data = visitor.lineage("revisions", NAME)
+    assert data["facts"] == {"package": "ex.io/a:v2"}
+    assert [each["labels"]["channel"] for each in data["releases"]] == ["alpha", "stable"]
+    assert "served at" in visitor.see(f"/lineages/revisions/{NAME}").words
+
+
+def test_steps_of_compositions_are_told_what_they_get(server: EmbeddedServer) -> None:
+    visitor = Visitor(server.page)
+    server.request(
+        "POST",
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"compositionrevisions.{CROSSPLANE}"},
+            "spec": {
+                "group": CROSSPLANE,
+                "scope": "Cluster",
+                "names": {"plural": "compositionrevisions", "kind": "CompositionRevision"},
+                "versions": [{"name": "v1", "served": True, "storage": True, "schema": ANYTHING}],
+            },
+        },
+    )
+    ref = {"functionRef": {"name": NAME}}
+    stable = {"functionRevisionSelector": {"matchLabels": {"channel": "stable"}}}
+    steps = (ref, ref | stable, {"functionRef": {"name": "nothing"}})
+    path = f"/apis/{CROSSPLANE}/v1/compositionrevisions"
+
+    def created() -> bool:
+        try:
+            server.request("POST", path, composition("x-1", 1, ref))
+            return bool(server.request("POST", path, composition("x-2", 2, *steps)))
+        except ApiError:
+            return False
+
+    eventually(created)
+
+    def told() -> bool:
+        rows = visitor.lineage("revisions", NAME)["uses"]["items"]
+        return [(row["name"], row["requested"], row["reason"]) for row in rows] == [
+            ("CompositionRevision x-2", "", "highest-numbered active revision"),
+            (
+                "CompositionRevision x-2",
+                "channel=stable",
+                "highest-numbered active revision with channel=stable",
+            ),
+        ]
+
+    eventually(told)
+    uses = visitor.data("/dependents/CompositionRevision x-2")["uses"]
+    assert uses[2]["problem"] == "there is no function nothing"
