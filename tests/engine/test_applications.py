@@ -165,7 +165,7 @@ def test_nothing_asked_for_is_pinned_at_creation_unless_it_follows(
     platform: Platform, name: str, annotations: dict[str, str], after: str
 ) -> None:
     platform.publish(definition(name, "1.0.0"))
-    app = application(name, name, properties=None, **annotations)
+    app = application(name, name, **annotations)
     assert versions_of(platform.deploy(app)) == ["1.0.0"]
     follower = application(f"{name}-follows", f"{name}@1")
     platform.deploy(follower)

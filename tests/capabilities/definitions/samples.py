@@ -92,7 +92,7 @@ def application(
     name: str,
     *types: str,
     namespace: str = "default",
-    properties: Object | None = None,
+    properties: Any = None,
     **annotations: str,
 ) -> Object:
     """An application with a component of each type: `c0`, `c1`, …."""
