@@ -170,10 +170,13 @@ async def _serve(
     client = DirectClient(api, ADMIN, agent="polyver")
     api.catalogue.subscribe(client.kinds_changed)
     found: list[Controller[Any]] = []
-    if "apis" in settings.choices.capabilities:
-        found += await serve_conversions(api, client, webhook)
     own = [kind for each in contributions for kind in each.kinds]
-    if kinds := [*own, *settings.kinds]:
+    kinds = [*own, *settings.kinds]
+    has_conversions = "apis" in settings.choices.capabilities
+    if has_conversions:
+        found += await serve_conversions(api, client, webhook)
+    if kinds or has_conversions:
+        # What Conversions convert has its say in writes as kinds in Python have it.
         found += await serve_kinds(api, client, kinds, webhook)
     for each in contributions:
         found += await _contribute(each, api, client)
