@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import Enum
 from typing import Any
 
@@ -81,6 +82,9 @@ def warn(message: str) -> None:
 def _say(word: str, style: str, message: str) -> None:
     from rich.console import Console
 
+    # Where both go to one file, what was printed before stands before.
+    with suppress(OSError):  # nobody reads it any more, and the end of the command says so
+        sys.stdout.flush()
     console = Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
     console.print(f"{word}:", style=style, end=" ")
     console.print(printable(message))

@@ -107,9 +107,8 @@ def _pod(obj: Object) -> Iterator[str]:
 
 
 def _waits(status: Object) -> Iterator[str]:
-    for each in status.get("containerStatuses") or ():
-        why = _part(_part(each, "state"), "waiting") if isinstance(each, Mapping) else {}
-        if why:
+    for each in _items(status, "containerStatuses"):
+        if why := _part(_part(each, "state"), "waiting"):
             yield f"container {each.get('name')}: {why.get('message') or why.get('reason')}"
 
 
@@ -187,9 +186,8 @@ def _wanted(obj: Object) -> int:
 
 
 def _condition(obj: Object, name: str) -> Object:
-    conditions = _part(obj, "status").get("conditions")
-    for each in conditions if isinstance(conditions, list) else ():
-        if isinstance(each, Mapping) and each.get("type") == name:
+    for each in _items(_part(obj, "status"), "conditions"):
+        if each.get("type") == name:
             return each
     return {}
 
@@ -201,6 +199,12 @@ def _told(condition: Object, otherwise: str) -> str:
 def _part(obj: Object, name: str) -> Object:
     found = obj.get(name)
     return found if isinstance(found, Mapping) else {}
+
+
+def _items(obj: Object, name: str) -> list[Object]:
+    found = obj.get(name)
+    items = found if isinstance(found, list) else []
+    return [each for each in items if isinstance(each, Mapping)]
 
 
 def _number(obj: Object, name: str, otherwise: int = 0) -> int:
