@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from functools import partial
 from pathlib import Path
 
 from polyver import apis, functions, testing
@@ -13,6 +14,7 @@ from polyver.cli._contributions import Choices
 from polyver.cli._installing import Installation, manifests
 from polyver.cli._installing.roles import rights, rights_inside
 from polyver.engine.metrics import collector_of
+from polyver.engine.runtimes.figures import collector
 from polyver.objects.builtin import builtin_kinds
 from polyver.server.metrics import Metrics
 from polyver.webhook.metrics import Metrics as WebhookMetrics
@@ -34,7 +36,8 @@ def test_every_built_in_kind_is_listed() -> None:
 
 
 def test_every_metric_is_listed() -> None:
-    metrics = Metrics(also=[collector_of(lambda: {"applications": {"rendered": 1}})])
+    figures = partial(collector, list)
+    metrics = Metrics(also=[collector_of(lambda: None), figures])
     metrics.observe("GET", "/version", 200, 0.1)
     body = metrics.response().body
     assert isinstance(body, bytes)

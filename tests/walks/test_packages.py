@@ -176,6 +176,9 @@ def test_the_seeds_rollout_with_real_functions(tmp_path: Path) -> None:
             None,
             "alpha",
         ]
+        told = place.kubectl("get", "--raw", "/metrics").splitlines()
+        for each in both:
+            assert f'polyver_function_up{{revision="{each["metadata"]["name"]}"}} 1.0' in told
         place.kubectl("apply", "-f", "-", given=seed(version="v0.8.3"))
         off = ("Inactive", "Unknown")
         found = place.until(("1", *off), ("2", *UP), ("3", *UP))

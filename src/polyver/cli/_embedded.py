@@ -9,7 +9,7 @@ import contextlib
 import datetime
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from polyver.apis import Kind
     from polyver.capabilities.apis import Webhook
     from polyver.client import Client
-    from polyver.engine import Controller
+    from polyver.engine import Controller, Engine
     from polyver.server._http import Request
     from polyver.server.api import Api
     from polyver.server.asgi import App, Handler
@@ -101,13 +101,14 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
         at = url(settings.host, listener.getsockname()[1])
         address = at.removeprefix("https://")
         identities = Identities(credentials.tokens)
-        own = partial(_pipeline, settings, credentials, identities, folder=folder)
+        behind = _Behind()
+        own = partial(_pipeline, settings, credentials, identities, behind=behind, folder=folder)
         api = await undo.enter_async_context((opens or own)(store, address))
         tls = credentials.tls()
         kubeconfig = settings.kubeconfig or folder / "kubeconfig"
         context = write_kubeconfig(kubeconfig, at, credentials)
         log = Log(verbose=settings.verbose)
-        app = _app(api, identities, store, log)
+        app = _app(api, identities, store, behind, log)
         await undo.enter_async_context(
             serving(app, listener, lambda: tls, known=certificate_state, ending=app.end_streams)
         )
@@ -122,6 +123,13 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
         yield Embedded(at, folder, credentials, kubeconfig, context, api, page)
 
 
+@dataclass(slots=True)
+class _Behind:
+    """What goes on behind a pipeline, once it does."""
+
+    engine: Engine | None = None
+
+
 @asynccontextmanager
 async def _pipeline(
     settings: Settings,
@@ -130,6 +138,7 @@ async def _pipeline(
     store: Store,
     address: str,
     *,
+    behind: _Behind,
     folder: Path,
 ) -> AsyncIterator[Handler]:
     """The pipeline, with what goes on behind it: definitions, and the controllers."""
@@ -155,8 +164,7 @@ async def _pipeline(
     async with in_background(api.run()):
         contributions = settings.choices.contributions(folder=folder)
         controllers += await _serve(settings, contributions, api, own_webhook(address, ca))
-        async with Engine(client, controllers) as engine:
-            api.counts = lambda: engine.counts
+        async with Engine(client, controllers) as behind.engine:
             yield api
 
 
@@ -211,7 +219,7 @@ async def _answer(body: bytes, request: Request) -> Response:
     return Response(200, [("content-type", "application/json")], body)
 
 
-def _app(api: Handler, identities: Identities, store: Store, log: Log) -> App:
+def _app(api: Handler, identities: Identities, store: Store, behind: _Behind, log: Log) -> App:
     from polyver.engine.metrics import collector_of
     from polyver.server.asgi import App
     from polyver.server.metrics import Metrics
@@ -220,14 +228,9 @@ def _app(api: Handler, identities: Identities, store: Store, log: Log) -> App:
         api,
         identities,
         checks={"store": partial(_problem, store), "definitions": partial(_problem_of, api)},
-        metrics=Metrics(lambda: store.revision, also=[collector_of(lambda: _counts(api))]),
+        metrics=Metrics(lambda: store.revision, also=[collector_of(lambda: behind.engine)]),
         log=log,
     )
-
-
-def _counts(api: Handler) -> Mapping[str, Mapping[str, int]]:
-    found: Callable[[], Mapping[str, Mapping[str, int]]] = getattr(api, "counts", dict)
-    return found()
 
 
 def _problem_of(api: Handler) -> str:

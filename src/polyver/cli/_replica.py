@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -162,7 +162,9 @@ class _Wired:
                 "certificate": lambda: self.pair.shown.problem(_now()),
                 "conversions": lambda: "",  # they were loaded before this could be asked
             },
-            metrics=Metrics(lambda: self.pair.shown.until, also=[collector_of(self._counts)]),
+            metrics=Metrics(
+                lambda: self.pair.shown.until, also=[collector_of(lambda: self._engine)]
+            ),
             log=log,
         )
 
@@ -202,9 +204,6 @@ class _Wired:
         """What only the one that leads does."""
         self._engine = Engine(self._client, self._controllers())
         return self._engine
-
-    def _counts(self) -> Mapping[str, Mapping[str, int]]:
-        return self._engine.counts if self._engine is not None else {}
 
     def _controllers(self) -> list[Controller[Any]]:
         settings = self._settings

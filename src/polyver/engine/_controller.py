@@ -10,10 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from polyver.client import Change, Discovery, Object, Resource, preferred
 from polyver.objects.kinds import Kind
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
 
 __all__ = ["Controller", "Result", "Watch", "every", "exactly"]
 
@@ -88,6 +91,11 @@ class Controller(ABC, Generic[K]):
     def counts(self) -> Mapping[str, int]:
         """How often it has done what is worth counting, by names."""
         return {}
+
+    @property
+    def collectors(self) -> Sequence[Callable[[], Collector]]:
+        """What else it has to tell Prometheus; the library is loaded when it is asked."""
+        return ()
 
     @property
     @abstractmethod

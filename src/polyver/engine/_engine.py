@@ -51,9 +51,9 @@ class Engine:
         return {name: loop.metrics for name, loop in self._loops.items()}
 
     @property
-    def counts(self) -> Mapping[str, Mapping[str, int]]:
-        """What each controller counts, by its name."""
-        return {name: loop.controller.counts for name, loop in self._loops.items()}
+    def controllers(self) -> list[Controller[Any]]:
+        """Those that it runs."""
+        return [loop.controller for loop in self._loops.values()]
 
     @property
     def problems(self) -> Mapping[str, str]:

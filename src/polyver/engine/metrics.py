@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
-__all__ = ["Counts", "collector_of"]
+    from polyver.engine._engine import Engine
 
-Counts = Callable[[], Mapping[str, Mapping[str, int]]]
-"""By the names of controllers, and by what it is that they did."""
-
-
-def collector_of(counts: Counts) -> Callable[[], Collector]:
-    """What tells of them wherever metrics are served."""
-    return partial(_collector, counts)
+__all__ = ["collector_of"]
 
 
-def _collector(counts: Counts) -> Collector:
+def collector_of(engine: Callable[[], Engine | None]) -> Callable[[], Collector]:
+    """What tells of the controllers of an engine, if there is one, wherever metrics are served."""
+    return partial(_collector, engine)
+
+
+def _collector(engine: Callable[[], Engine | None]) -> Collector:
     from prometheus_client.core import CounterMetricFamily, Metric
     from prometheus_client.registry import Collector
 
@@ -31,9 +30,12 @@ def _collector(counts: Counts) -> Collector:
             done = CounterMetricFamily(
                 "polyver_controller_done", "What controllers did.", labels=("controller", "what")
             )
-            for controller, each in counts().items():
-                for what, count in each.items():
-                    done.add_metric((controller, what), count)
+            running = engine()
+            for controller in running.controllers if running is not None else ():
+                for what, count in controller.counts.items():
+                    done.add_metric((controller.name, what), count)
+                for each in controller.collectors:
+                    yield from each().collect()
             yield done
 
     return Controllers()

@@ -75,8 +75,6 @@ class Api:
     ) -> None:
         self.problem = ""
         """What keeps the server from being whole, if something does."""
-        self.counts: Callable[[], Mapping[str, Mapping[str, int]]] = dict
-        """What the controllers behind it count, by their names."""
         self.paths: dict[str, Callable[[Request], Awaitable[Response]]] = {}
         """What else may be posted to, by those who may do everything."""
         self.pages: dict[str, Callable[[Request], Awaitable[Response]]] = {}

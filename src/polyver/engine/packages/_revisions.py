@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from polyver.capabilities.revisions.names import ENDPOINT, IN_USE, SERVED
 from polyver.capabilities.revisions.packages import known_revision, revision_status
@@ -13,8 +14,12 @@ from polyver.engine._controller import Controller, Result, Watch, exactly
 from polyver.engine._holding import hold, release
 from polyver.engine.packages._installed import FUNCTION_REVISIONS
 from polyver.engine.runtimes import Runtime, Served, Wanted
+from polyver.engine.runtimes.figures import collector
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
 
 __all__ = ["FunctionRevisionController"]
 
@@ -40,6 +45,10 @@ class FunctionRevisionController(Controller[str]):
         return [
             Watch(kinds=exactly(FUNCTION_REVISIONS), observe=_observe, keep=_state, metadata=True)
         ]
+
+    @property
+    def collectors(self) -> Sequence[Callable[[], Collector]]:
+        return (partial(collector, self._runtime.figures),)
 
     async def close(self) -> None:
         await self._runtime.close()
