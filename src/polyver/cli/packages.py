@@ -234,7 +234,8 @@ def logs(
     _copy(older, _Seen())
     seen = _copy(file, _Seen())
     if not seen.file and not follow:
-        raise UnknownName(f"nothing is kept of {file.stem}", at=str(folder))
+        hint = "--data names the folder of the control plane, if it has another"
+        raise UnknownName(f"nothing is kept of {file.stem}", at=str(folder), hint=hint)
     while follow:
         time.sleep(_EVERY)
         if _is(older, seen):
