@@ -375,3 +375,11 @@ def test_after_a_restart_only_what_has_changed_is_rendered(tmp_path: Path) -> No
         eventually(lambda: counts(second) == {"rendered": 1, "applied": 1})
         running(second, application("a2", "web", properties={"image": "nginx:2"}))
         assert counts(second) == {"rendered": 2, "applied": 2}
+
+
+def test_templates_know_which_server_they_are_rendered_for(platform: Platform, name: str) -> None:
+    asked = CONFIG.replace("{{ .parameter.image }}", "{{ .context.clusterVersion.minor }}")
+    platform.publish(definition(name, templated("1.0.0", asked)))
+    platform.runs(application(name, name, properties={"image": "any"}))
+    told = platform.request("GET", "/version")
+    assert data(platform, f"{name}-c0") == {"image": told["minor"], "version": "1.0.0"}

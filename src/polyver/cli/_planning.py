@@ -24,7 +24,12 @@ from polyver.capabilities.definitions.planning import (
     new_revisions,
 )
 from polyver.capabilities.definitions.publishing import Decision, GatePolicy, read_definition
-from polyver.capabilities.definitions.rendering import Rendered, render, revisions_of
+from polyver.capabilities.definitions.rendering import (
+    Rendered,
+    cluster_version,
+    render,
+    revisions_of,
+)
 from polyver.capabilities.definitions.uses import uses_of
 from polyver.cli._resolving import APPLICATIONS_ON, REVISIONS_ON, State, history_on, state_on
 from polyver.client import Client, Resource, find
@@ -81,7 +86,8 @@ async def plan_on(
     client: Client, definitions: Iterable[Object], applications: Iterable[Object], gate: GatePolicy
 ) -> Plan:
     """What would become of a cluster if these were applied, in this order."""
-    planner = _Planner(client, await state_on(client), gate)
+    cluster = cluster_version(await client.release())
+    planner = _Planner(client, await state_on(client), gate, cluster)
     for each in definitions:
         await planner.publish(each)
     wanted = {_name(each): each for each in applications}
@@ -97,8 +103,9 @@ def _name(obj: Object) -> str:
 class _Planner:
     """Goes through what is to be applied, and keeps what there would be then."""
 
-    def __init__(self, client: Client, state: State, gate: GatePolicy) -> None:
+    def __init__(self, client: Client, state: State, gate: GatePolicy, cluster: Object) -> None:
         self._client = client
+        self._cluster = cluster
         self._state = state
         self._checks = DefinitionChecks(PublishedOn(client), gate=gate)
         self._live = {_name(each): each for each in state.applications}
@@ -179,7 +186,13 @@ class _Planner:
                 if found is not None:
                     self._revisions[namespace, name] = found
         return await asyncio.to_thread(
-            render, application, resolutions, self._revisions, self._engines, app_revision=revision
+            render,
+            application,
+            resolutions,
+            self._revisions,
+            self._engines,
+            app_revision=revision,
+            context={"clusterVersion": self._cluster},
         )
 
 

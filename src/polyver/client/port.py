@@ -241,6 +241,9 @@ class Client(Protocol):
     ) -> None:
         """Delete all that a list would show."""
 
+    async def release(self) -> Object:
+        """What the server says that it is: `major`, `minor`, `gitVersion`, and more."""
+
     async def discover(self) -> Discovery:
         """What is served now."""
 

@@ -238,6 +238,9 @@ class RestClient(ABC):
         )
         await self._ask(Ask("DELETE", _collection(resource, namespace), query))
 
+    async def release(self) -> Object:
+        return await self._ask(Ask("GET", "/version"))
+
     async def discover(self) -> Discovery:
         core, named = await self._discover("/api"), await self._discover("/apis")
         return Discovery(core.kinds + named.kinds, {**core.failures, **named.failures})

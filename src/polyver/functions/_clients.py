@@ -227,6 +227,9 @@ class RemoteClient:
             )
         )
 
+    async def release(self) -> Object:
+        return await self._there(self._client.release())
+
     async def discover(self) -> Discovery:
         return await self._there(self._client.discover())
 

@@ -10,7 +10,13 @@ from typing import Final
 
 from polyver.capabilities.definitions.kinds import GROUP, REVISIONS, STORED
 from polyver.capabilities.definitions.publishing import known_revision
-from polyver.capabilities.definitions.rendering import Engines, Rendered, render, revisions_of
+from polyver.capabilities.definitions.rendering import (
+    Engines,
+    Rendered,
+    cluster_version,
+    render,
+    revisions_of,
+)
 from polyver.client import Client, Clock, Object, Resource, find
 from polyver.core import PolyverError, listed
 from polyver.serving.aside import Aside
@@ -48,6 +54,7 @@ class Renderer:
         self._kept: OrderedDict[tuple[str, str, str], Object] = OrderedDict()
         self._slow: dict[_Name, float] = {}
         """Until when what took too long is left alone: it must not keep all others waiting."""
+        self._cluster: Mapping[str, Object] = {}
         self.count = 0
         """How many were rendered so far."""
 
@@ -59,9 +66,17 @@ class Renderer:
             fact = f"{listed(slow)} took longer than {self._deadline:g} seconds just now"
             return Rendered(errors=(TookTooLong(fact, hint=_HINT),))
         revisions = await self._revisions(resolutions)
+        if not self._cluster:
+            self._cluster = {"clusterVersion": cluster_version(await self._client.release())}
         self.count += 1
         work = partial(
-            render, application, resolutions, revisions, self._engines, app_revision=revision
+            render,
+            application,
+            resolutions,
+            revisions,
+            self._engines,
+            app_revision=revision,
+            context=self._cluster,
         )
         aside = self._here if _BUILT_IN.issuperset(_engines(revisions)) else self._programs
         try:

@@ -4,6 +4,7 @@ Nothing is applied here. What a template is written in is the business of an eng
 is behind one small interface.
 """
 
+from polyver.capabilities.definitions.rendering._context import cluster_version
 from polyver.capabilities.definitions.rendering._engines import (
     Document,
     Documents,
@@ -28,6 +29,7 @@ __all__ = [
     "Rendered",
     "Revisions",
     "UnfitParameters",
+    "cluster_version",
     "render",
     "revisions_of",
 ]

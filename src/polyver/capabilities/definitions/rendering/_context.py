@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any, Final
 
 from polyver.capabilities.definitions.names import PUBLISH_VERSION
 from polyver.objects import digest
 
-__all__ = ["Surroundings"]
+__all__ = ["Surroundings", "cluster_version"]
 
 Object = Mapping[str, Any]
 _SHOWN: Final = 10
+
+
+def cluster_version(release: Object) -> dict[str, Any]:
+    """What a server says that it is, as templates ask for it.
+
+    >>> cluster_version({"major": "1", "minor": "30+", "gitVersion": "v1.30.2-a"})["minor"]
+    30
+    """
+    minor = "".join(itertools.takewhile(str.isdecimal, str(release.get("minor") or "")))
+    told = {name: str(release.get(name) or "") for name in ("major", "gitVersion", "platform")}
+    return {**told, "minor": int(minor or 0)}
 
 
 class Surroundings:
