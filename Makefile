@@ -2,10 +2,10 @@
 PYTHON ?= python3
 RUN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help up test check format docs kube kube-old cue record e2e bench lock clean
+.PHONY: help up test check format docs kube kube-old cue record e2e bench bench-peers lock clean
 
 help: ## show what there is
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
 up: .venv/ready ## start the control plane on 127.0.0.1:6450 and its page, with example platforms, data in .polyver
 	@$(RUN)/polyver up --data .polyver --capabilities apis,functions,definitions \
@@ -61,6 +61,9 @@ bench: .venv/ready ## measure the core, conversions and calls of functions
 	@$(RUN)/python bench/core.py
 	@$(RUN)/python bench/conversion.py
 	@$(RUN)/python bench/calling.py
+
+bench-peers: .venv/ready ## compare conversion webhooks with controller-runtime's, which it builds (needs Go)
+	@$(RUN)/python -m bench.webhooks
 
 lock: .venv/ready ## pin the newest versions of all dependencies, with hashes
 	@$(COMPILE) pyproject.toml -o requirements/runtime.txt
