@@ -13,6 +13,8 @@ import pytest
 from tests.walks.support import eventually
 from tests.web.visiting import Visitor
 
+from polyver.objects import load_manifests
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -67,3 +69,15 @@ def test_its_actions_run(visitor: Visitor) -> None:
     eventually(lambda: visitor.data("/runs")["states"] == {"complete": 2})
     [step] = visitor.data("/runs/ActionSet checkout/tidy-up-2")["steps"]
     assert (step["path"], step["release"]) == ("Expired", "v0.1.0")
+
+
+def test_no_two_components_of_the_example_make_the_same_object() -> None:
+    file = ROOT / "examples" / "many-versions" / "applications.yaml"
+    found = [each.value for each in load_manifests(file.read_text(), file.name)]
+    components = [
+        (each["metadata"]["namespace"], component["name"])
+        for each in found
+        if each["kind"] == "Application"
+        for component in each["spec"]["components"]
+    ]
+    assert len(components) == len({*components})
