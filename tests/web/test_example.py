@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.walks.support import eventually
@@ -73,7 +74,7 @@ def test_its_actions_run(visitor: Visitor) -> None:
 
 def test_no_two_components_of_the_example_make_the_same_object() -> None:
     file = ROOT / "examples" / "many-versions" / "applications.yaml"
-    found = [each.value for each in load_manifests(file.read_text(), file.name)]
+    found: list[Any] = [each.value for each in load_manifests(file.read_text(), file.name)]
     components = [
         (each["metadata"]["namespace"], component["name"])
         for each in found
