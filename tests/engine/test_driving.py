@@ -30,7 +30,7 @@ def begun(*steps: str) -> Run:
 
 
 async def nothing_there(wanted: Requirements) -> Found:
-    return Found({name: () for name in wanted.resources})
+    return Found(dict.fromkeys(wanted.resources, ()))
 
 
 def test_steps_are_called_in_order_and_see_what_the_one_before_wanted() -> None:
