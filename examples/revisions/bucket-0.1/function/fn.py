@@ -20,19 +20,26 @@ class Bucket(service.FunctionRunnerService):
         if not spec.get("region"):
             response.fatal(answer, "spec.region is missing: say where the bucket is to be")
             return answer
-        resource.update(answer.desired.resources["settings"], settings(spec))
+        place = namespace(request, bucket)
+        resource.update(answer.desired.resources["settings"], settings(spec, place))
         ready(request, answer, "settings")
         return answer
 
 
-def settings(spec: dict[str, Any]) -> dict[str, Any]:
+def settings(spec: dict[str, Any], place: str) -> dict[str, Any]:
     # Functions get numbers as doubles: 20 arrives as 20.0.
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"labels": {"part": "settings"}},
+        "metadata": {"namespace": place, "labels": {"part": "settings"}},
         "data": {"region": spec["region"], "gigabytes": str(int(spec.get("gigabytes", 1)))},
     }
+
+
+def namespace(request: protocol.RunFunctionRequest, bucket: dict[str, Any]) -> str:
+    """Where its parts are: as the input says, else beside a bucket that is in a namespace."""
+    said = resource.struct_to_dict(request.input).get("namespace")
+    return str(said or bucket["metadata"].get("namespace") or "default")
 
 
 def ready(

@@ -22,7 +22,8 @@ class Bucket(service.FunctionRunnerService):
         if not spec.get("region"):
             response.fatal(answer, "spec.region is missing: say where the bucket is to be")
             return answer
-        parts = {"settings": settings(spec), "access": access(spec)}
+        place = namespace(request, bucket)
+        parts = {"settings": settings(spec, place), "access": access(spec, place)}
         for name, part in parts.items():
             resource.update(answer.desired.resources[name], part)
             ready(request, answer, name)
@@ -32,12 +33,12 @@ class Bucket(service.FunctionRunnerService):
         return answer
 
 
-def settings(spec: dict[str, Any]) -> dict[str, Any]:
+def settings(spec: dict[str, Any], place: str) -> dict[str, Any]:
     # Functions get numbers as doubles: 20 arrives as 20.0.
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"labels": {"part": "settings"}},
+        "metadata": {"namespace": place, "labels": {"part": "settings"}},
         "data": {
             "region": spec["region"],
             "gigabytes": str(int(spec.get("gigabytes", 1))),
@@ -46,14 +47,20 @@ def settings(spec: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def access(spec: dict[str, Any]) -> dict[str, Any]:
+def access(spec: dict[str, Any], place: str) -> dict[str, Any]:
     granted = {role: ",".join(spec.get(role, [])) for role in OPEN_TO}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"labels": {"part": "access"}},
+        "metadata": {"namespace": place, "labels": {"part": "access"}},
         "data": {role: names for role, names in granted.items() if names},
     }
+
+
+def namespace(request: protocol.RunFunctionRequest, bucket: dict[str, Any]) -> str:
+    """Where its parts are: as the input says, else beside a bucket that is in a namespace."""
+    said = resource.struct_to_dict(request.input).get("namespace")
+    return str(said or bucket["metadata"].get("namespace") or "default")
 
 
 def ready(

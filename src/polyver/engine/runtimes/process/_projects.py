@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ _PYTHON = ("pyproject.toml", "setup.py", "setup.cfg")
 _MODULE = "function.main"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LARGEST = 1 << 20
+_USUAL = ("--address", "{address}", "--tls-certs-dir", "{tls}")
 
 
 class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -26,7 +28,7 @@ class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     command: list[str]
     """The program and its arguments; {address} and {tls} stand for where it is to listen and for
-    the folder with its certificates."""
+    the folder with its certificates, {python} for the Python that runs polyver."""
     env: dict[str, str] = {}
     """Variables beside the few that every child gets; the same places are filled in."""
 
@@ -81,7 +83,7 @@ def _check_arguments(document: Document) -> None:
     arguments = value.get("command")
     for number, each in enumerate(arguments if isinstance(arguments, list) else ()):
         if isinstance(each, dict):
-            hint = 'put it in quotes: "{address}", "{tls}"'
+            hint = 'put it in quotes: "{address}", "{tls}", "{python}"'
             raise document.error("an argument is a mapping", "command", number, hint=hint)
 
 
@@ -111,13 +113,17 @@ def filled(command: Command, *, address: str, tls: str) -> tuple[Sequence[str], 
     ['run', '--address', '127.0.0.1:1', '--tls-certs-dir', '/tls']
     >>> filled(Command(["run", "--at={address}"]), address="127.0.0.1:1", tls="/tls")[0]
     ['run', '--at=127.0.0.1:1']
+    >>> filled(Command(["{python}", "serve.py"]), address="127.0.0.1:1", tls="/tls")[0][1:]
+    ['serve.py', '--address', '127.0.0.1:1', '--tls-certs-dir', '/tls']
     """
+    places = {"{address}": address, "{tls}": tls}
 
     def fill(text: str) -> str:
-        return text.replace("{address}", address).replace("{tls}", tls)
+        for place, value in (places | {"{python}": sys.executable}).items():
+            text = text.replace(place, value)
+        return text
 
-    argv = [fill(each) for each in command.command]
-    env = {name: fill(value) for name, value in command.env.items()}
-    if argv == command.command and env == command.env:
-        argv += ["--address", address, "--tls-certs-dir", tls]
-    return argv, env
+    texts = (*command.command, *command.env.values())
+    usual = [] if any(place in text for place in places for text in texts) else [*_USUAL]
+    argv = [fill(each) for each in (*command.command, *usual)]
+    return argv, {name: fill(value) for name, value in command.env.items()}
