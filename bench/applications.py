@@ -92,6 +92,14 @@ class Connection:
         assert answer.status < 400, text
         return text
 
+    def lines(self, method: str, path: str) -> Iterator[bytes]:
+        """The lines of an answer, as they come."""
+        self._http.request(method, path, None, self._headers)
+        answer = self._http.getresponse()
+        assert answer.status < 400, answer.read()
+        while line := answer.readline():
+            yield line
+
     def ask(self, method: str, path: str, body: object = None) -> Any:
         return json.loads(self.raw(method, path, body))
 
@@ -102,9 +110,11 @@ class Connection:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Server]:
+def running(
+    folder: Path, capabilities: str = "apis,definitions", *options: str
+) -> Iterator[Server]:
     command = [sys.executable, "-m", "polyver", "up", "--port", "0", "--data", str(folder)]
-    command += ["--capabilities", "apis,definitions"]
+    command += ["--capabilities", capabilities, *options]
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:

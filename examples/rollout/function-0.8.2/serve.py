@@ -35,11 +35,16 @@ def credentials(folder: Path) -> grpc.ServerCredentials:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Serve a composition function.")
     parser.add_argument("--address", required=True)
-    parser.add_argument("--tls-certs-dir", required=True, type=Path)
+    how = parser.add_mutually_exclusive_group(required=True)
+    how.add_argument("--tls-certs-dir", type=Path)
+    how.add_argument("--insecure", action="store_true")
     given = parser.parse_args()
     server = grpc.server(futures.ThreadPoolExecutor(8))
     server.add_generic_rpc_handlers([Protocol()])
-    server.add_secure_port(given.address, credentials(given.tls_certs_dir))
+    if given.insecure:
+        server.add_insecure_port(given.address)
+    else:
+        server.add_secure_port(given.address, credentials(given.tls_certs_dir))
     server.start()
     signal.signal(signal.SIGTERM, lambda *_: server.stop(5))
     server.wait_for_termination()

@@ -32,7 +32,8 @@ __all__ = ["CRDS", "Manifest", "apply_definition", "load", "manifests_of"]
 
 _MANAGER = "polyver"
 _DEFINITION = "CustomResourceDefinition"
-_FIRST = {_DEFINITION: 0, "Namespace": 1}
+_COMPOSITE_DEFINITION = "CompositeResourceDefinition"
+_FIRST = {_DEFINITION: 0, _COMPOSITE_DEFINITION: 1, "Namespace": 2}
 _PATIENCE = 10.0
 _LOOK_AGAIN = 0.01
 
@@ -59,6 +60,10 @@ class Manifest:
 
     def __str__(self) -> str:
         return f'{self.head.kind} "{self.head.metadata.name}"'
+
+    @property
+    def group_kind(self) -> tuple[str, str]:
+        return self.head.apiVersion.rpartition("/")[0], self.head.kind
 
 
 def manifests_of(names: Sequence[str]) -> list[Manifest]:
@@ -87,10 +92,11 @@ async def load(api: Handler, manifests: Sequence[Manifest]) -> None:
     from polyver.server.identity import ADMIN
 
     client = DirectClient(_Strict(api), ADMIN, agent=_MANAGER)
-    ordered = sorted(manifests, key=lambda each: _FIRST.get(each.head.kind, 2))
+    ordered = sorted(manifests, key=lambda each: _FIRST.get(each.head.kind, len(_FIRST)))
+    defined = {kind for each in manifests for kind in _composite_kind(each)}
     for done, manifest in enumerate(ordered):
         try:
-            await _apply(client, manifest)
+            await _apply(client, manifest, is_awaited=manifest.group_kind in defined)
         except PolyverError as error:
             raise _failure(manifest, error, done) from None
 
@@ -107,8 +113,16 @@ class _Strict:
         return await self._api.handle(request)
 
 
-async def _apply(client: Client, manifest: Manifest) -> None:
-    resource = await _resource(client, manifest)
+def _composite_kind(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """The group and kind that a controller will have served because of it, if it is such a one."""
+    match manifest.document.value:
+        case {"spec": {"group": str(group), "names": {"kind": str(kind)}}}:
+            if manifest.head.kind == _COMPOSITE_DEFINITION:
+                yield group, kind
+
+
+async def _apply(client: Client, manifest: Manifest, *, is_awaited: bool) -> None:
+    resource = await _resource(client, manifest, patience=_PATIENCE if is_awaited else 0.0)
     try:
         await client.apply(resource, _content(manifest, resource), manager=_MANAGER)
     except ApiError as error:
@@ -119,12 +133,15 @@ async def _apply(client: Client, manifest: Manifest) -> None:
         await _until_served(client, manifest.head.metadata.name)
 
 
-async def _resource(client: Client, manifest: Manifest) -> Resource:
-    head = manifest.head
-    kind = (await client.discover()).find(head.apiVersion, head.kind)
-    if kind is None:
-        fact = f"there is no kind {head.kind} in {head.apiVersion}"
-        raise Unreadable(fact, hint="load its CustomResourceDefinition, too")
+async def _resource(client: Client, manifest: Manifest, *, patience: float) -> Resource:
+    head, deadline = manifest.head, time.monotonic() + patience
+    while (kind := (await client.discover()).find(head.apiVersion, head.kind)) is None:
+        if time.monotonic() >= deadline:
+            fact = f"there is no kind {head.kind} in {head.apiVersion}"
+            waited = f"its {_COMPOSITE_DEFINITION} is not served after {patience:.0f} s"
+            hint = waited if patience else f"load its {_DEFINITION}, too"
+            raise Unreadable(fact, hint=hint)
+        await asyncio.sleep(_LOOK_AGAIN)
     return Resource.of(kind)
 
 
