@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.applications import Connection, Server, running, until
+
 from polyver.objects import dump_yaml
 
 Object = dict[str, Any]
