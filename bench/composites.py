@@ -50,14 +50,14 @@ def packages(folder: Path, versions: int) -> Path:
     for step in STEPS:
         for version in range(1, versions + 1):
             name = f"{step}-{version}"
-            _function_folder(folder / name, STEP=step, STAMP=str(version))
-            told[_package(step, version)] = f"./{name}"
+            function_folder(folder / name, STEP=step, STAMP=str(version))
+            told[package_of(step, version)] = f"./{name}"
     file = folder / "packages.yaml"
     file.write_text(dump_yaml(told))
     return file
 
 
-def _function_folder(folder: Path, **env: str) -> None:
+def function_folder(folder: Path, **env: str) -> None:
     folder.mkdir(parents=True)
     shutil.copy(SERVE, folder / "serve.py")
     shutil.copy(ROOT / "bench" / "stamping.py", folder / "function.py")
@@ -65,7 +65,7 @@ def _function_folder(folder: Path, **env: str) -> None:
     (folder / "polyver-function.yaml").write_text(dump_yaml(told))
 
 
-def _package(step: str, version: int) -> str:
+def package_of(step: str, version: int) -> str:
     return f"xpkg.example.org/{step}:v{version}"
 
 
@@ -74,7 +74,7 @@ def function(step: str, version: int) -> Object:
         "apiVersion": "pkg.crossplane.io/v1",
         "kind": "Function",
         "metadata": {"name": step},
-        "spec": {"package": _package(step, version), "revisionHistoryLimit": 2},
+        "spec": {"package": package_of(step, version), "revisionHistoryLimit": 2},
     }
 
 
@@ -153,14 +153,14 @@ def release(connection: Connection, step: str, version: int) -> None:
     """Another version of a function, whose revision is the one that steps get on return."""
     while True:
         found = connection.ask("GET", f"{FUNCTIONS}/{step}")
-        spec = {**found["spec"], "package": _package(step, version)}
+        spec = {**found["spec"], "package": package_of(step, version)}
         try:
             connection.raw("PUT", f"{FUNCTIONS}/{step}", {**found, "spec": spec})
             break
         except AssertionError as error:
             if "Conflict" not in str(error):
                 raise
-    until(lambda: _package(step, version) in _active(connection, step), 60)
+    until(lambda: package_of(step, version) in _active(connection, step), 60)
 
 
 def _active(connection: Connection, step: str) -> set[str]:
@@ -419,7 +419,7 @@ class Disturbance:
         """Composite resources that name other revisions than those that made what is there."""
         found = []
         for name, (_, revisions) in self.seen.states.items():
-            made = [_package(*each) for each in zip(STEPS, self.seen.stamps[name], strict=True)]
+            made = [package_of(*each) for each in zip(STEPS, self.seen.stamps[name], strict=True)]
             told = [self.revisions.get(each, each) for each in revisions]
             found += [f"{name}: {told}, and made by {made}"] if told != made else []
         return found
