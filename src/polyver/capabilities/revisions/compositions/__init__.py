@@ -18,6 +18,18 @@ from polyver.capabilities.revisions.compositions._choosing import (
     read_composite,
     references_patch,
 )
+from polyver.capabilities.revisions.compositions._defining import (
+    APPLIER,
+    check_crd,
+    check_stored,
+    conversion_change,
+    crd_content,
+    definition_status,
+    is_by_force,
+    is_going,
+    is_ours,
+    no_longer_defined,
+)
 from polyver.capabilities.revisions.compositions._definitions import (
     CATEGORY,
     Defined,
@@ -29,6 +41,7 @@ from polyver.capabilities.revisions.compositions._definitions import (
 from polyver.capabilities.revisions.compositions._revisions import (
     Changes,
     KnownRevision,
+    check_composition_revision,
     composition_changes,
     composition_lineage,
     composition_of,
@@ -45,6 +58,7 @@ from polyver.capabilities.revisions.compositions._steps import (
 )
 
 __all__ = [
+    "APPLIER",
     "CATEGORY",
     "Candidate",
     "Changes",
@@ -57,7 +71,10 @@ __all__ = [
     "Step",
     "candidate_of",
     "check_composition",
+    "check_composition_revision",
+    "check_crd",
     "check_definition",
+    "check_stored",
     "choose_composition",
     "choose_revision",
     "composite_entry",
@@ -67,8 +84,15 @@ __all__ = [
     "composition_revision_object",
     "composition_revision_patch",
     "composition_warnings",
+    "conversion_change",
+    "crd_content",
     "definition_crd",
+    "definition_status",
+    "is_by_force",
+    "is_going",
+    "is_ours",
     "known_composition_revision",
+    "no_longer_defined",
     "read_composite",
     "read_definition",
     "references_patch",
