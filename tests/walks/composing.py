@@ -17,7 +17,7 @@ from tests.walks.support import PATIENCE, eventually, request
 
 from polyver import apis
 from polyver.capabilities.apis.conversion_kind import CONVERSIONS
-from polyver.capabilities.revisions.kinds import KINDS
+from polyver.capabilities.revisions.kinds import COMPOSITION_KINDS, KINDS
 from polyver.objects import dump_yaml
 from polyver.objects.status import ApiError
 from polyver.testing import EmbeddedServer, LocalCluster
@@ -114,7 +114,7 @@ def composing_on_kubernetes(folder: Path, *options: str) -> Iterator[Platform]:
     with pytest.MonkeyPatch.context() as patch, LocalCluster() as server:
         patch.setenv("XDG_DATA_HOME", str(folder))
         request(server, "POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-        for kind in (CONVERSIONS, *KINDS):
+        for kind in (CONVERSIONS, *KINDS, *COMPOSITION_KINDS):
             request(server, "POST", CRDS, apis.crd_of(kind.definition()))
         with replicas(server, balancer, 1, "--capabilities", "apis,revisions", *options):
             eventually(lambda: _is_registered(server))

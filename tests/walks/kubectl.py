@@ -51,6 +51,20 @@ def kubectls() -> list[Any]:
     return found or [pytest.param(None, id="none", marks=pytest.mark.skip(reason=reason))]
 
 
+def typed(kubeconfig: Path, *arguments: str, given: object = None, code: int = 0) -> str:
+    """All that the newest kubectl prints; `given` is its standard input, as data."""
+    ended = subprocess.run(
+        [str(newest() or on_path()), "--kubeconfig", str(kubeconfig), *arguments],
+        input=None if given is None else json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert ended.returncode == code, (arguments, ended)
+    return ended.stdout + ended.stderr
+
+
 @dataclass(frozen=True)
 class Done:
     """What a command said, and how it ended."""

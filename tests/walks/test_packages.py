@@ -22,7 +22,7 @@ from tests.capabilities.revisions.samples import SEED, function, seed
 from tests.cli.test_packages import composition_revision, definition
 from tests.engine.installing import MemoryRuntime, condition
 from tests.engine.runtimes.support import called, function_folder
-from tests.walks.kubectl import newest, on_path
+from tests.walks.kubectl import newest, on_path, typed
 from tests.walks.replicas import NAMESPACE, Balancer, replicas
 from tests.walks.support import PATIENCE, Server, eventually, request
 from tests.walks.test_declared import taken
@@ -72,16 +72,7 @@ class Place:
         assert self.process.stdout.readline(), self.process.communicate(timeout=PATIENCE)
 
     def kubectl(self, *arguments: str, given: object = None, code: int = 0) -> str:
-        ended = subprocess.run(
-            [str(KUBECTL), "--kubeconfig", str(self.data / "kubeconfig"), *arguments],
-            input=None if given is None else json.dumps(given),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=PATIENCE,
-        )
-        assert ended.returncode == code, (arguments, ended)
-        return ended.stdout + ended.stderr
+        return typed(self.data / "kubeconfig", *arguments, given=given, code=code)
 
     def get(self, *arguments: str) -> Any:
         return json.loads(self.kubectl("get", *arguments, "-o", "json"))
