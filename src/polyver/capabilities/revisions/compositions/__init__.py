@@ -5,6 +5,7 @@ Admission asks before a write, controllers afterwards; both ask the same functio
 
 from polyver.capabilities.revisions.compositions._checks import (
     check_composition,
+    check_pipeline,
     composition_warnings,
 )
 from polyver.capabilities.revisions.compositions._choosing import (
@@ -74,6 +75,7 @@ __all__ = [
     "check_composition_revision",
     "check_crd",
     "check_definition",
+    "check_pipeline",
     "check_stored",
     "choose_composition",
     "choose_revision",
