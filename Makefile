@@ -8,10 +8,11 @@ help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
 up: .venv/ready ## start the control plane on 127.0.0.1:6450 and its page, with example platforms, data in .polyver
-	@$(RUN)/polyver up --data .polyver --capabilities apis,functions,definitions \
+	@$(RUN)/polyver up --data .polyver --capabilities apis,functions,definitions,revisions \
 		--functions examples/functions/backup_functions/__init__.py \
 		--catalogue examples/functions/backup_functions/catalogue.yaml \
-		--load examples/platform --load examples/many-versions
+		--packages examples/rollout/packages.yaml \
+		--load examples/platform --load examples/many-versions --load examples/rollout/stable
 
 test: .venv/ready ## run all tests
 	@$(RUN)/pytest -n auto

@@ -307,7 +307,8 @@ def test_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
 
 # Loading.
 
-PLATFORM = str(Path(__file__).parents[2] / "examples" / "platform")
+EXAMPLES = Path(__file__).parents[2] / "examples"
+PLATFORM = str(EXAMPLES / "platform")
 DATABASES = "/apis/platform.example.com/v1/namespaces/shop/databases"
 
 
@@ -370,6 +371,34 @@ def test_objects_of_a_list_and_without_a_namespace(up: Up, tmp_path: Path) -> No
     found = running.ask("GET", "/api/v1/namespaces/default/configmaps")
     assert {"a", "b"} <= {each["metadata"]["name"] for each in found["items"]}
     assert running.end() == (0, "")
+
+
+def bucket(version: str) -> str:
+    """A composite resource, and behind it the definition of its kind."""
+    head = f"apiVersion: custom-api.example.org/{version}\nkind: AcmeBucket\n"
+    definition = (EXAMPLES / "rollout" / "stable" / "definition.yaml").read_text()
+    return f"{head}metadata: {{name: x}}\nspec: {{owner: me}}\n---\n{definition}"
+
+
+def test_composite_resources_are_loaded_once_their_kind_is_served(up: Up, tmp_path: Path) -> None:
+    (tmp_path / "bucket.yaml").write_text(bucket("v1alpha1"))
+    having = ("--capabilities", "apis,revisions")
+    running = up("--port", "0", "--data", ":memory:", *having, "-f", str(tmp_path))
+    assert running.ready.endswith("2 objects loaded")
+    found = running.ask("GET", "/apis/custom-api.example.org/v1alpha1/acmebuckets/x")
+    assert found["spec"]["owner"] == "me"
+    assert running.end() == (0, "")
+
+
+def test_a_composite_resource_of_a_version_that_is_not_defined_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polyver.cli._loading._PATIENCE", 0.5)
+    (tmp_path / "bucket.yaml").write_text(bucket("v2"))
+    having = ("--capabilities", "apis,revisions")
+    code, err = complaint(capsys, "--port", "0", "--data", ":memory:", *having, "-f", str(tmp_path))
+    assert "there is no kind AcmeBucket in custom-api.example.org/v2; its Composite" in err
+    assert code == 3
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def function_folder(folder: Path, **env: str) -> Path:
     """A folder that says itself how its function is run; variables say what it does."""
     folder.mkdir(parents=True)
     (folder / "serve.py").write_text(_FUNCTION)
-    told = {"command": [sys.executable, "serve.py"], "env": env}
+    told = {"command": ["{python}", "serve.py"], "env": env}
     (folder / "polyver-function.yaml").write_text(dump_yaml(told))
     return folder
 
