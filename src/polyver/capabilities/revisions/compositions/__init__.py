@@ -41,6 +41,7 @@ from polyver.capabilities.revisions.compositions._steps import (
     Installed,
     Secret,
     Step,
+    moved_pipelines,
     resolve_steps,
 )
 
@@ -69,6 +70,7 @@ __all__ = [
     "composition_warnings",
     "definition_crd",
     "known_composition_revision",
+    "moved_pipelines",
     "read_composite",
     "read_definition",
     "references_patch",
