@@ -55,6 +55,7 @@ from polyver.capabilities.revisions.compositions._steps import (
     Installed,
     Secret,
     Step,
+    moved_pipelines,
     resolve_steps,
 )
 
@@ -94,6 +95,7 @@ __all__ = [
     "is_going",
     "is_ours",
     "known_composition_revision",
+    "moved_pipelines",
     "no_longer_defined",
     "read_composite",
     "read_definition",
