@@ -209,13 +209,17 @@ def scenes(platform: Platform, resize: list[Object]) -> Scenes:
 
     def settled() -> dict[str, Object] | None:
         found = platform.items(SCENES)
-        good = all(condition(found[each], "Ready").get("status") == "True" for each in GET)
+        good = all(is_ready(found[each]) for each in GET)
         bad = all(condition(found[each], "Synced").get("status") == "False" for each in FAIL)
         return found if good and bad else None
 
     objects = eventually(settled)
     events = eventually(lambda: _events(platform))
     return Scenes(resize, other, objects, events)
+
+
+def is_ready(obj: Object) -> bool:
+    return condition(obj, "Ready").get("status") == "True"
 
 
 def _is_served(platform: Platform) -> bool:
@@ -308,10 +312,7 @@ def test_without_an_active_revision_the_pipeline_fails_with_a_condition_and_an_e
 
 
 def test_whoever_gets_none_does_not_hold_up_others(scenes: Scenes) -> None:
-    ready = {
-        n for n, each in scenes.objects.items() if condition(each, "Ready")["status"] == "True"
-    }
-    assert ready == GET.keys()
+    assert {n for n, each in scenes.objects.items() if is_ready(each)} == GET.keys()
 
 
 def test_it_is_composed_as_soon_as_a_revision_is_active(platform: Platform, scenes: Scenes) -> None:
@@ -319,9 +320,8 @@ def test_it_is_composed_as_soon_as_a_revision_is_active(platform: Platform, scen
     path = f"{PACKAGES}/functionrevisions"
     spec = {**paused["spec"], "desiredState": "Active"}
     platform.write(path, {**paused, "metadata": {"name": paused["metadata"]["name"]}, "spec": spec})
-    eventually(
-        lambda: condition(platform.items(SCENES)["none-active"], "Ready")["status"] == "True"
-    )
+    eventually(lambda: is_ready(platform.items(SCENES)["none-active"]))
+    assert not condition(platform.items(SCENES)["none-active"], "Synced").get("message")
     assert made_by(platform, "none-active") == "paused"
 
 

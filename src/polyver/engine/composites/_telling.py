@@ -102,7 +102,8 @@ class Telling:
         conditions = composite_conditions(found, outcome, unsynced, now=now)
         status = {
             **outcome.status,
-            "conditions": [each for each in conditions if each["type"] in told],
+            # Failures are patched, so that their message would stay if none were applied.
+            "conditions": [{"message": "", **e} for e in conditions if e["type"] in told],
         }
         before = (found.get("status") or {}).get("connectionDetails")
         if published or before:
