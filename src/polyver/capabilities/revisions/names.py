@@ -13,6 +13,8 @@ __all__ = [
     "CONTENT",
     "COPIED",
     "CROSSPLANE_HOLDS",
+    "DEFINED",
+    "DELETED_BY_FORCE",
     "ENDPOINT",
     "FORCED",
     "IN_USE",
@@ -22,6 +24,7 @@ __all__ = [
     "PAUSED",
     "RESOURCE",
     "SERVED",
+    "USED",
     "composed_name",
     "composition_revision_name",
     "revision_name",
@@ -41,6 +44,12 @@ IN_USE: Final = "package.polyver.dev/in-use"
 """The finalizer of what compositions use."""
 SERVED: Final = "package.polyver.dev/served"
 """The finalizer of a revision that is served, or may be."""
+USED: Final = "composition.polyver.dev/in-use"
+"""The finalizer of compositions and their revisions that composite resources use."""
+DEFINED: Final = "composition.polyver.dev/defined"
+"""The finalizer of a definition whose kind is served, or may be."""
+DELETED_BY_FORCE: Final = "composition.polyver.dev/delete-by-force"
+"""The annotation, `true`, of what may be deleted although composite resources use it."""
 COMPOSITION: Final = "crossplane.io/composition-name"
 """The label by which the revisions of a composition are found."""
 CONTENT: Final = "crossplane.io/composition-hash"
