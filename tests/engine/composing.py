@@ -98,9 +98,9 @@ class World:
         changes = composition_changes(made, [*known.values()])
         if changes.create is not None:
             await self.client.create(REVISIONS, composition_revision_object(changes.create, made))
-        for each in changes.changes:
-            change = composition_revision_patch(known[each.name], each, made)
-            await self.client.patch(REVISIONS, each.name, change=change)
+        for changed in changes.changes:
+            change = composition_revision_patch(known[changed.name], changed, made)
+            await self.client.patch(REVISIONS, changed.name, change=change)
         return changes.current
 
     async def serve(self, function: Function) -> str:

@@ -33,9 +33,6 @@ from polyver.engine.composites._composing import Composing, Work
 from polyver.engine.composites._following import CompositeKey, Following, State, state_of
 from polyver.engine.composites._kinds import Kinds
 from polyver.engine.composites._known import (
-    COMPOSITION_REVISIONS,
-    COMPOSITIONS,
-    DEFINITIONS,
     Known,
     Noted,
     candidate_in,
@@ -46,6 +43,7 @@ from polyver.engine.composites._known import (
 from polyver.engine.composites._news import News
 from polyver.engine.composites._outputs import ComposedOutputs
 from polyver.engine.composites._telling import Telling
+from polyver.engine.compositions import COMPOSITION_REVISIONS, COMPOSITIONS, DEFINITIONS
 from polyver.engine.packages import FUNCTION_REVISIONS
 from polyver.engine.runtimes import Runtime
 from polyver.objects.kinds import Kind

@@ -19,7 +19,7 @@ from polyver.capabilities.revisions.compositions import (
     moved_pipelines,
 )
 from polyver.client import Key
-from polyver.core import Dependent, Index, Lineage, Pin, Policy, Selector, affected
+from polyver.core import Dependent, Index, Lineage, Loss, Move, Pin, Policy, Selector, affected
 from polyver.engine.composites._known import Known
 
 __all__ = ["CompositeKey", "Following", "State", "state_of"]
@@ -104,11 +104,12 @@ class Following:
         for named in targets:
             defined = self._known.defined(*named)
             there: dict[Key, State] = self._states.get(named, {})
-            found = {k: s for k, s in there.items() if _may_have(s, defined, after.name)}
-            keys = {state.dependent.name: key for key, state in found.items()}
-            index = Index.of(_entry(state, after) for state in found.values())
+            found = [(k, s) for k, s in there.items() if _may_have(s, defined, after.name)]
+            keys = {state.dependent.name: key for key, state in found}
+            index = Index.of(_entry(state, after) for _, state in found)
             moves = affected(index, before, after)
-            for each in (*moves.moves, *moves.losses):
+            changed: list[Move | Loss] = [*moves.moves, *moves.losses]
+            for each in changed:
                 yield CompositeKey(*named, *keys[each.dependent.name])
 
     def calling(self, before: Lineage, after: Lineage) -> Iterator[CompositeKey]:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from polyver.capabilities.revisions import kinds
 from polyver.capabilities.revisions.compositions import (
     Candidate,
     Defined,
@@ -22,17 +21,14 @@ from polyver.capabilities.revisions.compositions import (
     known_composition_revision,
     read_definition,
 )
-from polyver.capabilities.revisions.kinds import COMPOSITION_GROUP, COMPOSITION_STORED
 from polyver.capabilities.revisions.names import CONTENT
 from polyver.capabilities.revisions.packages import Pipeline, function_of, pipeline_of
-from polyver.client import Change, Client, Object, Resource, find
+from polyver.client import Change, Client, Object, find
 from polyver.core import Lineage
+from polyver.engine.compositions import COMPOSITION_REVISIONS
 from polyver.objects.kinds import Kind
 
 __all__ = [
-    "COMPOSITIONS",
-    "COMPOSITION_REVISIONS",
-    "DEFINITIONS",
     "Known",
     "Noted",
     "candidate_in",
@@ -42,13 +38,6 @@ __all__ = [
 ]
 
 
-def _resource(plural: str) -> Resource:
-    return Resource(COMPOSITION_GROUP, COMPOSITION_STORED, plural, namespaced=False)
-
-
-DEFINITIONS = _resource(kinds.DEFINITIONS.names.plural)
-COMPOSITIONS = _resource(kinds.COMPOSITIONS.names.plural)
-COMPOSITION_REVISIONS = _resource(kinds.COMPOSITION_REVISIONS.names.plural)
 _KEPT: Final = 256
 
 
