@@ -14,6 +14,7 @@ from tests.capabilities.revisions.running import config, passing
 from tests.engine.installing import ADMIN, NAMESPACES, MemoryRuntime
 
 from polyver import apis
+from polyver.calling import Caller
 from polyver.calling.protocol import decode_request, encode_response
 from polyver.capabilities.revisions.compositions import (
     composition_changes,
@@ -27,7 +28,7 @@ from polyver.capabilities.revisions.messages import Ready, Request, Response
 from polyver.capabilities.revisions.messages import Resource as Wanted
 from polyver.client import CRDS, Backoff, Client, Object, Resource, find
 from polyver.engine import Controller, Engine, GarbageCollector
-from polyver.engine.composites import CompositeController, CompositeLimits
+from polyver.engine.composites import CompositeController, CompositeKey, CompositeLimits
 from polyver.engine.packages import FUNCTION_REVISIONS
 from polyver.objects.kinds import Kind
 from polyver.server.api import Api
@@ -200,9 +201,26 @@ class World:
         """Those who act: the controller of composite resources, and the collector of garbage."""
         client = client or self.client
         limits = more.pop("limits", QUICK)
-        self.controller = CompositeController(client, self.runtime, limits=limits, **more)
+        self.caller = Caller()
+        self.controller = CompositeController(
+            client, self.runtime, limits=limits, caller=self.caller, **more
+        )
         around: list[Controller[Any]] = [self.controller, GarbageCollector(client)]
-        return Engine(client, around)
+        self.running = Engine(client, around, grace=0.1)
+        return self.running
+
+    async def ran(self, runs: int) -> None:
+        """Until pipelines were run so often since the engine was started."""
+        while self.controller.counts["runs"] < runs:
+            await asyncio.sleep(0.002)
+
+    async def idle(self) -> None:
+        """Until nothing is worked on, and nothing waits that is not for later."""
+        while self.running.metrics["composites"].active:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+
+    key = CompositeKey(composing.GROUP, composing.KIND, "", "my-bucket")
 
 
 def condition(found: Object, kind: str) -> Object:

@@ -144,10 +144,8 @@ def test_by_policy_a_new_revision_of_a_composition_is_taken_at_once_or_not() -> 
         change = {"spec": {"compositionRevisionSelector": selector}}
         await world.client.patch(BUCKETS, "two", change=change)
         await world.until(_noted(second), "two")
-        change = {
-            "spec": {"compositionRevisionSelector": None, "compositionRevisionRef": {"name": first}}
-        }
-        await world.client.patch(BUCKETS, "two", change=change)
+        spec = {"compositionRevisionSelector": None, "compositionRevisionRef": {"name": first}}
+        await world.client.patch(BUCKETS, "two", change={"spec": spec})
         found = await world.until(_noted(first), "two")
         assert found["spec"]["compositionRevisionRef"] == {"name": first}
 
