@@ -84,6 +84,9 @@ class Connection:
         self._http = http.client.HTTPSConnection(host, context=context, timeout=120)
         self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
 
+    def close(self) -> None:
+        self._http.close()
+
     def raw(self, method: str, path: str, body: object = None) -> bytes:
         sent = None if body is None else json.dumps(body)
         self._http.request(method, path, sent, self._headers)

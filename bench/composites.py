@@ -20,7 +20,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -126,8 +126,13 @@ def stack(number: int) -> Object:
     }
 
 
-def prepare(connection: Connection) -> None:
+def prepare(server: Server) -> None:
     """Both functions answer, and the kind is served."""
+    with closing(server.connect()) as connection:
+        _prepare(connection)
+
+
+def _prepare(connection: Connection) -> None:
     for step in STEPS:
         connection.raw("POST", FUNCTIONS, function(step, 1))
     group = "/apis/apiextensions.crossplane.io/v1"
@@ -149,18 +154,24 @@ def _is_served(connection: Connection) -> bool:
     return any(each["name"] == "stacks" for each in kinds)
 
 
-def release(connection: Connection, step: str, version: int) -> None:
+def release(server: Server, step: str, version: int) -> None:
     """Another version of a function, whose revision is the one that steps get on return."""
+    with closing(server.connect()) as connection:
+        _release(connection, step, version)
+        until(lambda: package_of(step, version) in _active(connection, step), 60)
+
+
+def _release(connection: Connection, step: str, version: int) -> None:
     while True:
         found = connection.ask("GET", f"{FUNCTIONS}/{step}")
         spec = {**found["spec"], "package": package_of(step, version)}
         try:
             connection.raw("PUT", f"{FUNCTIONS}/{step}", {**found, "spec": spec})
-            break
         except AssertionError as error:
             if "Conflict" not in str(error):
                 raise
-    until(lambda: package_of(step, version) in _active(connection, step), 60)
+        else:
+            return
 
 
 def _active(connection: Connection, step: str) -> set[str]:
@@ -188,9 +199,9 @@ class Watch:
         self._thread.start()
 
     def _run(self) -> None:
-        connection = self._server.connect()
-        listed = connection.ask("GET", self._path)
         try:
+            with closing(self._server.connect()) as connection:
+                listed = connection.ask("GET", self._path)
             for each in listed["items"]:
                 self._tell(each)
             since = listed["metadata"]["resourceVersion"]
@@ -201,11 +212,12 @@ class Watch:
 
     def _follow(self, since: str) -> str:
         path = f"{self._path}?watch=true&resourceVersion={since}&timeoutSeconds=2"
-        for line in self._server.connect().lines("GET", path):
-            event = json.loads(line)
-            assert event["type"] != "ERROR", event
-            self._tell(event["object"])
-            since = event["object"]["metadata"]["resourceVersion"]
+        with closing(self._server.connect()) as connection:
+            for line in connection.lines("GET", path):
+                event = json.loads(line)
+                assert event["type"] != "ERROR", event
+                self._tell(event["object"])
+                since = event["object"]["metadata"]["resourceVersion"]
         return since
 
     def end(self) -> None:
@@ -315,10 +327,10 @@ def create(server: Server, number: int) -> dict[str, float]:
     sent: dict[str, float] = {}
 
     def some(first: int) -> None:
-        connection = server.connect()
-        for each in range(first, number, 4):
-            sent[f"s{each}"] = time.monotonic()
-            connection.raw("POST", STACKS, stack(each))
+        with closing(server.connect()) as connection:
+            for each in range(first, number, 4):
+                sent[f"s{each}"] = time.monotonic()
+                connection.raw("POST", STACKS, stack(each))
 
     threads = [threading.Thread(target=some, args=(first,)) for first in range(4)]
     for thread in threads:
@@ -336,15 +348,14 @@ def shown(times: Sequence[float]) -> str:
 
 
 def measure(server: Server, number: int) -> None:
-    connection = server.connect()
-    prepare(connection)
+    prepare(server)
     with watched(server) as seen:
         with timed(server, f"{number} composite resources made and ready", number):
             sent = create(server, number)
             until(lambda: len(seen.ready) == number, PATIENCE)
         print(f"  from the request to ready: {shown([seen.ready[n] - sent[n] for n in sent])}")
         with timed(server, f"a new revision of one function, which moves {number}", number):
-            release(connection, STEPS[0], 2)
+            release(server, STEPS[0], 2)
             until(lambda: _all_are(seen, (2, 1), number), PATIENCE)
 
 
@@ -359,10 +370,13 @@ def _all_are(seen: Seen, stamps: tuple[int, ...], number: int) -> bool:
 
 
 class Killer:
-    """Kills one process of a function after the other, until it is ended."""
+    """Kills one process of a function after the other, until it is ended.
 
-    def __init__(self, server: Server, every: float) -> None:
-        self._server, self._every = server, every
+    Each revision is killed `most` times: after each it is started again a while later than before.
+    """
+
+    def __init__(self, server: Server, every: float, most: int) -> None:
+        self._server, self._every, self._most = server, every, most
         self._ends = threading.Event()
         self.killed: Counter[str] = Counter()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -371,7 +385,7 @@ class Killer:
     def _run(self) -> None:
         turn = 0
         while not self._ends.wait(self._every):
-            found = sorted(_functions(self._server))
+            found = sorted(e for e in _functions(self._server) if self.killed[e[0]] < self._most)
             if found:
                 turn += 1
                 name, pid = found[turn % len(found)]
@@ -425,26 +439,25 @@ class Disturbance:
         return found
 
 
-def disturb(server: Server, number: int, versions: int, *, every: float) -> Disturbance:
+def disturb(server: Server, number: int, versions: int, *, every: float, most: int) -> Disturbance:
     """Make them all while both functions go through their versions and are killed meanwhile."""
-    connection = server.connect()
-    prepare(connection)
+    prepare(server)
     with watched(server) as seen:
-        killer = Killer(server, every)
+        killer = Killer(server, every, most)
         making = threading.Thread(target=create, args=(server, number))
         making.start()
-        packages: dict[str, str] = {}
         for version in range(2, versions + 1):
             for step in STEPS:
                 # Somebody has to be there who could get a mixture.
                 until(lambda: _have(seen, step, version - 1, number // versions), PATIENCE)  # noqa: B023
-                release(connection, step, version)
+                release(server, step, version)
         making.join()
         killer.end()
         until(lambda: _all_are(seen, (versions,) * len(STEPS), number), PATIENCE)
+    with closing(server.connect()) as connection:
         found = connection.ask("GET", REVISIONS)["items"]
-        packages |= {each["metadata"]["name"]: each["spec"]["image"] for each in found}
-    return Disturbance(seen, killer.killed, packages)
+    images = {each["metadata"]["name"]: each["spec"]["image"] for each in found}
+    return Disturbance(seen, killer.killed, images)
 
 
 def _have(seen: Seen, step: str, version: int, number: int) -> bool:
@@ -458,6 +471,7 @@ def main() -> None:
     parser.add_argument("--disturbed", action="store_true")
     parser.add_argument("--versions", type=int, default=5)
     parser.add_argument("--kill-every", type=float, default=1.0)
+    parser.add_argument("--kill-most", type=int, default=3)
     args = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="polyver-bench-"))
     try:
@@ -473,7 +487,8 @@ def main() -> None:
 
 def tell(server: Server, args: argparse.Namespace) -> None:
     with timed(server, f"{args.composites} composite resources, disturbed", args.composites):
-        found = disturb(server, args.composites, args.versions, every=args.kill_every)
+        given = {"every": args.kill_every, "most": args.kill_most}
+        found = disturb(server, args.composites, args.versions, **given)
     print(f"  killed: {sum(found.killed.values())} processes, {dict(found.killed)}")
     print(f"  stamps seen together: {dict(sorted(found.seen.pairs.items()))}")
     print(f"  mixtures: {found.mixtures(args.versions) or 'none'}")
