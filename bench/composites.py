@@ -211,7 +211,7 @@ class Watch:
             self.problem = error
 
     def _follow(self, since: str) -> str:
-        path = f"{self._path}?watch=true&resourceVersion={since}&timeoutSeconds=2"
+        path = f"{self._path}?watch=true&resourceVersion={since}&timeoutSeconds=1"
         with closing(self._server.connect()) as connection:
             for line in connection.lines("GET", path):
                 event = json.loads(line)
@@ -222,6 +222,8 @@ class Watch:
 
     def end(self) -> None:
         self._ends.set()
+
+    def ended(self) -> None:
         self._thread.join(PATIENCE)
         if self.problem is not None:
             raise self.problem
@@ -271,6 +273,8 @@ def watched(server: Server) -> Iterator[Seen]:
     finally:
         for each in watches:
             each.end()
+    for each in watches:
+        each.ended()
 
 
 # What it costs.
@@ -446,11 +450,13 @@ def disturb(server: Server, number: int, versions: int, *, every: float, most: i
         killer = Killer(server, every, most)
         making = threading.Thread(target=create, args=(server, number))
         making.start()
+        some = number // versions
         for version in range(2, versions + 1):
-            for step in STEPS:
-                # Somebody has to be there who could get a mixture.
-                until(lambda: _have(seen, step, version - 1, number // versions), PATIENCE)  # noqa: B023
-                release(server, step, version)
+            # Some have to be between any two releases: these could get a mixture.
+            _until_some(seen, STEPS[1], version - 1, some)
+            release(server, STEPS[0], version)
+            _until_some(seen, STEPS[0], version, some)
+            release(server, STEPS[1], version)
         making.join()
         killer.end()
         until(lambda: _all_are(seen, (versions,) * len(STEPS), number), PATIENCE)
@@ -460,9 +466,13 @@ def disturb(server: Server, number: int, versions: int, *, every: float, most: i
     return Disturbance(seen, killer.killed, images)
 
 
-def _have(seen: Seen, step: str, version: int, number: int) -> bool:
+def _until_some(seen: Seen, step: str, version: int, number: int) -> None:
     at = STEPS.index(step)
-    return sum(stamps[at] >= version for stamps in [*seen.stamps.values()]) >= number
+
+    def are() -> bool:
+        return sum(stamps[at] >= version for stamps in [*seen.stamps.values()]) >= number
+
+    until(are, PATIENCE)
 
 
 def main() -> None:
