@@ -56,6 +56,7 @@ from polyver.capabilities.revisions.compositions._steps import (
     Installed,
     Secret,
     Step,
+    moved_pipelines,
     resolve_steps,
 )
 
@@ -96,6 +97,7 @@ __all__ = [
     "is_ours",
     "is_owned",
     "known_composition_revision",
+    "moved_pipelines",
     "no_longer_defined",
     "read_composite",
     "read_definition",
