@@ -267,6 +267,10 @@ class CompositeController(Controller[CompositeKey]):
     def _noted(self, key: CompositeKey, before: Object, after: Object) -> None:
         """What was written is no news, but what others have written before it is."""
         self._news.note(key, number_of(after))
+        defined = self._known.defined(key.group, key.kind)
+        if defined is not None and self._following.owner(after["metadata"]["uid"]) is not None:
+            # Known at once: who it uses must not wait for a watch to tell.
+            self._following.put(key, state_of(read_composite(after, defined), number_of(after)))
         if _others(before) != _others(after):
             self._wake(key)
 
