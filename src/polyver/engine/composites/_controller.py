@@ -100,6 +100,7 @@ class CompositeController(Controller[CompositeKey]):
             several=several,
             limits=limits,
         )
+        self._has_begun = False
         self._waiting: set[CompositeKey] = set()
         """Those that need a kind that is not served."""
 
@@ -207,7 +208,7 @@ class CompositeController(Controller[CompositeKey]):
         if change.before == change.after:
             return ()
         lineages = self._known.revise(change)
-        if not self.synced:
+        if not self._has_begun:
             return ()  # all are looked at when everything is known
         told = [each for each in (change.before, change.after) if each is not None]
         targets = {each.target for each in told}
@@ -246,9 +247,10 @@ class CompositeController(Controller[CompositeKey]):
         """Whether all is known, or is in a moment: thousands need not come back one by one."""
         for _ in range(_MOMENTS):
             if self.synced:
+                self._has_begun = True
                 return True
             await sleep(self._clock, _SOON)
-        return self.synced
+        return False
 
     async def _reconcile(self, key: CompositeKey) -> Result | None:
         defined = self._known.defined(key.group, key.kind)
