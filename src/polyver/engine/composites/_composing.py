@@ -13,7 +13,6 @@ from polyver.capabilities import Refusal
 from polyver.capabilities.revisions.compositions import (
     Composite,
     Defined,
-    Installed,
     Secret,
     Step,
     choose_composition,
@@ -161,8 +160,7 @@ class Composing:
         await release(self._client, work.resource, work.found, CROSSPLANE_HOLDS)
 
     async def _bring(self, work: Work) -> Result | None:
-        # As functions are at this moment, for the whole run.
-        resolved = await self._resolve(work, self._known.installed)
+        resolved = await self._resolve(work)
         if not await self._calling.enter(work.key, resolved.revisions):
             return None
         asking = Asking(self._calling)
@@ -181,7 +179,7 @@ class Composing:
 
     # What it uses.
 
-    async def _resolve(self, work: Work, installed: Installed) -> _Resolved:
+    async def _resolve(self, work: Work) -> _Resolved:
         composite, defined = work.composite, work.defined
         names = composite.composition, defined.enforced, defined.default
         chosen = choose_composition(composite, defined, self._known.candidates(defined, *names))
@@ -193,6 +191,9 @@ class Composing:
         if revision is None:
             fact = f"revision {found.release.name} has just been deleted"
             raise Refusal("RevisionNotFound", fact, at=f"{composite.at}.compositionRevisionRef")
+        # As functions are at this moment, for the whole run: what it uses is noted by now, so that
+        # whatever changes from here on wakes it.
+        installed = self._known.installed
         steps = resolve_steps(revision, work.composite, installed, several=self._several)
         self._check_served(work, steps)
         # Others than the oldest sort of kinds have no secrets of their own.
