@@ -79,7 +79,7 @@ class Platform:
             active = [each for each in there if each["spec"]["desiredState"] == "Active"]
             return there if all((e.get("status") or {}).get("endpoint") for e in active) else None
 
-        return eventually(found)
+        return eventually(found, every=0.1)
 
 
 def condition(obj: Object, kind: str) -> Object:

@@ -83,7 +83,9 @@ def request(server: Server, method: str, path: str, body: object = None) -> Any:
     return None
 
 
-def eventually(ask: Callable[[], T | None], *, patience: float = PATIENCE) -> T:
+def eventually(
+    ask: Callable[[], T | None], *, patience: float = PATIENCE, every: float = 0.02
+) -> T:
     """What is asked for, once it is there: for what a server does in the background."""
     end = time.monotonic() + patience
     while True:
@@ -91,7 +93,7 @@ def eventually(ask: Callable[[], T | None], *, patience: float = PATIENCE) -> T:
         if found:
             return found
         assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
+        time.sleep(every)
 
 
 def definition(group: str) -> dict[str, Any]:

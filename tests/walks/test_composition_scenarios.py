@@ -213,7 +213,7 @@ def scenes(platform: Platform, resize: list[Object]) -> Scenes:
         bad = all(condition(found[each], "Synced").get("status") == "False" for each in FAIL)
         return found if good and bad else None
 
-    objects = eventually(settled)
+    objects = eventually(settled, every=0.1)
     events = eventually(lambda: _events(platform))
     return Scenes(resize, other, objects, events)
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.walks.composing import ROLLOUT, composing_on_kubernetes, condition, serving
+from tests.walks.composing import ROLLOUT, composing_on_kubernetes, serving
 from tests.walks.kubectl import typed
-from tests.walks.support import eventually
 from tests.walks.test_packages import kubectl_needed, up
 
 from polyver.objects import load_manifests
@@ -46,25 +46,52 @@ class Stage:
             function["metadata"]["annotations"] = {"polyver.dev/endpoint": f"http://{at}"}
         self.kubectl("apply", "-f", "-", given=function)
 
-    def items(self, *what: str) -> dict[str, Object]:
-        found = json.loads(self.kubectl("get", *what, "-o", "json"))["items"]
-        return {each["metadata"]["name"]: each for each in found}
+    def state(self) -> State:
+        """All that the story is about, as it is now."""
+        asked = "functionrevisions,acmebuckets,configmaps"
+        found = json.loads(self.kubectl("get", asked, "-o", "json"))["items"]
 
-    def revisions(self) -> list[Object]:
-        found = self.items("functionrevisions").values()
-        return sorted(found, key=lambda each: int(each["spec"]["revision"]))
+        def named(kind: str) -> dict[str, Object]:
+            return {e["metadata"]["name"]: e for e in found if e["kind"] == kind}
 
-    def active(self, number: int) -> list[Object]:
-        """So many revisions, all active and healthy."""
+        composed = {
+            name: each
+            for name, each in named("ConfigMap").items()
+            if "crossplane.io/composite" in each["metadata"].get("labels", {})
+        }
+        return State(named("FunctionRevision"), named("AcmeBucket"), composed)
 
-        def found() -> list[Object] | None:
-            there = [e for e in self.revisions() if condition(e, "Healthy").get("status") == "True"]
-            return there if len(there) == number else None
+    def until_made_by(self, composite: str, revision: str) -> None:
+        """Wait until that revision has composed it, and it is ready."""
+        made = f"jsonpath={{.status.pipeline[0].revision}}={revision}"
+        for what in (made, "condition=Ready"):
+            self.kubectl("wait", f"acmebucket/{composite}", f"--for={what}")
 
-        return eventually(found)
 
-    def maps(self) -> dict[str, Object]:
-        return self.items("configmaps", "-l", "crossplane.io/composite")
+@dataclass(frozen=True)
+class State:
+    """What is there, by its names."""
+
+    revisions: dict[str, Object]
+    buckets: dict[str, Object]
+    maps: dict[str, Object]
+
+    def data(self) -> dict[str, Object]:
+        return {name: each["data"] for name, each in self.maps.items()}
+
+    def pipelines(self) -> dict[str, list[Object]]:
+        """What each bucket says that has made what it is composed of."""
+        return {name: each["status"]["pipeline"] for name, each in self.buckets.items()}
+
+    def record(self, channel: str) -> Object:
+        """What they say of the revision of a channel."""
+        [found] = [
+            each
+            for each in self.revisions.values()
+            if each["metadata"]["labels"]["release-channel"] == channel
+        ]
+        name, digest = found["metadata"]["name"], found["spec"]["digest"]
+        return {"step": "patch-and-transform", "function": NAME, "revision": name, "digest": digest}
 
 
 @pytest.fixture(params=["up", pytest.param("kubernetes", marks=pytest.mark.kube)])
@@ -83,65 +110,57 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
         yield Stage(running.server.kubeconfig, endpoint)
 
 
-def pipeline(composite: Object) -> list[Object]:
-    found: list[Object] = composite["status"]["pipeline"]
-    return found
-
-
-def record(revision: Object) -> Object:
-    """What a composite resource says that this revision has made."""
-    name, digest = revision["metadata"]["name"], revision["spec"]["digest"]
-    return {"step": "patch-and-transform", "function": NAME, "revision": name, "digest": digest}
-
-
-def versions(objects: dict[str, Object]) -> dict[str, str]:
-    return {name: each["metadata"]["resourceVersion"] for name, each in objects.items()}
+OTHERS = ("orders", "reports")
 
 
 @kubectl_needed
 def test_one_composite_resource_moves_to_the_alpha_channel_and_back(stage: Stage) -> None:
     stage.install(STABLE / "function.yaml")
-    for file in ("definition.yaml", "composition.yaml"):
-        stage.kubectl("apply", "-f", str(STABLE / file))
+    stage.kubectl("apply", *files(STABLE, "definition.yaml", "composition.yaml"))
     stage.kubectl("wait", "--for=condition=Established", "xrd", "--all")
-    stage.kubectl("apply", "-f", str(STABLE / "buckets.yaml"))
+    stage.kubectl("apply", *files(STABLE, "buckets.yaml"))
     stage.kubectl("wait", "--for=condition=Ready", "acmebuckets", "--all", "--timeout=20s")
-    [first] = stage.active(1)
-    before = stage.items("acmebuckets")
-    assert [*before] == ["my-bucket", "orders", "reports"]
-    assert all(pipeline(each) == [record(first)] for each in before.values())
-    made = stage.maps()
-    assert {name: each["data"] for name, each in made.items()} == {
+    before = stage.state()
+    stable = before.record("stable")
+    assert before.pipelines() == {name: [stable] for name in ("my-bucket", *OTHERS)}
+    assert before.data() == {
         "my-bucket": {"region": "eu-north", "owner": "nobody"},
         "orders": {"region": "eu-north", "owner": "shop"},
         "reports": {"region": "us-east", "owner": "nobody"},
     }
 
     stage.install(ALPHA / "function.yaml")
-    both = stage.active(2)
-    assert [each["metadata"]["labels"]["release-channel"] for each in both] == ["stable", "alpha"]
-    stage.kubectl("apply", "-f", str(ALPHA / "composition.yaml"))
-    eventually(lambda: len(stage.items("compositionrevisions")) == 2)
-    stage.kubectl("apply", "-f", str(ALPHA / "my-bucket.yaml"))
-    eventually(lambda: pipeline(stage.items("acmebuckets")["my-bucket"]) == [record(both[1])])
-    stage.kubectl("wait", "--for=condition=Ready", "acmebucket/my-bucket", "--timeout=20s")
-    moved, after = stage.maps(), stage.items("acmebuckets")
-    assert moved["my-bucket"]["data"] == {"region": "Stockholm", "owner": "nobody"}
-    assert moved["my-bucket-address"]["data"] == {
-        "address": "https://my-bucket.buckets.example.org"
+    stage.kubectl("apply", *files(ALPHA, "composition.yaml", "my-bucket.yaml"))
+    waited = ("-l", "release-channel=alpha", "--for=create", "-o", "name")
+    named = stage.kubectl("wait", "functionrevisions", *waited)
+    stage.until_made_by("my-bucket", named.strip().rpartition("/")[2])
+    moved = stage.state()
+    assert {each["spec"]["desiredState"] for each in moved.revisions.values()} == {"Active"}
+    assert moved.pipelines() == before.pipelines() | {"my-bucket": [moved.record("alpha")]}
+    assert moved.data() == before.data() | {
+        "my-bucket": {"region": "Stockholm", "owner": "nobody"},
+        "my-bucket-address": {"address": "https://my-bucket.buckets.example.org"},
     }
-    others = ("orders", "reports")
-    assert all(after[each]["spec"] == before[each]["spec"] for each in others)
-    assert all(pipeline(after[each]) == [record(first)] for each in others)
-    assert all(versions(moved)[each] == versions(made)[each] for each in others)
+    assert untouched(before, moved)
 
-    stage.kubectl("apply", "-f", str(STABLE / "buckets.yaml"))
-    eventually(lambda: pipeline(stage.items("acmebuckets")["my-bucket"]) == [record(first)])
-    eventually(lambda: "my-bucket-address" not in stage.maps())
-    back = stage.items("acmebuckets")["my-bucket"]
-    assert (
-        back["spec"]["compositionRevisionRef"]
-        == before["my-bucket"]["spec"]["compositionRevisionRef"]
-    )
-    assert stage.maps()["my-bucket"]["data"] == made["my-bucket"]["data"]
-    assert all(versions(stage.maps())[each] == versions(made)[each] for each in others)
+    stage.kubectl("apply", *files(STABLE, "buckets.yaml"))
+    stage.until_made_by("my-bucket", stable["revision"])
+    back = stage.state()
+    assert back.pipelines() == before.pipelines()
+    assert back.data() == before.data()
+    assert back.buckets["my-bucket"]["spec"] == before.buckets["my-bucket"]["spec"]
+    assert untouched(before, back)
+
+
+def files(folder: Path, *names: str) -> list[str]:
+    return [argument for name in names for argument in ("-f", str(folder / name))]
+
+
+def untouched(before: State, after: State) -> bool:
+    """Whether nobody has written what the others are and what they are composed of."""
+
+    def written(state: State) -> list[object]:
+        maps = [state.maps[name]["metadata"]["resourceVersion"] for name in OTHERS]
+        return [*maps, *(state.buckets[name]["spec"] for name in OTHERS)]
+
+    return written(before) == written(after)

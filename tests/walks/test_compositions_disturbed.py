@@ -7,7 +7,7 @@ from pathlib import Path
 from bench.applications import running
 from bench.composites import disturb, packages
 
-COMPOSITES, VERSIONS = 20, 2
+COMPOSITES, VERSIONS = 12, 2
 
 
 def test_all_converge_and_none_is_made_by_revisions_of_different_moments(tmp_path: Path) -> None:
