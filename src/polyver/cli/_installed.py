@@ -46,6 +46,7 @@ __all__ = [
     "installed_on",
     "named",
     "on_cluster",
+    "revision_called",
     "revision_in",
     "why_package",
 ]
@@ -175,16 +176,20 @@ def named(text: str) -> tuple[str, str]:
 
 def revision_in(installed: Installed, text: str) -> Release:
     """One revision, by its name, its number or the digits at the end of its name."""
-    lineage = installed.lineage
+    return revision_called(installed.name, installed.lineage, text)
+
+
+def revision_called(function: str, lineage: Lineage, text: str) -> Release:
+    """The same of a lineage, wherever it was read."""
     try:
         asked = CAPABILITY.selector(text, lineage)
     except InvalidVersion as error:
         raise Misused(error.fact, hint=error.hint) from None
     wanted = asked.wanted if isinstance(asked, Exact) else ""
-    found = lineage.get(wanted) or lineage.get(f"{installed.name}-{text}")
+    found = lineage.get(wanted) or lineage.get(f"{function}-{text}")
     if found is None:
-        known = listed([f"{each.version} ({each.name})" for each in lineage])
-        raise UnknownName(f"{installed.name} has no revision {text}", hint=f"known: {known}")
+        known = listed([f"{each.version} ({each.name})" for each in lineage]) or "none"
+        raise UnknownName(f"{function} has no revision {text}", hint=f"known: {known}")
     return found
 
 

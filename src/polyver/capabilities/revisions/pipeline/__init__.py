@@ -11,6 +11,7 @@
 """
 
 from polyver.capabilities.revisions.compositions import Step
+from polyver.capabilities.revisions.pipeline._finding import found_among
 from polyver.capabilities.revisions.pipeline._machine import (
     MOST_ROUNDS,
     Call,
@@ -66,6 +67,7 @@ __all__ = [
     "decide",
     "failed",
     "fetched",
+    "found_among",
     "observe",
     "published_details",
     "published_to",
