@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from polyver.engine.packages import Dependents, Users
     from polyver.engine.runtimes import Runtime
     from polyver.engine.runtimes.process import ProcessRuntime
+    from polyver.serving.logs import Log
     from polyver.web.sources import Source
 
 __all__ = [
@@ -122,14 +123,16 @@ def certificates_in(folder: Path) -> CertificateFolder:
     return CertificateFolder(folder / _FOLDER / "certificates")
 
 
-def process_runtime(folder: Path, settings: PackageSettings) -> ProcessRuntime:
+def process_runtime(
+    folder: Path, settings: PackageSettings, *, log: Log | None = None
+) -> ProcessRuntime:
     """What runs functions beside this process; only those that somebody allowed."""
     from polyver.engine.runtimes.process import Packages, ProcessRuntime, read_packages
 
     named = read_packages(settings.file) if settings.file is not None else {}
     allowed = Packages(named, settings.allows_others)
     at, certificates = folder / _FOLDER, certificates_in(folder)
-    return ProcessRuntime(at, allowed, certificates, memory=settings.memory)
+    return ProcessRuntime(at, allowed, certificates, memory=settings.memory, log=log)
 
 
 def _deployments(client: Client, namespace: str) -> Runtime:

@@ -309,4 +309,6 @@ def _tell(read: _Read, run: Run, outcome: Outcome, included: Included) -> None:
         if included.results or event.type == "Warning":
             warn(event.message)
     place = min(run.place, len(run.steps) - 1)
-    raise Failed(failure.message, at=read.revision.document.place("spec", "pipeline", place))
+    at = read.revision.document.place("spec", "pipeline", place)
+    hint = "start it with --insecure, or see where it listens"
+    raise Failed(failure.message, at=at, hint=hint if failure.reason == "Unreachable" else "")

@@ -108,7 +108,9 @@ def _objects(path: str, shape: type[_Any] = _Any) -> list[Written]:
         document = each.document.without_nulls()
         document.read(shape)
         assert isinstance(document.value, dict)
-        found.append(Written(document, document.value))
+        # Who owns which field is nothing to compose by.
+        metadata = {k: v for k, v in document.value["metadata"].items() if k != "managedFields"}
+        found.append(Written(document, {**document.value, "metadata": metadata}))
     return found
 
 

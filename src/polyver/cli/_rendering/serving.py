@@ -22,6 +22,8 @@ from polyver.cli._rendering.choosing import Package
 from polyver.core import PolyverError
 from polyver.engine.runtimes import Served, Wanted
 from polyver.engine.runtimes.external import InvalidAddress, reached, read_address
+from polyver.engine.runtimes.process import without_again
+from polyver.serving.logs import Log
 
 if TYPE_CHECKING:
     from polyver.engine.runtimes.process import ProcessRuntime
@@ -34,6 +36,13 @@ _UNDER_WAY = ("Building", "Starting")
 
 class NotServed(PolyverError):
     """A function that cannot be called, since it does not run."""
+
+
+class _Quiet(Log):
+    """What goes wrong is told as an error; nobody reads a log of one command."""
+
+    def warning(self, event: str, **facts: object) -> None:
+        del event, facts
 
 
 class Functions:
@@ -56,7 +65,7 @@ class Functions:
     @property
     def _processes(self) -> ProcessRuntime:
         if self._runtime is None:
-            self._runtime = process_runtime(self._folder, self._settings)
+            self._runtime = process_runtime(self._folder, self._settings, log=_Quiet())
             self._runtime.observe(lambda _: self._news.set())
         return self._runtime
 
@@ -88,7 +97,8 @@ class Functions:
             place = package.written.document.place()
             log = logs_folder(self._folder) / f"{known.name}.log"
             hint = f"what it printed is in {log}" if log.is_file() else ""
-            raise NotServed(f"{known.name} is not served: {served.message}", at=place, hint=hint)
+            fact = f"{known.name} is not served: {without_again(served.message)}"
+            raise NotServed(fact, at=place, hint=hint)
         return served
 
     def _elsewhere(self, package: Package) -> Endpoint:
@@ -129,7 +139,8 @@ class _Asking:
         if left <= 0:
             fact = f"was not asked: the pipeline took more than {self.within:g}s"
             raise FunctionFailed(Failure.DEADLINE, fact, revision=step.revision)
-        answer = await self.caller.call(self.endpoints[step.revision], request, within=left)
+        within = max(round(left, 2), 0.01)
+        answer = await self.caller.call(self.endpoints[step.revision], request, within=within)
         self.answers[step.name] = answer
         return answer
 
