@@ -11,6 +11,8 @@ __all__ = [
     "COMPOSITION",
     "CONTENT",
     "COPIED",
+    "DEFINED",
+    "DELETED_BY_FORCE",
     "ENDPOINT",
     "FORCED",
     "IN_USE",
@@ -19,6 +21,7 @@ __all__ = [
     "PACKAGE",
     "RESOURCE",
     "SERVED",
+    "USED",
     "composed_name",
     "composition_revision_name",
     "revision_name",
@@ -38,6 +41,12 @@ IN_USE: Final = "package.polyver.dev/in-use"
 """The finalizer of what compositions use."""
 SERVED: Final = "package.polyver.dev/served"
 """The finalizer of a revision that is served, or may be."""
+USED: Final = "composition.polyver.dev/in-use"
+"""The finalizer of compositions and their revisions that composite resources use."""
+DEFINED: Final = "composition.polyver.dev/defined"
+"""The finalizer of a definition whose kind is served, or may be."""
+DELETED_BY_FORCE: Final = "composition.polyver.dev/delete-by-force"
+"""The annotation, `true`, of what may be deleted although composite resources use it."""
 COMPOSITION: Final = "crossplane.io/composition-name"
 """The label by which the revisions of a composition are found."""
 CONTENT: Final = "crossplane.io/composition-hash"

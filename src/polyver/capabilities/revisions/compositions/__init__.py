@@ -5,6 +5,7 @@ Admission asks before a write, controllers afterwards; both ask the same functio
 
 from polyver.capabilities.revisions.compositions._checks import (
     check_composition,
+    check_pipeline,
     composition_warnings,
 )
 from polyver.capabilities.revisions.compositions._choosing import (
@@ -18,6 +19,18 @@ from polyver.capabilities.revisions.compositions._choosing import (
     read_composite,
     references_patch,
 )
+from polyver.capabilities.revisions.compositions._defining import (
+    APPLIER,
+    check_crd,
+    check_stored,
+    conversion_change,
+    crd_content,
+    definition_status,
+    is_by_force,
+    is_going,
+    is_ours,
+    no_longer_defined,
+)
 from polyver.capabilities.revisions.compositions._definitions import (
     CATEGORY,
     Defined,
@@ -29,6 +42,7 @@ from polyver.capabilities.revisions.compositions._definitions import (
 from polyver.capabilities.revisions.compositions._revisions import (
     Changes,
     KnownRevision,
+    check_composition_revision,
     composition_changes,
     composition_lineage,
     composition_of,
@@ -45,6 +59,7 @@ from polyver.capabilities.revisions.compositions._steps import (
 )
 
 __all__ = [
+    "APPLIER",
     "CATEGORY",
     "Candidate",
     "Changes",
@@ -57,7 +72,11 @@ __all__ = [
     "Step",
     "candidate_of",
     "check_composition",
+    "check_composition_revision",
+    "check_crd",
     "check_definition",
+    "check_pipeline",
+    "check_stored",
     "choose_composition",
     "choose_revision",
     "composite_entry",
@@ -67,8 +86,15 @@ __all__ = [
     "composition_revision_object",
     "composition_revision_patch",
     "composition_warnings",
+    "conversion_change",
+    "crd_content",
     "definition_crd",
+    "definition_status",
+    "is_by_force",
+    "is_going",
+    "is_ours",
     "known_composition_revision",
+    "no_longer_defined",
     "read_composite",
     "read_definition",
     "references_patch",

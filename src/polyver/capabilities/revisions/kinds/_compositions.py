@@ -164,7 +164,7 @@ class DefinitionSpec:
     scope: Annotated[Literal["LegacyCluster", "Namespaced", "Cluster"], Same] = "LegacyCluster"
     """LegacyCluster has the fields for compositions in `spec`, the others in `spec.crossplane`."""
     claimNames: KindNames | None
-    """Refused: there are no claims."""
+    """No claims are offered; a warning and the condition Offered say so."""
     connectionSecretKeys: list[str] | None
     """Which connection details are published; all if there are none."""
     defaultCompositeDeletePolicy: Literal["Background", "Foreground"] | None
@@ -204,7 +204,7 @@ class DefinitionStatus:
     """What has become of the definition."""
 
     conditions: Conditions | None
-    """Established."""
+    """Established, Applied, of those with claimNames Offered, and Postponed while it waits."""
     controllers: DefinitionControllers | None
 
 
@@ -327,7 +327,7 @@ COMPOSITION_REVISIONS: Final = _kind("CompositionRevision", "comprev")
     COMPOSITION_STORED,
     columns=[
         Column("ESTABLISHED", ".status.conditions[?(@.type=='Established')].status"),
-        # Always empty here, and where whoever reads the second column of Crossplane's expects it.
+        # Never true here, and where whoever reads the second column of Crossplane's expects it.
         Column("OFFERED", ".status.conditions[?(@.type=='Offered')].status"),
         _AGE,
     ],
