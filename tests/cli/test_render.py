@@ -186,9 +186,9 @@ def test_results_context_and_the_whole_composite_resource_are_printed_on_request
 
 def test_what_a_server_knows_already_keeps_its_name(files: Files) -> None:
     note = {"crossplane.io/composition-resource-name": "z"}
-    there = {**ITEM, "metadata": {"name": "mine-abcde", "namespace": "shop", "annotations": note}}
     owner = {"apiVersion": "shop.example/v1", "kind": "Cart", "name": "mine", "uid": "7d3a"}
-    there["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+    names = {"name": "mine-abcde", "namespace": "shop", "annotations": note}
+    there = {**ITEM, "metadata": {**names, "ownerReferences": [{**owner, "controller": True}]}}
     gone = {**ITEM, "metadata": {"name": "old", "annotations": dict.fromkeys(note, "old")}}
     files.write(observed="---\n".join(map(dump_yaml, (there, gone))))
     seen: list[set[str]] = []

@@ -37,6 +37,7 @@ from polyver.engine.packages import FUNCTION_REVISIONS, FUNCTIONS, CompositionsO
 from polyver.objects.status import ApiError
 
 if TYPE_CHECKING:
+    from polyver.capabilities.revisions.compositions import Explained
     from polyver.client import Client
 
 __all__ = [
@@ -220,17 +221,35 @@ def why_package(name: str, context: str, output: Format, *, explain: bool) -> No
 
 
 def impact_of_package(text: str, context: str, output: Format) -> None:
-    """List the steps that get a function, or one revision of it, or ask for it in vain."""
+    """List the steps that get a function, or one revision of it, or ask for it in vain.
+
+    And the composite resources that were composed by it, or would be.
+    """
+    from polyver.cli._composites import explained_on, impact_rows, print_composites
+
     name, revision = named(text)
-    installed = on_cluster(context, lambda client: installed_on(client, name))
-    answers = _answers(installed, installed.uses)
+
+    async def read(client: Client) -> tuple[Installed, list[Explained]]:
+        return await installed_on(client, name), await explained_on(client)
+
+    installed, explained = on_cluster(context, read)
+    answers, rows = _answers(installed, installed.uses), impact_rows(explained, name)
     if revision:
         wanted = revision_in(installed, revision)
         answers = [each for each in answers if _concerns(*each, wanted)]
-    if output is Format.TABLE and not answers:
+        rows = [each for each in rows if each.concerns(wanted.name)]
+    if output is not Format.TABLE:
+        uses = [_data(*each, explain=False) for each in answers]
+        emit({"uses": uses, "composites": [each.data for each in rows]}, output)
+        return
+    if not answers and not rows:
         print_lines("nobody uses it")
         return
-    _print(answers, output, explain=False)
+    if answers:
+        _print(answers, output, explain=False)
+    if rows:
+        print_lines(*([""] if answers else []))
+        print_composites(rows)
 
 
 def _concerns(use: Use, answer: _Answer, wanted: Release) -> bool:

@@ -24,6 +24,7 @@ from polyver.capabilities.revisions.compositions import (
     composition_of,
     composition_revision_object,
     known_composition_revision,
+    presumed_definition,
     read_composite,
     resolve_steps,
     revisions_after,
@@ -80,8 +81,8 @@ def composition_revision(
 
     If there is only one to choose, it is taken, whichever the composite resource names.
     """
-    asking = read_composite(composite.obj, defined or _undefined(composite.obj))
-    about = defined or _undefined(composite.obj)
+    about = defined or presumed_definition(composite.obj)
+    asking = read_composite(composite.obj, about)
     revisions = _revisions(written)
     if len(written) == 1:
         asking = _content_with(asking, revisions[0], written[0])
@@ -93,13 +94,6 @@ def composition_revision(
     for warning in (*chosen.warnings, *found.warnings):
         warn(warning)
     return asking, next(each for each in revisions if each.name == found.release.name)
-
-
-def _undefined(obj: Object) -> Defined:
-    """What can be told of a kind whose definition is not there."""
-    group, _, version = str(obj["apiVersion"]).rpartition("/")
-    is_modern = "crossplane" in (obj.get("spec") or {}) or bool(obj["metadata"].get("namespace"))
-    return Defined(f"the kind {obj['kind']}", group, obj["kind"], version, legacy=not is_modern)
 
 
 def _content_with(asking: Composite, revision: Written, written: Written) -> Composite:

@@ -36,9 +36,11 @@ from polyver.capabilities.revisions.compositions._definitions import (
     Defined,
     check_definition,
     definition_crd,
+    presumed_definition,
     read_definition,
     unheeded_fields,
 )
+from polyver.capabilities.revisions.compositions._explaining import Explained, explain
 from polyver.capabilities.revisions.compositions._revisions import (
     Changes,
     KnownRevision,
@@ -52,24 +54,29 @@ from polyver.capabilities.revisions.compositions._revisions import (
     revisions_after,
 )
 from polyver.capabilities.revisions.compositions._steps import (
+    AskedStep,
     Installed,
     Secret,
     Step,
+    ask_steps,
     resolve_steps,
 )
 
 __all__ = [
     "APPLIER",
     "CATEGORY",
+    "AskedStep",
     "Candidate",
     "Changes",
     "Chosen",
     "Composite",
     "Defined",
+    "Explained",
     "Installed",
     "KnownRevision",
     "Secret",
     "Step",
+    "ask_steps",
     "candidate_of",
     "check_composition",
     "check_composition_revision",
@@ -90,11 +97,13 @@ __all__ = [
     "crd_content",
     "definition_crd",
     "definition_status",
+    "explain",
     "is_by_force",
     "is_going",
     "is_ours",
     "known_composition_revision",
     "no_longer_defined",
+    "presumed_definition",
     "read_composite",
     "read_definition",
     "references_patch",
