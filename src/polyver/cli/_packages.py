@@ -92,6 +92,7 @@ def package_controllers(
     client: Client, runtime: Runtime, dependents: Dependents, *, several: bool
 ) -> list[Controller[Any]]:
     """Those who make revisions and have them served; the runtime ends with them."""
+    from polyver.engine.composites import CompositeController
     from polyver.engine.compositions import CompositeDefinitionController, CompositionController
     from polyver.engine.packages import FunctionController, FunctionRevisionController
 
@@ -100,6 +101,7 @@ def package_controllers(
         FunctionRevisionController(client, runtime),
         CompositeDefinitionController(client),
         CompositionController(client, several=several),
+        CompositeController(client, runtime, several=several),
     ]
 
 

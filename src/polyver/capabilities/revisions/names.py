@@ -9,8 +9,10 @@ from typing import Final
 __all__ = [
     "COMPOSITE",
     "COMPOSITION",
+    "CONNECTION",
     "CONTENT",
     "COPIED",
+    "CROSSPLANE_HOLDS",
     "DEFINED",
     "DELETED_BY_FORCE",
     "ENDPOINT",
@@ -19,6 +21,7 @@ __all__ = [
     "LONGEST_LABEL",
     "LONGEST_NAME",
     "PACKAGE",
+    "PAUSED",
     "RESOURCE",
     "SERVED",
     "USED",
@@ -55,6 +58,12 @@ COMPOSITE: Final = "crossplane.io/composite"
 """The label of composed resources that tells by which composite resource they are named."""
 RESOURCE: Final = "crossplane.io/composition-resource-name"
 """The annotation of a composed resource that tells what it is called in the pipeline."""
+PAUSED: Final = "crossplane.io/paused"
+"""The annotation by which nothing is done about a composite resource, if it is "true"."""
+CROSSPLANE_HOLDS: Final = "composite.apiextensions.crossplane.io"
+"""The finalizer that Crossplane gives composite resources. Here they have none."""
+CONNECTION: Final = "connection.crossplane.io/v1alpha1"
+"""The type of secrets with connection details."""
 LONGEST_LABEL: Final = 63
 """Characters that the value of a label may have."""
 LONGEST_NAME: Final = 50

@@ -59,6 +59,7 @@ from polyver.capabilities.revisions.compositions._steps import (
     Secret,
     Step,
     ask_steps,
+    moved_pipelines,
     resolve_steps,
 )
 
@@ -102,6 +103,7 @@ __all__ = [
     "is_going",
     "is_ours",
     "known_composition_revision",
+    "moved_pipelines",
     "no_longer_defined",
     "presumed_definition",
     "read_composite",

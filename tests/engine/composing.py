@@ -1,0 +1,216 @@
+"""A control plane that composes: functions are real servers, in this process or in others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+from tests.calling.serving import V1, Context, serving
+from tests.capabilities.revisions import composing
+from tests.engine.installing import ADMIN, NAMESPACES, MemoryRuntime
+
+from polyver import apis
+from polyver.calling.protocol import decode_request, encode_response
+from polyver.capabilities.revisions.compositions import (
+    composition_changes,
+    composition_revision_object,
+    composition_revision_patch,
+    definition_crd,
+    known_composition_revision,
+)
+from polyver.capabilities.revisions.kinds import COMPOSITION_KINDS, KINDS
+from polyver.capabilities.revisions.messages import Request, Response
+from polyver.client import CRDS, Backoff, Client, Object, Resource, find
+from polyver.engine import Controller, Engine, GarbageCollector
+from polyver.engine.composites import CompositeController, CompositeLimits
+from polyver.engine.packages import FUNCTION_REVISIONS
+from polyver.objects.kinds import Kind
+from polyver.server.api import Api
+from polyver.server.direct import DirectClient
+from polyver.store import MemoryStore
+
+GROUP = "apiextensions.crossplane.io"
+DEFINITIONS = Resource(GROUP, "v1", "compositeresourcedefinitions", namespaced=False)
+COMPOSITIONS = Resource(GROUP, "v1", "compositions", namespaced=False)
+REVISIONS = Resource(GROUP, "v1", "compositionrevisions", namespaced=False)
+BUCKETS = Resource(composing.GROUP, "v1alpha1", "acmebuckets", namespaced=False)
+MAPS = Resource("", "v1", "configmaps")
+SECRETS = Resource("", "v1", "secrets")
+EVENTS = Resource("", "v1", "events")
+QUICK = CompositeLimits(seconds=5.0, backoff=Backoff(first=0.02, most=0.2))
+Function = Callable[[Request], Response | Awaitable[Response]]
+
+
+class World:
+    """An API server with the kinds of compositions, and whoever a test wants to act on them."""
+
+    def __init__(self) -> None:
+        self.api = Api(MemoryStore())
+        self.client = DirectClient(self.api, ADMIN, agent="polyver")
+        self.api.catalogue.subscribe(self.client.kinds_changed)
+        self.runtime = MemoryRuntime()
+        self.called: dict[str, int] = {}
+        self._open = AsyncExitStack()
+
+    async def prepare(self) -> None:
+        for name in ("default", "shop"):
+            await self.client.create(NAMESPACES, {"metadata": {"name": name}})
+        for kind in (*KINDS, *COMPOSITION_KINDS):
+            await self.client.create(CRDS, apis.crd_of(kind.definition()))
+        for kind in (*KINDS, *COMPOSITION_KINDS):
+            await self.served(kind.definition().group, kind.kind)
+
+    async def served(self, group: str, kind: str) -> None:
+        """Wait until a kind is."""
+        while not any((each.group, each.kind) == (group, kind) for each in await self._kinds()):
+            await asyncio.sleep(0.001)
+
+    async def _kinds(self) -> Sequence[Kind]:
+        return (await self.client.discover()).kinds
+
+    async def close(self) -> None:
+        await self._open.aclose()
+
+    # What users and other controllers do.
+
+    async def define(self, *versions: Object, **spec: Any) -> Object:
+        """Have a kind of composite resources."""
+        obj = composing.definition(*versions, **spec)
+        del obj["metadata"]["uid"]
+        made = await self.client.create(DEFINITIONS, obj)
+        await self.client.create(CRDS, definition_crd(made))
+        await self.served(composing.GROUP, composing.KIND)
+        return made
+
+    async def compose(self, obj: Object) -> str:
+        """Have a composition, and the revision that is made of it; its name."""
+        obj = {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k != "uid"}}
+        made = await self.client.apply(COMPOSITIONS, obj, manager="test", force=True)
+        known = {}
+        for each in (await self.client.list(REVISIONS)).items:
+            if (
+                each["metadata"]["labels"]["crossplane.io/composition-name"]
+                == obj["metadata"]["name"]
+            ):
+                known[each["metadata"]["name"]] = known_composition_revision(each)
+        changes = composition_changes(made, [*known.values()])
+        if changes.create is not None:
+            await self.client.create(REVISIONS, composition_revision_object(changes.create, made))
+        for changed in changes.changes:
+            change = composition_revision_patch(known[changed.name], changed, made)
+            await self.client.patch(REVISIONS, changed.name, change=change)
+        return changes.current
+
+    async def serve(self, function: Function) -> str:
+        """A function at an address."""
+
+        async def answer(request: bytes, context: Context) -> bytes:
+            del context
+            found = function(decode_request(request))
+            return encode_response(found if isinstance(found, Response) else await found)
+
+        return await self._open.enter_async_context(serving({V1: answer}, shown=None))
+
+    async def install(
+        self, content: str, number: int, function: Function | str, **more: Any
+    ) -> Object:
+        """A revision of a function that is served, or is at an address."""
+        endpoint = function if isinstance(function, str) else await self.serve(function)
+        made = composing.function_revision(content, number, **more)
+        made.pop("status", None)
+        made = await self.client.create(FUNCTION_REVISIONS, made)
+        return await self.endpoint(made, endpoint)
+
+    async def endpoint(self, revision: Object, endpoint: str) -> Object:
+        name = revision["metadata"]["name"]
+        change = {"status": {"endpoint": endpoint or None}}
+        return await self.client.patch(
+            FUNCTION_REVISIONS, name, change=change, subresource="status"
+        )
+
+    async def bucket(self, name: str = "my-bucket", **spec: Any) -> Object:
+        obj = composing.bucket(**spec)
+        obj["metadata"] = {"name": name}
+        return await self.client.create(BUCKETS, obj)
+
+    # What is to be seen.
+
+    async def until(
+        self,
+        holds: Callable[[Object], object],
+        name: str = "my-bucket",
+        namespace: str = "",
+        resource: Resource = BUCKETS,
+    ) -> Object:
+        """An object, as soon as it is as it should be; in vain this would go on for ever."""
+        while True:
+            found = await find(self.client, resource, name, namespace)
+            if found is not None and holds(found):
+                return found
+            await asyncio.sleep(0.002)
+
+    async def maps(self, **selected: str) -> dict[str, Mapping[str, str]]:
+        """Composed ConfigMaps: what they say, by what they are called in the pipeline."""
+        found = (await self.client.list(MAPS, labels="crossplane.io/composite")).items
+        note = "crossplane.io/composition-resource-name"
+        return {each["metadata"]["annotations"][note]: each["data"] for each in found}
+
+    async def told(self) -> list[tuple[str, str]]:
+        found = (await self.client.list(EVENTS)).items
+        return sorted((each["reason"], each["message"]) for each in found)
+
+    def engine(self, client: Client | None = None, **more: Any) -> Engine:
+        """Those who act: the controller of composite resources, and the collector of garbage."""
+        client = client or self.client
+        limits = more.pop("limits", QUICK)
+        self.controller = CompositeController(client, self.runtime, limits=limits, **more)
+        around: list[Controller[Any]] = [self.controller, GarbageCollector(client)]
+        return Engine(client, around)
+
+
+def condition(found: Object, kind: str) -> Object:
+    conditions = (found.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each["type"] == kind), {})
+
+
+def is_ready(found: Object) -> bool:
+    return (
+        condition(found, "Ready").get("status")
+        == "True"
+        == condition(found, "Synced").get("status")
+    )
+
+
+def says(reason: str) -> Callable[[Object], bool]:
+    """Whether it is not composed for a reason."""
+
+    def holds(found: Object) -> bool:
+        synced = condition(found, "Synced")
+        return synced.get("status") == "False" and synced.get("reason") == reason
+
+    return holds
+
+
+def run(
+    scenario: Callable[[World], Awaitable[None]], *, acting: bool = True, within: float = 20
+) -> None:
+    """Play a scenario on a control plane of its own."""
+
+    async def played() -> None:
+        world = World()
+        serving_api = asyncio.create_task(world.api.run())
+        await world.prepare()
+        try:
+            if not acting:
+                await asyncio.wait_for(scenario(world), within)
+                return
+            async with world.engine():
+                await asyncio.wait_for(scenario(world), within)
+        finally:
+            await world.close()
+            serving_api.cancel()
+            await asyncio.gather(serving_api, return_exceptions=True)
+
+    asyncio.run(played())
