@@ -184,6 +184,7 @@ def test_a_new_revision_moves_who_follows_it(
     path = f"{PACKAGES}/functions/{composing.FUNCTION}"
     eventually(lambda: _replaced(server, path, "ex.io/a:v2"))
     after = eventually(lambda: _moved(server, before))
+    capsys.readouterr()  # what the control plane, which is in this process, has logged
     found = json.loads(Ran(capsys, "why", "xr/good", "-o", "json", "--explain").out)
     [step] = found["steps"]
     assert (step["has"], step["gets"]) == (after, after)

@@ -147,9 +147,8 @@ class RevisionsSource(Source):
         for known in filter(None, (change.before, change.after)):
             self._users.setdefault(known.composition, set()).discard(key)
         if change.after is None:
-            known = self._composites.pop(key, None)
-            if known is not None:
-                self._book.ask(_CAPABILITY, known.shown)
+            if key in self._composites:
+                self._book.ask(_CAPABILITY, self._composites.pop(key).shown)
         else:
             self._composites[key] = change.after
             self._users[change.after.composition].add(key)
