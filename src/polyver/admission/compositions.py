@@ -20,6 +20,7 @@ from polyver.capabilities.revisions.compositions import (
     composition_warnings,
     is_by_force,
     is_ours,
+    is_owned,
     known_composition_revision,
     no_longer_defined,
     unheeded_fields,
@@ -138,7 +139,7 @@ class CompositeDefinitionChecks(_Checks):
 
     async def _check_removal(self, review: Review, old: Object) -> None:
         crd = await self._composed.crd(review.name)
-        if crd is not None and is_ours(crd, old):
+        if crd is not None and is_owned(crd, old):
             _refuse_use(review, await self._composed.composites(crd), "with it would go {}")
 
 

@@ -21,7 +21,7 @@ from polyver.capabilities.revisions.compositions import (
     definition_status,
     is_by_force,
     is_going,
-    is_ours,
+    is_owned,
     no_longer_defined,
 )
 from polyver.capabilities.revisions.names import DEFINED
@@ -198,7 +198,7 @@ class CompositeDefinitionController(Controller[str]):
     # When it is deleted.
 
     async def _remove(self, obj: Object, crd: Object | None) -> Result | None:
-        if crd is None or not is_ours(crd, obj):
+        if crd is None or not is_owned(crd, obj):
             await release(self._client, DEFINITIONS, obj, DEFINED)
             return None
         if _ORPHAN in (obj["metadata"].get("finalizers") or ()):

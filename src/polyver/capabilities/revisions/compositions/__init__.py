@@ -29,6 +29,7 @@ from polyver.capabilities.revisions.compositions._defining import (
     is_by_force,
     is_going,
     is_ours,
+    is_owned,
     no_longer_defined,
 )
 from polyver.capabilities.revisions.compositions._definitions import (
@@ -102,6 +103,7 @@ __all__ = [
     "is_by_force",
     "is_going",
     "is_ours",
+    "is_owned",
     "known_composition_revision",
     "moved_pipelines",
     "no_longer_defined",

@@ -25,6 +25,7 @@ __all__ = [
     "is_by_force",
     "is_going",
     "is_ours",
+    "is_owned",
     "no_longer_defined",
 ]
 
@@ -52,12 +53,20 @@ def is_ours(crd: Object, obj: Object) -> bool:
 
     One without a controller is, if it was once: after a restore, or when it was left behind.
     """
-    owners = crd["metadata"].get("ownerReferences") or ()
-    controllers = [each["uid"] for each in owners if each.get("controller")]
-    if controllers:
-        return controllers == [obj["metadata"]["uid"]]
+    if _controllers(crd):
+        return is_owned(crd, obj)
     entries = crd["metadata"].get("managedFields") or ()
     return any((e.get("manager"), e.get("operation")) == (APPLIER, "Apply") for e in entries)
+
+
+def is_owned(crd: Object, obj: Object) -> bool:
+    """Whether a CustomResourceDefinition goes with a definition."""
+    return _controllers(crd) == [obj["metadata"]["uid"]]
+
+
+def _controllers(crd: Object) -> list[str]:
+    owners = crd["metadata"].get("ownerReferences") or ()
+    return [each["uid"] for each in owners if each.get("controller")]
 
 
 def check_crd(obj: Object, crd: Object | None) -> list[Refusal]:
