@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any
 
 from tests.calling.serving import V1, Context, serving
 from tests.capabilities.revisions import composing
+from tests.capabilities.revisions.running import config, passing
 from tests.engine.installing import ADMIN, NAMESPACES, MemoryRuntime
 
 from polyver import apis
+from polyver.calling import Caller
 from polyver.calling.protocol import decode_request, encode_response
 from polyver.capabilities.revisions.compositions import (
     composition_changes,
@@ -21,10 +24,11 @@ from polyver.capabilities.revisions.compositions import (
     known_composition_revision,
 )
 from polyver.capabilities.revisions.kinds import COMPOSITION_KINDS, KINDS
-from polyver.capabilities.revisions.messages import Request, Response
+from polyver.capabilities.revisions.messages import Ready, Request, Response
+from polyver.capabilities.revisions.messages import Resource as Wanted
 from polyver.client import CRDS, Backoff, Client, Object, Resource, find
 from polyver.engine import Controller, Engine, GarbageCollector
-from polyver.engine.composites import CompositeController, CompositeLimits
+from polyver.engine.composites import CompositeController, CompositeKey, CompositeLimits
 from polyver.engine.packages import FUNCTION_REVISIONS
 from polyver.objects.kinds import Kind
 from polyver.server.api import Api
@@ -40,6 +44,7 @@ MAPS = Resource("", "v1", "configmaps")
 SECRETS = Resource("", "v1", "secrets")
 EVENTS = Resource("", "v1", "events")
 QUICK = CompositeLimits(seconds=5.0, backoff=Backoff(first=0.02, most=0.2))
+PATIENT = CompositeLimits(seconds=5.0, backoff=Backoff(first=600.0, most=600.0))
 Function = Callable[[Request], Response | Awaitable[Response]]
 
 
@@ -113,15 +118,33 @@ class World:
 
         return await self._open.enter_async_context(serving({V1: answer}, shown=None))
 
+    async def kind(self, group: str, kind: str, plural: str) -> None:
+        """Have one more kind."""
+        names = {"kind": kind, "plural": plural}
+        schema = {"openAPIV3Schema": {"type": "object"}}
+        versions = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
+        spec = {"group": group, "names": names, "scope": "Cluster", "versions": versions}
+        await self.client.create(CRDS, {"metadata": {"name": f"{plural}.{group}"}, "spec": spec})
+
     async def install(
-        self, content: str, number: int, function: Function | str, **more: Any
+        self, content: str, number: int, served: Function | str, **more: Any
     ) -> Object:
         """A revision of a function that is served, or is at an address."""
-        endpoint = function if isinstance(function, str) else await self.serve(function)
         made = composing.function_revision(content, number, **more)
+        if isinstance(served, str):
+            endpoint = served
+        else:
+            endpoint = await self.serve(self._counted(made["metadata"]["name"], served))
         made.pop("status", None)
         made = await self.client.create(FUNCTION_REVISIONS, made)
         return await self.endpoint(made, endpoint)
+
+    def _counted(self, name: str, function: Function) -> Function:
+        def called(request: Request) -> Response | Awaitable[Response]:
+            self.called[name] = self.called.get(name, 0) + 1
+            return function(request)
+
+        return called
 
     async def endpoint(self, revision: Object, endpoint: str) -> Object:
         name = revision["metadata"]["name"]
@@ -151,23 +174,53 @@ class World:
                 return found
             await asyncio.sleep(0.002)
 
-    async def maps(self, **selected: str) -> dict[str, Mapping[str, str]]:
+    async def gone(self, name: str) -> None:
+        while await find(self.client, BUCKETS, name) is not None:
+            await asyncio.sleep(0.002)
+
+    async def mapped(self, **maps: Mapping[str, str]) -> None:
+        """Until there are these composed ConfigMaps and no others."""
+        while await self.maps() != maps:
+            await asyncio.sleep(0.002)
+
+    async def maps(self) -> dict[str, Mapping[str, str]]:
         """Composed ConfigMaps: what they say, by what they are called in the pipeline."""
         found = (await self.client.list(MAPS, labels="crossplane.io/composite")).items
         note = "crossplane.io/composition-resource-name"
-        return {each["metadata"]["annotations"][note]: each["data"] for each in found}
+        return {each["metadata"]["annotations"][note]: each.get("data") or {} for each in found}
 
     async def told(self) -> list[tuple[str, str]]:
         found = (await self.client.list(EVENTS)).items
         return sorted((each["reason"], each["message"]) for each in found)
 
+    async def until_told(self, reason: str, message: str) -> None:
+        while (reason, message) not in await self.told():
+            await asyncio.sleep(0.002)
+
     def engine(self, client: Client | None = None, **more: Any) -> Engine:
         """Those who act: the controller of composite resources, and the collector of garbage."""
         client = client or self.client
         limits = more.pop("limits", QUICK)
-        self.controller = CompositeController(client, self.runtime, limits=limits, **more)
+        self.caller = Caller()
+        self.controller = CompositeController(
+            client, self.runtime, limits=limits, caller=self.caller, **more
+        )
         around: list[Controller[Any]] = [self.controller, GarbageCollector(client)]
-        return Engine(client, around)
+        self.running = Engine(client, around, grace=0.1)
+        return self.running
+
+    async def ran(self, runs: int) -> None:
+        """Until pipelines were run so often since the engine was started."""
+        while self.controller.counts["runs"] < runs:
+            await asyncio.sleep(0.002)
+
+    async def idle(self) -> None:
+        """Until nothing is worked on, and nothing waits that is not for later."""
+        while self.running.metrics["composites"].active:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+
+    key = CompositeKey(composing.GROUP, composing.KIND, "", "my-bucket")
 
 
 def condition(found: Object, kind: str) -> Object:
@@ -194,9 +247,13 @@ def says(reason: str) -> Callable[[Object], bool]:
 
 
 def run(
-    scenario: Callable[[World], Awaitable[None]], *, acting: bool = True, within: float = 20
+    scenario: Callable[[World], Awaitable[None]],
+    *,
+    acting: bool = True,
+    patient: bool = False,
+    within: float = 20,
 ) -> None:
-    """Play a scenario on a control plane of its own."""
+    """Play a scenario on a control plane of its own; a patient one tries nothing again."""
 
     async def played() -> None:
         world = World()
@@ -206,7 +263,7 @@ def run(
             if not acting:
                 await asyncio.wait_for(scenario(world), within)
                 return
-            async with world.engine():
+            async with world.engine(limits=PATIENT if patient else QUICK):
                 await asyncio.wait_for(scenario(world), within)
         finally:
             await world.close()
@@ -214,3 +271,12 @@ def run(
             await asyncio.gather(serving_api, return_exceptions=True)
 
     asyncio.run(played())
+
+
+def settings(request: Request) -> Response:
+    """A function that composes one ConfigMap, which is ready when it is there."""
+    spec = request.observed.composite.resource["spec"]
+    ready = Ready.TRUE if "settings" in request.observed.resources else Ready.FALSE
+    made = Wanted(config(size=str(int(spec.get("size", 0)))), ready=ready)
+    desired = replace(request.desired, resources={**request.desired.resources, "settings": made})
+    return passing(request, desired=desired)

@@ -247,7 +247,7 @@ class Composing:
                 published=published,
             )
         except ApiError as error:
-            if error.code not in (400, 422):
+            if not _is_invalid(error):
                 raise
             refusal = Refusal("InvalidStatus", error.message, at="status")
             return await self._failed(work, refused(refusal))
@@ -306,3 +306,8 @@ class Composing:
         told = [Event("Warning", "ComposeResources", each) for each in work.warnings]
         told += [Event("Warning", each.reason, str(each)) for each in problems]
         await self._telling.events(work.key, work.found, [*told, *events])
+
+
+def _is_invalid(error: ApiError) -> bool:
+    """Whether a status is refused for what it says; servers call undeclared fields their fault."""
+    return error.code in (400, 422) or "field not declared in schema" in error.message

@@ -57,34 +57,18 @@ class Telling:
             self._told.pop(key, None)
 
     async def paused(self, resource: Resource, found: Object) -> Object:
-        now = timestamp(self._clock)
-        return await self._conditions(resource, found, paused_conditions(found, now=now))
+        conditions = paused_conditions(found, now=timestamp(self._clock))
+        return await self._say(resource, found, _kept(found), conditions, {"Synced"})
 
     async def deleting(self, resource: Resource, found: Object) -> Object:
-        now = timestamp(self._clock)
-        return await self._conditions(resource, found, deleting_conditions(found, now=now))
+        conditions = deleting_conditions(found, now=timestamp(self._clock))
+        return await self._say(resource, found, _kept(found), conditions, {"Ready"})
 
     async def failed(self, resource: Resource, found: Object, outcome: Outcome) -> Object:
-        """All else stays as it was."""
+        """Nothing came of it: all but conditions stays as it was."""
         conditions = composite_conditions(found, outcome, now=timestamp(self._clock))
-        return await self._conditions(resource, found, conditions)
-
-    async def _conditions(
-        self, resource: Resource, found: Object, conditions: Sequence[Object]
-    ) -> Object:
-        metadata = found["metadata"]
-        if _by_type(conditions) == _by_type(_conditions_of(found)):
-            return found
-        # With its resourceVersion: a list is replaced as a whole, and others may have changed it.
-        very = {name: metadata[name] for name in ("uid", "resourceVersion")}
-        return await self._client.patch(
-            resource,
-            metadata["name"],
-            metadata.get("namespace", ""),
-            change={"metadata": very, "status": {"conditions": [*conditions]}},
-            subresource="status",
-            manager=MANAGER,
-        )
+        told = {"Synced", *(each.type for each in outcome.conditions)}
+        return await self._say(resource, found, _kept(found), conditions, told)
 
     async def composed(
         self,
@@ -97,16 +81,26 @@ class Telling:
     ) -> Object:
         """What came of a pipeline; `published` if there is something new in its secret."""
         now = timestamp(self._clock)
-        fields = _owned(found)
-        told = {*_SYSTEM, *(each.type for each in outcome.conditions), *_types(fields)}
-        conditions = composite_conditions(found, outcome, unsynced, now=now)
-        status = {
-            **outcome.status,
-            "conditions": [each for each in conditions if each["type"] in told],
-        }
+        status = dict(outcome.status)
         before = (found.get("status") or {}).get("connectionDetails")
         if published or before:
             status["connectionDetails"] = {"lastPublishedTime": now} if published else before
+        conditions = composite_conditions(found, outcome, unsynced, now=now)
+        told = {*_SYSTEM, *(each.type for each in outcome.conditions)}
+        return await self._say(resource, found, status, conditions, told)
+
+    async def _say(
+        self,
+        resource: Resource,
+        found: Object,
+        status: Object,
+        conditions: Iterable[Object],
+        told: set[str],
+    ) -> Object:
+        """Have this status; of the conditions those that are told now, or were told here."""
+        fields = _owned(found)
+        ours = told | _types(fields)
+        status = {**status, "conditions": [each for each in conditions if each["type"] in ours]}
         if _says(found.get("status"), status) and _covers(status, fields):
             return found
         metadata = {name: found["metadata"].get(name) for name in ("name", "namespace", "uid")}
@@ -119,10 +113,6 @@ class Telling:
         return await self._client.apply(
             resource, content, manager=MANAGER, force=True, subresource="status"
         )
-
-
-def _conditions_of(found: Object) -> list[Object]:
-    return (found.get("status") or {}).get("conditions") or []
 
 
 def _by_type(conditions: Iterable[Object]) -> dict[str, Object]:
@@ -142,6 +132,30 @@ def _owned(found: Object) -> Fields:
             fields: Fields = (each.get("fieldsV1") or {}).get("f:status") or {}
             return fields
     return {}
+
+
+def _kept(found: Object) -> Object:
+    """What was said here before, to be said again."""
+    kept = _projected(found.get("status") or {}, _owned(found))
+    return kept if isinstance(kept, dict) else {}
+
+
+def _projected(value: object, fields: Fields) -> object:
+    """A value as far as these fields reach; what is not told apart inside is whole."""
+    inside = {name: each for name, each in fields.items() if name[:2] in ("f:", "k:")}
+    if not inside:
+        return value
+    if isinstance(value, list):
+        return [
+            _projected(each, of)
+            for name, of in inside.items()
+            for each in value
+            if isinstance(each, Mapping) and _key(name).items() <= each.items()
+        ]
+    if not isinstance(value, Mapping):
+        return value
+    there = ((name[2:], of) for name, of in inside.items())
+    return {name: _projected(value[name], of) for name, of in there if name in value}
 
 
 def _types(fields: Fields) -> set[str]:
