@@ -103,7 +103,7 @@ async def compositions(client: Client) -> None:
     mine = composition(api_version=f"{GROUP}/v1beta1")
     await client.create(COMPOSITIONS, await taken(client, mine))
     await client.create(COMPOSITIONS, mine)
-    using = {"compositionRevisionRef": {"name": await revised(client, 1)}}
+    using: Object = {"compositionRevisionRef": {"name": await revised(client, 1)}}
     await client.create(BUCKETS, {**bucket(**using), "apiVersion": f"{GROUP}/v1beta1"})
     await until(client, COMPOSITIONS, "example", "", is_used)
     await client.patch(COMPOSITIONS, "example", change={"metadata": {"labels": {"a": "b"}}})

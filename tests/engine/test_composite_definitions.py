@@ -20,7 +20,7 @@ from tests.engine.installing import condition
 from tests.engine.test_applications_interrupted import Mortal
 
 from polyver.capabilities.revisions.names import DEFINED, DELETED_BY_FORCE
-from polyver.client import CRDS, Object
+from polyver.client import CRDS, Object, Resource
 from polyver.objects.status import ApiError
 
 OLD, NEW = version("v1alpha1"), version("v1")
@@ -48,6 +48,29 @@ def test_the_kind_of_a_definition_is_served() -> None:
         assert "Offered" not in [each["type"] for each in found["status"]["conditions"]]
         [owner] = (await world.crd())["metadata"]["ownerReferences"]
         assert (owner["kind"], owner["name"]) == ("CompositeResourceDefinition", NAME)
+
+    alive(scenario)
+
+
+def test_the_newer_version_of_the_api_defines_namespaced_kinds() -> None:
+    async def scenario(world: World) -> None:
+        newer = Resource(DEFINITIONS.group, "v2", DEFINITIONS.plural, namespaced=False)
+        api_version = f"{DEFINITIONS.group}/v2"
+        wrong = definition(OLD, NEW)
+        with pytest.raises(ApiError, match="v1alpha1, v1 are referenceable"):
+            await world.client.create(newer, {**wrong, "apiVersion": api_version})
+        await world.client.create(newer, {**definition(), "apiVersion": api_version})
+        found = await world.established()
+        assert (found["apiVersion"], found["spec"]["scope"]) == (
+            definition()["apiVersion"],
+            "Namespaced",
+        )
+        assert (await world.crd())["spec"]["scope"] == "Namespaced"
+        mine = Resource(GROUP, "v1alpha1", "acmebuckets")
+        made = {**bucket(), "metadata": {"name": "one", "namespace": "default"}}
+        await world.client.create(mine, made)
+        with pytest.raises(ApiError, match="with it would go AcmeBucket default/one"):
+            await world.client.delete(newer, NAME)
 
     alive(scenario)
 
