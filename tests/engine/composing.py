@@ -51,17 +51,20 @@ Function = Callable[[Request], Response | Awaitable[Response]]
 class World:
     """An API server with the kinds of compositions, and whoever a test wants to act on them."""
 
-    def __init__(self) -> None:
+    def __init__(self, client: Client | None = None) -> None:
+        """On a server of its own, unless there is a client of another one."""
         self.api = Api(MemoryStore())
-        self.client = DirectClient(self.api, ADMIN, agent="polyver")
-        self.api.catalogue.subscribe(self.client.kinds_changed)
+        own = DirectClient(self.api, ADMIN, agent="polyver")
+        self.api.catalogue.subscribe(own.kinds_changed)
+        self.client: Client = client or own
         self.runtime = MemoryRuntime()
         self.called: dict[str, int] = {}
         self._open = AsyncExitStack()
 
     async def prepare(self) -> None:
         for name in ("default", "shop"):
-            await self.client.create(NAMESPACES, {"metadata": {"name": name}})
+            if await find(self.client, NAMESPACES, name) is None:
+                await self.client.create(NAMESPACES, {"metadata": {"name": name}})
         for kind in (*KINDS, *COMPOSITION_KINDS):
             await self.client.create(CRDS, apis.crd_of(kind.definition()))
         for kind in (*KINDS, *COMPOSITION_KINDS):

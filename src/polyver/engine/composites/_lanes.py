@@ -10,6 +10,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Container, Hashable, Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, Generic, TypeVar
 
 from polyver.client import Clock
@@ -105,7 +106,7 @@ class Lanes(Generic[K]):
 
     def _call_back(self, name: str, lane: _Lane[K]) -> None:
         room = (1 if lane.failing else self._width) - len(lane.inside) - len(lane.called)
-        for key in [*lane.parked][: max(room, 0)]:
+        for key in [*islice(lane.parked, max(room, 0))]:
             del lane.parked[key]
             lane.called.add(key)
             self._called.setdefault(key, set()).add(name)
