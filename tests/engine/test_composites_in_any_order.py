@@ -79,7 +79,7 @@ def expected(size: int) -> tuple[Object, list[str], int]:
 
 
 @given(st.permutations(EVENTS), st.lists(st.booleans(), min_size=9, max_size=9))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_any_order_comes_to_the_same_end(events: list[str], pauses: list[bool]) -> None:
     async def scenario(world: World) -> None:
         await world.define()
