@@ -393,11 +393,14 @@ def test_a_status_that_the_kind_does_not_have_is_told() -> None:
             return passing(request, desired=State(Resource({"status": {"unknown": 1}})))
 
         await world.define()
-        await world.install("a", 1, telling)
+        made = await world.install("a", 1, telling)
         await world.compose(composing.composition())
         await world.bucket()
         found = await world.until(says("InvalidStatus"))
         assert "unknown" in condition(found, "Synced")["message"]
+        assert [each["revision"] for each in found["status"]["pipeline"]] == [
+            made["metadata"]["name"]
+        ]
 
     run(scenario)
 

@@ -54,7 +54,7 @@ def function(name: str, version: int = 1, *, labels: Object | None = None, **spe
     }
 
 
-LIMITS = {"revisionHistoryLimit": 4, "activeRevisionLimit": 2}
+LIMITS: Object = {"revisionHistoryLimit": 4, "activeRevisionLimit": 2}
 
 
 @pytest.fixture(scope="module")

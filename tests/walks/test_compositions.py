@@ -24,8 +24,10 @@ NAME = "function-patch-and-transform"
 STABLE, ALPHA = ROLLOUT / "stable", ROLLOUT / "alpha"
 
 
-def printed(file: Path) -> list[Object]:
-    return [dict(each.value) for each in load_manifests(file.read_text(), file.name)]
+def printed(file: Path) -> Object:
+    [document] = load_manifests(file.read_text(), file.name)
+    assert isinstance(document.value, dict)
+    return document.value
 
 
 class Stage:
@@ -40,7 +42,7 @@ class Stage:
 
     def install(self, file: Path) -> None:
         """Apply a Function as it is printed; if others run it, with the place where they do."""
-        [function] = printed(file)
+        function = printed(file)
         if self._endpoint is not None:
             at = self._endpoint(function["spec"]["package"])
             function["metadata"]["annotations"] = {"polyver.dev/endpoint": f"http://{at}"}

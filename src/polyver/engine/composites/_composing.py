@@ -6,7 +6,7 @@ Whatever happens between two writes, who comes next goes on from what is there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from polyver.capabilities import Refusal
@@ -257,7 +257,9 @@ class Composing:
             if not _is_invalid(error):
                 raise
             refusal = Refusal("InvalidStatus", error.message, at="status")
-            return await self._failed(work, refused(refusal))
+            # It is told all the same which revisions made what is there now.
+            made = {"pipeline": outcome.status["pipeline"]}
+            return await self._failed(work, replace(refused(refusal), status=made))
         work.wrote(told)
         await self._tell_events(work, outcome.events, applied.problems)
         return self._next(work, outcome, applied)

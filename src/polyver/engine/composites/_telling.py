@@ -73,10 +73,11 @@ class Telling:
         return await self._say(resource, found, _kept(found), conditions, {"Ready"})
 
     async def failed(self, resource: Resource, found: Object, outcome: Outcome) -> Object:
-        """Nothing came of it: all but conditions stays as it was."""
+        """Nothing came of it: all but conditions, and what is told anyway, stays as it was."""
         conditions = composite_conditions(found, outcome, now=timestamp(self._clock))
         told = {"Synced", *(each.type for each in outcome.conditions)}
-        return await self._say(resource, found, _kept(found), conditions, told)
+        status = {**_kept(found), **outcome.status}
+        return await self._say(resource, found, status, conditions, told)
 
     async def composed(
         self,
