@@ -17,6 +17,7 @@ from tests.web.visiting import Visitor
 from polyver.objects import load_manifests
 
 ROOT = Path(__file__).parents[2]
+BUCKETS = "composition/example"
 
 
 def arguments() -> list[str]:
@@ -62,6 +63,16 @@ def test_it_shows_every_way_to_ask(visitor: Visitor) -> None:
         rows = visitor.lineage("definitions", path)["uses"]["items"]
         found = {row["name"].rpartition("/")[2]: row["release"] for row in rows}
         return found == {"cart": "1.2.4", "payments": "1.2.3", "search": "1.3.0", "reports": ""}
+
+    eventually(told)
+
+
+def test_its_buckets_are_composed_by_the_revision_that_there_is(visitor: Visitor) -> None:
+    def told() -> bool:
+        found = visitor.data("/lineages")["lineages"]
+        users = {e["path"]: [r["users"] for r in e["releases"]] for e in found}
+        # Its composition, and the three buckets that are composed by it.
+        return users.get("function-patch-and-transform") == [4] and users[BUCKETS] == [3]
 
     eventually(told)
 
