@@ -75,9 +75,11 @@ def _opened_raw(value: Any) -> Object:
     """The fields of an object that is still bytes, or was opened before."""
     if type(value) is dict:
         return value
+    if type(value) is not Raw:  # a text would be read as if it were bytes
+        raise Unusual
     try:
         return _fields(value)
-    except (msgspec.MsgspecError, TypeError, UnicodeError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         raise Unusual from None
 
 
@@ -90,9 +92,11 @@ def _opened_plain(value: Any) -> Object:
 def _listed_raw(value: Any) -> list[Any]:
     if type(value) is list:
         return value
+    if type(value) is not Raw:
+        raise _Loses
     try:
         return _items(value)
-    except (msgspec.MsgspecError, TypeError, UnicodeError, RecursionError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         raise _Loses from None
 
 

@@ -39,8 +39,8 @@ class Keeping(Protocol):
         """An object with its carry; without one if there is nothing to carry."""
         ...
 
-    def split_raw(self, top: Object, raw: bytes, /) -> tuple[Object, Carry]:
-        """The same for an object whose fields are still bytes, and all of its bytes."""
+    def split_raw(self, top: Object) -> tuple[Object, Carry | None]:
+        """The same for an object that is opened; None if there is none."""
         ...
 
     def join_raw(self, top: Object, carry: Carry) -> Object:
@@ -87,23 +87,20 @@ class InAnnotation:
         text = write(whole, room=_ANNOTATIONS_LIMIT - len(ANNOTATION) - used)
         return {**obj, "metadata": {**metadata, "annotations": {**annotations, ANNOTATION: text}}}
 
-    def split_raw(self, top: Object, raw: bytes, /) -> tuple[Object, Carry]:
-        if _CARRY not in raw:
-            return top, Carry()
-        metadata = _fields(top.get("metadata", b"{}"))
-        if "annotations" not in metadata:
-            return top, Carry()
-        metadata["annotations"] = json.decode(metadata["annotations"])
-        return self.split({**top, "metadata": metadata})
+    def split_raw(self, top: Object) -> tuple[Object, Carry | None]:
+        metadata = _opened(top["metadata"]) if "metadata" in top else {}
+        annotations = metadata.get("annotations")
+        if annotations is None or _CARRY not in bytes(annotations):
+            return top, None
+        opened = {**metadata, "annotations": json.decode(annotations)}
+        return self.split({**top, "metadata": opened})
 
     def join_raw(self, top: Object, carry: Carry) -> Object:
         if not carry.lost and not carry.was_empty:
             return top
         if "metadata" not in top:
             return self.join(top, carry)
-        metadata = top["metadata"]
-        if type(metadata) is Raw:
-            metadata = _fields(metadata)
+        metadata = _opened(top["metadata"])
         if type(metadata.get("annotations")) is Raw:
             metadata["annotations"] = _fields(metadata["annotations"])
             if not metadata["annotations"]:
@@ -144,10 +141,11 @@ class InField:
         rest, _ = self.split(obj)
         return rest | {self.name: write(Carry(lost), room=_FIELD_LIMIT)} if lost else rest
 
-    def split_raw(self, top: Object, _: bytes, /) -> tuple[Object, Carry]:
+    def split_raw(self, top: Object) -> tuple[Object, Carry | None]:
         if self.name not in top:
-            return top, Carry()
-        return self.split({**top, self.name: json.decode(top[self.name])})
+            return top, None
+        found = top[self.name]
+        return self.split({**top, self.name: json.decode(found) if type(found) is Raw else found})
 
     def join_raw(self, top: Object, carry: Carry) -> Object:
         return self.join(top, carry)
@@ -158,6 +156,17 @@ class InField:
 
 
 _fields = json.Decoder(dict[str, Raw]).decode
+
+
+def _opened(metadata: Any) -> Object:
+    """Metadata that may still be bytes; a ValidationError if it is no object."""
+    if type(metadata) is dict:
+        return metadata
+    if type(metadata) is Raw:
+        return _fields(metadata)
+    raise msgspec.ValidationError("metadata is no object")
+
+
 _CARRY = ANNOTATION.encode()
 
 
