@@ -29,7 +29,9 @@ _LOG_SAYS_WHY = "the conversion failed, and the webhook's log says why"
 _NO_METADATA = msgspec.Raw()
 
 
-Way = Callable[[Opened], Opened | None]
+Object = dict[str, Any]
+Made = Object | msgspec.Raw
+Way = Callable[[Object], Object | None]
 
 
 class Converter(Protocol):
@@ -52,7 +54,7 @@ class Converter(Protocol):
         ...
 
     def way(self, source: str, target: str) -> Way | None:
-        """The same for objects that were opened already; None if all have to be converted raw.
+        """The same for mappings of which some is still JSON; None if all has to be converted raw.
 
         A way may change what it is given. It returns None for an object that has to be converted
         raw, and leaves all that an API server looks at in metadata as it was.
@@ -156,6 +158,7 @@ class _Reviewing:
         self._group, _, self._version = self._wanted.rpartition("/")
         self._ways = _Ways(converters, self._wanted)
         self._counts: Counter[Key] = Counter()
+        self._quick: list[str] = []
 
     @cached_property
     def _raw(self) -> list[msgspec.Raw]:
@@ -163,40 +166,41 @@ class _Reviewing:
         return _form.read(self._body)[1].objects or []
 
     def answer(self) -> Reviewed:
-        given = self._request.objects or []
-        done: list[Opened | msgspec.Raw] = []
+        done: list[Made] = []
         try:
-            for each in given:
-                self._check_time(len(done), len(given))
-                made = self._quickly(each) if type(each) is dict else None
-                done.append(self._one(self._raw[len(done)]) if made is None else made)
+            self._convert(done)
         except _Failed as failed:
             about = f"{_name(self._raw[len(done)])} (objects[{len(done)}])"
             text = f"{about} cannot be converted to {self._wanted}: {failed}"
             body = self._response([], {"status": "Failure", "message": text})
-            return Reviewed(200, body, self._counts, failed.kind or ("", ""), failed.fault, about)
-        return Reviewed(200, self._response(done, {"status": "Success"}), self._counts)
+            return Reviewed(200, body, self._counted(), failed.kind or ("", ""), failed.fault, about)
+        return Reviewed(200, self._response(done, {"status": "Success"}), self._counted())
+
+    def _convert(self, done: list[Made]) -> None:
+        given, ways, late = self._request.objects or [], self._ways, self._late
+        for number, each in enumerate(given):
+            if late():
+                told = f"the time is over with {number} of {len(given)} objects converted"
+                raise _Failed(told)
+            made = None
+            if type(each) is Opened and (way := ways[each.api_version, each.kind]) is not None:
+                made = way(each.fields())
+            if made is None:
+                made = self._one(self._raw[number])
+            else:
+                self._quick.append(each.kind)
+            done.append(made)
+
+    def _counted(self) -> Mapping[Key, int]:
+        """How many objects were converted, by their kinds."""
+        quick = {(self._group, kind): count for kind, count in Counter(self._quick).items()}
+        return self._counts + Counter(quick)
 
     def _response(
-        self, done: Sequence[Opened | msgspec.Raw], result: Mapping[str, str]
+        self, done: Sequence[Made], result: Mapping[str, str]
     ) -> bytes:
         response = {"uid": self._request.uid, "convertedObjects": done, "result": result}
         return encode_json({**self._head, "response": response})
-
-    def _check_time(self, done: int, given: int) -> None:
-        if self._late():
-            raise _Failed(f"the time is over with {done} of {given} objects converted")
-
-    def _quickly(self, opened: Opened) -> Opened | None:
-        """An object in the wanted version; None if that takes all of its bytes."""
-        version, kind = opened.get("apiVersion"), opened.get("kind")
-        if type(version) is not str or type(kind) is not str:
-            return None
-        way = self._ways[version, kind]
-        made = way(opened) if way is not None else None
-        if made is not None:
-            self._counts[self._group, kind] += 1
-        return made
 
     def _one(self, raw: msgspec.Raw) -> msgspec.Raw:
         found = _decoded(raw, "it")

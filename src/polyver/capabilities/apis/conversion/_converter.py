@@ -23,7 +23,7 @@ from polyver.capabilities.apis.conversion._reading import Declared, DeclaredEdge
 from polyver.core import ConversionTree, Edge, Hop, InvalidTree, PolyverError, listed
 from polyver.objects import encode_json
 from polyver.objects.converted import fresh
-from polyver.objects.opened import read_opened
+from polyver.objects.opened import Opened
 from polyver.objects.schema import Schema, compile_schema
 from polyver.objects.schema._structure import Structure, read_structure
 
@@ -217,6 +217,7 @@ def _edge(edge: DeclaredEdge | FunctionEdge, structures: Mapping[str, Structure]
     return Edge(edge.source, edge.target, there, back)
 
 
+_opened = json.Decoder(Opened).decode
 _fields = json.Decoder(dict[str, Raw]).decode
 _plain = json.Decoder().decode
 
@@ -224,7 +225,7 @@ _plain = json.Decoder().decode
 def _top(raw: bytes | Raw) -> Object:
     """The fields of an object that is JSON, opened if they can be."""
     try:
-        return read_opened(raw)
+        return _opened(raw).fields()
     except (MsgspecError, UnicodeError, RecursionError):
         pass
     try:

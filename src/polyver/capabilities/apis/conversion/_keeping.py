@@ -39,8 +39,12 @@ class Keeping(Protocol):
         """An object with its carry; without one if there is nothing to carry."""
         ...
 
-    def split_raw(self, top: Object) -> tuple[Object, Carry | None]:
-        """The same for an object that is opened; None if there is none."""
+    def may_be_in(self, top: Object) -> bool:
+        """Whether an object whose fields may still be bytes can have a carry."""
+        ...
+
+    def split_raw(self, top: Object) -> tuple[Object, Carry]:
+        """The same for an object some of whose fields are still bytes."""
         ...
 
     def join_raw(self, top: Object, carry: Carry) -> Object:
@@ -87,12 +91,14 @@ class InAnnotation:
         text = write(whole, room=_ANNOTATIONS_LIMIT - len(ANNOTATION) - used)
         return {**obj, "metadata": {**metadata, "annotations": {**annotations, ANNOTATION: text}}}
 
-    def split_raw(self, top: Object) -> tuple[Object, Carry | None]:
-        metadata = _opened(top["metadata"]) if "metadata" in top else {}
-        annotations = metadata.get("annotations")
-        if annotations is None or _CARRY not in bytes(annotations):
-            return top, None
-        opened = {**metadata, "annotations": json.decode(annotations)}
+    def may_be_in(self, top: Object) -> bool:
+        return "metadata" in top and _CARRY in bytes(top["metadata"])
+
+    def split_raw(self, top: Object) -> tuple[Object, Carry]:
+        opened = _fields(top["metadata"])
+        if "annotations" not in opened:
+            return top, Carry()
+        opened["annotations"] = json.decode(opened["annotations"])
         return self.split({**top, "metadata": opened})
 
     def join_raw(self, top: Object, carry: Carry) -> Object:
@@ -100,7 +106,9 @@ class InAnnotation:
             return top
         if "metadata" not in top:
             return self.join(top, carry)
-        metadata = _opened(top["metadata"])
+        metadata = top["metadata"]
+        if type(metadata) is Raw:
+            metadata = _fields(metadata)
         if type(metadata.get("annotations")) is Raw:
             metadata["annotations"] = _fields(metadata["annotations"])
             if not metadata["annotations"]:
@@ -141,11 +149,11 @@ class InField:
         rest, _ = self.split(obj)
         return rest | {self.name: write(Carry(lost), room=_FIELD_LIMIT)} if lost else rest
 
-    def split_raw(self, top: Object) -> tuple[Object, Carry | None]:
-        if self.name not in top:
-            return top, None
-        found = top[self.name]
-        return self.split({**top, self.name: json.decode(found) if type(found) is Raw else found})
+    def may_be_in(self, top: Object) -> bool:
+        return self.name in top
+
+    def split_raw(self, top: Object) -> tuple[Object, Carry]:
+        return self.split({**top, self.name: json.decode(top[self.name])})
 
     def join_raw(self, top: Object, carry: Carry) -> Object:
         return self.join(top, carry)
@@ -156,16 +164,6 @@ class InField:
 
 
 _fields = json.Decoder(dict[str, Raw]).decode
-
-
-def _opened(metadata: Any) -> Object:
-    """Metadata that may still be bytes; a ValidationError if it is no object."""
-    if type(metadata) is dict:
-        return metadata
-    if type(metadata) is Raw:
-        return _fields(metadata)
-    raise msgspec.ValidationError("metadata is no object")
-
 
 _CARRY = ANNOTATION.encode()
 

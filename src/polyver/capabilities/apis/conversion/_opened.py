@@ -10,7 +10,7 @@ from msgspec import MsgspecError
 from polyver.capabilities.apis.conversion._carry import Carry
 from polyver.capabilities.apis.conversion._compile import Compiled, Unusual, compile_way
 from polyver.capabilities.apis.conversion._delta import has_guards
-from polyver.capabilities.apis.conversion._hops import ByRules, Step
+from polyver.capabilities.apis.conversion._hops import Step
 from polyver.capabilities.apis.conversion._keeping import Keeping
 from polyver.core import ConversionTree, Hop
 
@@ -30,32 +30,32 @@ class OpenedWays(dict[tuple[str, str], Way | None]):
 
     def __missing__(self, pair: tuple[str, str]) -> Way | None:
         hops = self._tree.way(*pair)
-        compiled = compile_way(hops, raw=True)
+        lean, whole = (compile_way(hops, raw=True, lean=each) for each in (True, False))
         made = None
-        if compiled is not None:
-            made = _by_rules(hops, f"{self._group}/{pair[1]}", compiled, self._keeping)
+        if lean is not None and whole is not None:
+            made = _by_rules(hops, lean, whole, self._keeping, f"{self._group}/{pair[1]}")
         self[pair] = made
         return made
 
 
 def _by_rules(
-    hops: Sequence[Hop[Step]], version: str, lean: Compiled, keeping: Keeping
+    hops: Sequence[Hop[Step]], lean: Compiled, whole: Compiled, keeping: Keeping, version: str
 ) -> Way:
-    source, whole = hops[0].source, lean
+    source, may_be_in = hops[0].source, keeping.may_be_in
 
     def convert(top: Object) -> Object | None:
         try:
-            top, carry = keeping.split_raw(top)
-            if carry is None:
-                lost: dict[str, Any] = {}
-                lean(top, lost)
-                if lost:
-                    top = keeping.join_raw(top, Carry(lost))
-            else:
+            if may_be_in(top):
+                top, carry = keeping.split_raw(top)
                 carry.lost.pop(source, None)
                 check_passing(carry, hops)
                 whole(top, carry.lost)
                 top = keeping.join_raw(top, carry)
+            else:
+                lost: dict[str, Any] = {}
+                lean(top, lost)
+                if lost:
+                    top = keeping.join_raw(top, Carry(lost))
         except (Unusual, MsgspecError, UnicodeError):
             return None  # something is not what it nearly always is
         top["apiVersion"] = version
