@@ -31,7 +31,7 @@ _NO_METADATA = msgspec.Raw()
 
 Object = dict[str, Any]
 Made = Object | msgspec.Raw
-Way = Callable[[Object], Object | None]
+Way = Callable[[Object], Made | None]
 
 
 class Converter(Protocol):
@@ -56,8 +56,8 @@ class Converter(Protocol):
     def way(self, source: str, target: str) -> Way | None:
         """The same for mappings of which some is still JSON; None if all has to be converted raw.
 
-        A way may change what it is given. It returns None for an object that has to be converted
-        raw, and leaves all that an API server looks at in metadata as it was.
+        A way may change what it is given, and raises what `convert_raw` does. It returns None for
+        an object that has to be converted raw, and nothing that an API server would refuse.
         """
         ...
 
@@ -184,7 +184,10 @@ class _Reviewing:
                 raise _Failed(told)
             made = None
             if type(each) is Opened and (way := ways[each.api_version, each.kind]) is not None:
-                made = way(each.fields())
+                try:
+                    made = way(each.fields())
+                except Exception as error:
+                    raise _failed(error, (self._group, each.kind)) from None
             if made is None:
                 made = self._one(self._raw[number])
             else:
@@ -210,12 +213,8 @@ class _Reviewing:
         try:
             converted = converter.convert_raw(raw, self._version)
             self._check(found, converted)
-        except PolyverError as error:
-            raise _Failed(str(error), key) from None
-        except _Failed as error:
-            raise _Failed(str(error), key) from None
         except Exception as error:
-            raise _Failed(_LOG_SAYS_WHY, key, error) from None
+            raise _failed(error, key) from None
         self._counts[key] += 1
         return msgspec.Raw(converted)
 
@@ -251,6 +250,13 @@ class _Reviewing:
         # API servers write these three first, and whoever keeps their order is checked quickly.
         head = f'{{"apiVersion":"{self._wanted}","kind":"{before.kind}","metadata":'
         return head.encode() + bytes(before.metadata) if before.metadata else b"\0"
+
+
+def _failed(error: Exception, kind: Key) -> _Failed:
+    """That an object was not converted, and why, as far as that is for users."""
+    if isinstance(error, PolyverError | _Failed):
+        return _Failed(str(error), kind)
+    return _Failed(_LOG_SAYS_WHY, kind, error)
 
 
 class _Ways(dict[tuple[str, str], Way | None]):

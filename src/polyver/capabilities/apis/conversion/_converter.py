@@ -79,7 +79,7 @@ class Converter:
         steps = [_edge(edge, structures) for edge in edges]
         self.tree: Tree = ConversionTree(versions=versions, edges=steps, hub=hub)
         self._plain = _Ways(self.tree)
-        self._opened = OpenedWays(self.tree, group, self.keeping)
+        self._opened = OpenedWays(self.tree, group, self.keeping, self.convert)
 
     def convert(self, obj: Object, version: str) -> Object:
         """An object in another version, as new data.
@@ -129,9 +129,9 @@ class Converter:
         return encode_json(self.convert(_plain(raw), version) if made is None else made)
 
     def way(self, source: str, target: str) -> Way | None:
-        """What converts objects that are opened from one version to another; None if nothing can.
+        """What converts mappings whose values may be JSON; None if only `convert_raw` does.
 
-        It may change them, and returns None for one that only `convert` can tell about.
+        It may change them, and returns None for one that has to be converted raw.
         """
         return self._opened[source, target]
 
