@@ -173,11 +173,14 @@ class _Reviewing:
             about = f"{_name(self._raw[len(done)])} (objects[{len(done)}])"
             text = f"{about} cannot be converted to {self._wanted}: {failed}"
             body = self._response([], {"status": "Failure", "message": text})
-            return Reviewed(200, body, self._counted(), failed.kind or ("", ""), failed.fault, about)
+            return Reviewed(
+                200, body, self._counted(), failed.kind or ("", ""), failed.fault, about
+            )
         return Reviewed(200, self._response(done, {"status": "Success"}), self._counted())
 
     def _convert(self, done: list[Made]) -> None:
-        given, ways, late = self._request.objects or [], self._ways, self._late
+        given: Sequence[Opened | msgspec.Raw] = self._request.objects or []
+        ways, late = self._ways, self._late
         for number, each in enumerate(given):
             if late():
                 told = f"the time is over with {number} of {len(given)} objects converted"
@@ -188,20 +191,16 @@ class _Reviewing:
                     made = way(each.fields())
                 except Exception as error:
                     raise _failed(error, (self._group, each.kind)) from None
-            if made is None:
-                made = self._one(self._raw[number])
-            else:
-                self._quick.append(each.kind)
-            done.append(made)
+                if made is not None:
+                    self._quick.append(each.kind)
+            done.append(self._one(self._raw[number]) if made is None else made)
 
     def _counted(self) -> Mapping[Key, int]:
         """How many objects were converted, by their kinds."""
         quick = {(self._group, kind): count for kind, count in Counter(self._quick).items()}
         return self._counts + Counter(quick)
 
-    def _response(
-        self, done: Sequence[Made], result: Mapping[str, str]
-    ) -> bytes:
+    def _response(self, done: Sequence[Made], result: Mapping[str, str]) -> bytes:
         response = {"uid": self._request.uid, "convertedObjects": done, "result": result}
         return encode_json({**self._head, "response": response})
 
