@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
+import msgspec
+
 from polyver.capabilities.apis.conversion._block import Block
 from polyver.capabilities.apis.conversion._delta import (
     Guard,
@@ -16,13 +18,13 @@ from polyver.capabilities.apis.conversion._delta import (
     patch,
     place_of,
 )
-from polyver.capabilities.apis.conversion._implied import strip
 from polyver.capabilities.apis.conversion._paths import parse_path, pick
+from polyver.capabilities.apis.conversion._pruning import pruner
 from polyver.capabilities.apis.conversion._values import fingerprint
 from polyver.objects.converted import fresh
 from polyver.objects.schema._structure import Structure
 
-__all__ = ["ByFunctions", "ByRules", "Step", "by_rules"]
+__all__ = ["ByFunctions", "ByRules", "Known", "Step", "by_rules"]
 
 Object = dict[str, Any]
 Function = Callable[[Object], Object]
@@ -82,17 +84,21 @@ class ByFunctions:
     target: Structure | None
 
     def run(self, obj: Object) -> Object:
-        return _kept(self.said(obj), self.target)
+        return _called(self.there, obj, self.target)
 
     def said(self, obj: Object) -> Object:
         """What the function makes of an object, with fields that the target may lack."""
-        return _called(self.there, obj)
+        return _called(self.there, obj, None)
 
     def lost(self, obj: Object, made: Object) -> Lost:
-        again = _kept(_called(self.back, made), self.source)
+        again = _called(self.back, made, self.source)
+        if _are_alike(again, obj):
+            return {}
         return _guarded(delta(again, obj, self.source))
 
     def restored(self, made: Object, lost: Lost) -> Object:
+        if not lost:
+            return made
         whole: Object = fresh(made)
         patch(whole, lost, self.target)
         return whole
@@ -164,28 +170,53 @@ def _guards(lost: Lost, made: Any, place: Structure | None) -> Iterator[Guard]:
             )
 
 
-def _kept(made: Object, target: Structure | None) -> Object:
-    """What an API server would keep of what a function made, as new data."""
-    kept: Object = {name: made[name] for name in _FIXED if name in made}
-    rest = {name: value for name, value in made.items() if name not in _FIXED}
-    strip(rest, None, target)
-    return kept | rest
+class Known(dict[str, Any]):
+    """Data that has no fields but those of its schema."""
 
 
-def _called(function: Function, obj: Object) -> Object:
-    """What a function makes of an object, with what it may not change as it was.
+def _called(function: Function, obj: Object, target: Structure | None) -> Object:
+    """What an API server would keep of what a function makes; what it may not change is as it was.
 
     It is spared objects that have nothing but metadata, which API servers send.
     """
     if not obj.keys() - {"kind", "metadata"}:
-        same: Object = fresh(obj)
+        same: Object = _copied(obj)
         return same
-    made = function(fresh(obj))
-    whole = {name: value for name, value in made.items() if name not in _FIXED}
+    made = function(_copied(obj))
+    rest = {name: value for name, value in made.items() if name not in _FIXED}
+    if type(made) is not Known and (prune := pruner(target)) is not None:
+        prune(rest)
     kept = {name: obj[name] for name in _FIXED if name in obj}
     if type(obj.get("metadata")) is dict:
         kept["metadata"] = _metadata(obj["metadata"], made.get("metadata"))
-    return {**kept, **whole}
+    return kept | rest
+
+
+def _are_alike(one: Object, other: Object) -> bool:
+    """Whether two objects are the same as JSON. False says nothing: whoever looks finds out why."""
+    try:
+        return _sorted(_without_fixed(one)) == _sorted(_without_fixed(other))
+    except (TypeError, ValueError, RecursionError):  # what functions return may be anything
+        return False
+
+
+def _without_fixed(obj: Object) -> Object:
+    """An object without the metadata that functions cannot change."""
+    metadata = obj.get("metadata")
+    if type(metadata) is not dict:
+        return obj
+    return {**obj, "metadata": {name: metadata[name] for name in _FREE if name in metadata}}
+
+
+_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+def _copied(value: Any) -> Any:
+    """A copy of what was read from JSON, or made to be written as that."""
+    try:
+        return msgspec.to_builtins(value)
+    except TypeError:  # no JSON, which is told when it is written
+        return fresh(value)
 
 
 def _metadata(before: Object, after: Any) -> Object:
