@@ -501,8 +501,11 @@ def tell(server: Server, args: argparse.Namespace) -> None:
         found = disturb(server, args.composites, args.versions, **given)
     print(f"  killed: {sum(found.killed.values())} processes, {dict(found.killed)}")
     print(f"  stamps seen together: {dict(sorted(found.seen.pairs.items()))}")
-    print(f"  mixtures: {found.mixtures(args.versions) or 'none'}")
-    print(f"  went back: {found.seen.back or 'none'}; told wrongly: {found.lies() or 'none'}")
+    mixtures, back, lies = found.mixtures(args.versions), found.seen.back, found.lies()
+    print(f"  mixtures: {mixtures or 'none'}")
+    print(f"  went back: {back or 'none'}; told wrongly: {lies or 'none'}")
+    if mixtures or back or lies:
+        raise SystemExit("some were made by revisions that do not belong together")
 
 
 if __name__ == "__main__":
