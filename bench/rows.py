@@ -7,34 +7,35 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Literal
 
-__all__ = ["Curve", "Effort", "Found", "Gap", "Row", "in_turns", "say"]
+__all__ = ["HEAD", "Curve", "Found", "Gap", "Row", "cells", "figure", "print_rows", "say", "short"]
 
-Unit = Literal["µs", "ms", "s", "MB", "×", "/s"]
+UNITS = ("µs", "ms", "s", "MB", "×", "/s")
+HEAD = ("work", "peer", "polyver", "ratio", "spread", "goal", "met")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One piece of work, measured round by round, beside a peer where there is one.
 
-    >>> row = Row(work="start", unit="s", ours=(0.5,), peer="kube-apiserver", theirs=(3.0,),
-    ...           most=1, times=4)
-    >>> row.goal, row.told, row.ratio, row.met
+    >>> row = Row(name="start", unit="s", ours=(0.5,), peer="kube-apiserver", theirs=(3.0,),
+    ...           most=1, goal=4)
+    >>> row.told_goal, row.told, row.ratio, row.met
     ('≤ 1 s, ≥ 4× less', '500 ms', 6.0, True)
     """
 
-    work: str
-    unit: Unit
+    name: str
+    unit: str
+    """µs, ms, s, MB, × (how many times as much) or /s, where more is better."""
     ours: tuple[float, ...]
     """What each round took, in the unit."""
     peer: str = ""
     theirs: tuple[float, ...] = ()
     """What the peer took in the same rounds."""
-    times: float | None = None
+    goal: float | None = None
     """The goal beside the peer: so many times less."""
     most: float | None = None
     """The goal in the unit: no more than that."""
@@ -43,13 +44,15 @@ class Row:
     note: str = ""
 
     def __post_init__(self) -> None:
+        if self.unit not in UNITS or (self.unit == "/s" and self.peer):
+            raise ValueError(f"{self.name}: {self.unit} is no unit here: {', '.join(UNITS)}")
         rounds = (*self.ours, *self.theirs)
         if not self.ours or not all(math.isfinite(each) and each > 0 for each in rounds):
-            raise ValueError(f"{self.work}: not measured: {rounds}")
+            raise ValueError(f"{self.name}: not measured: {rounds}")
         if bool(self.peer) != bool(self.theirs) or len(self.theirs) not in (0, len(self.ours)):
-            raise ValueError(f"{self.work}: a peer has as many rounds as we have")
-        if self.times is not None and not self.theirs:
-            raise ValueError(f"{self.work}: the goal needs a peer")
+            raise ValueError(f"{self.name}: a peer has as many rounds as we have")
+        if self.goal is not None and not self.theirs:
+            raise ValueError(f"{self.name}: the goal needs a peer")
 
     @property
     def ratio(self) -> float | None:
@@ -70,7 +73,7 @@ class Row:
         kept = [
             *([ours <= self.most] if self.most is not None else []),
             *([ours >= self.least] if self.least is not None else []),
-            *([ratio >= self.times] if self.times is not None and ratio is not None else []),
+            *([ratio >= self.goal] if self.goal is not None and ratio is not None else []),
         ]
         return all(kept) if kept else None
 
@@ -94,11 +97,11 @@ class Row:
         return f"{figure(low, self.unit)}…{figure(high, self.unit)}"
 
     @property
-    def goal(self) -> str:
+    def told_goal(self) -> str:
         wanted = [
             f"≤ {figure(self.most, self.unit)}" if self.most is not None else "",
             f"≥ {figure(self.least, self.unit)}" if self.least is not None else "",
-            f"≥ {self.times:g}× less" if self.times is not None else "",
+            f"≥ {self.goal:g}× less" if self.goal is not None else "",
         ]
         return ", ".join(filter(None, wanted))
 
@@ -107,7 +110,7 @@ class Row:
 class Gap:
     """Work that was to be measured and could not be: why, and what to do."""
 
-    work: str
+    name: str
     why: str
 
 
@@ -116,31 +119,33 @@ class Curve:
     """What one piece of work costs at several sizes."""
 
     name: str
-    unit: Unit
+    unit: str
     sizes: str
     """What is counted: `dependents`."""
     points: tuple[tuple[int, float], ...]
 
 
 Found = Row | Gap | Curve
-"""What a measurement yields. Each file here has `rows(effort)`, which yields these."""
+"""What a measurement yields. Each file here has `rows(quick=…)`, which yields these."""
 
 
-@dataclass(frozen=True, slots=True)
-class Effort:
-    """How much is measured: all of it, or what a minute allows without peers."""
+def cells(found: Row | Gap) -> tuple[str, ...]:
+    """One line of the table."""
+    if isinstance(found, Gap):
+        return (found.name, "", "NOT MEASURED", "", "", "", "?")
+    ratio = "" if found.ratio is None else f"{short(found.ratio)}×"
+    met = {None: "", True: "yes", False: "NO"}[found.met]
+    spread = found.told_spread
+    return (found.name, found.told_peer, found.told, ratio, spread, found.told_goal, met)
 
-    quick: bool = False
 
-    @property
-    def rounds(self) -> int:
-        return 3 if self.quick else 7
-
-
-def in_turns(rounds: int, *works: Callable[[], float]) -> Iterator[tuple[float, ...]]:
-    """What each took, round by round, and each before any goes on: a busy machine is so for all."""
-    taken = [[work() for work in works] for _ in range(rounds)]
-    yield from zip(*taken, strict=True)
+def print_rows(rows: Iterable[Row | Gap]) -> None:
+    """The table on a terminal."""
+    lines = [HEAD, *map(cells, rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        print(text.rstrip())
 
 
 def say(text: str) -> None:
@@ -157,11 +162,11 @@ def short(number: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-_SMALLER: dict[Unit, Unit] = {"s": "ms", "ms": "µs"}
-_LARGER: dict[Unit, Unit] = {"µs": "ms", "ms": "s"}
+_SMALLER: dict[str, str] = {"s": "ms", "ms": "µs"}
+_LARGER: dict[str, str] = {"µs": "ms", "ms": "s"}
 
 
-def figure(number: float, unit: Unit) -> str:
+def figure(number: float, unit: str) -> str:
     """A figure in the unit that reads best."""
     if number >= 1000 and unit in _LARGER:
         return figure(number / 1000, _LARGER[unit])
