@@ -123,6 +123,8 @@ class Curve:
     sizes: str
     """What is counted: `dependents`."""
     points: tuple[tuple[int, float], ...]
+    goal: tuple[int, float] | None = None
+    """At which size it is to cost no more than what."""
 
 
 Found = Row | Gap | Curve
