@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import http.client
+import itertools
 import os
 import shutil
 import socket
@@ -22,18 +23,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import msgspec
 from bench.objects import review
+from bench.rows import Row, print_rows, say
 
 from polyver.cli._conversions import load_converters
 from polyver.tls import Authority
 from polyver.webhook import review as answer_review
 
 HERE = Path(__file__).parent
-GOALS = {("https", 1): 5.0, ("https", 100): 10.0, ("process", 100): 12.0}
+PEER = "controller-runtime"
+COUNTS = (1, 100, 500)
+GOALS = {("https", 1): 5.0, ("https", 100): 10.0, ("https", 500): 10.0, ("process", 100): 12.0}
 
 
 @dataclass
@@ -88,9 +91,9 @@ def servers(folder: Path, peer: Path) -> Iterator[list[Server]]:
         rules = ["--conversions", str(HERE / "kinds" / "rules.yaml")]
         functions = ["--kinds", str(HERE / "kinds" / "functions.py")]
         yield [
-            start("controller-runtime", go, ports[0]),
-            start("polyver, rules", [*own, str(ports[1]), *rules], ports[1]),
-            start("polyver, functions", [*own, str(ports[2]), *functions], ports[2]),
+            start(PEER, go, ports[0]),
+            start("conversion by rules", [*own, str(ports[1]), *rules], ports[1]),
+            start("conversion by functions", [*own, str(ports[2]), *functions], ports[2]),
         ]
 
 
@@ -179,20 +182,20 @@ def round_of(server: Server, body: bytes, connections: int, requests: int, count
         each.join()
 
 
-def over_https(peer: Path, rounds: int) -> None:
+def over_https(
+    peer: Path, rounds: int, sizes: Sequence[int], connections: Sequence[int]
+) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder, servers(Path(folder), peer) as found:
-        for size in (1000, 3000, 10000):
-            for count in (1, 100, 500):
-                check_equal(found, review(count, size))
-        head = ["https", "objects", "bytes", "conns", *(each.name for each in found), "times less"]
-        print_row(head)
-        for size in (1000, 3000, 10000):
-            for count in (1, 100, 500):
-                for connections in (1, 8):
-                    measure(found, size, count, connections, rounds)
+        for size, count in itertools.product(sizes, COUNTS):
+            check_equal(found, review(count, size))
+        for size, count, many in itertools.product(sizes, COUNTS, connections):
+            say(f"HTTPS, {described(count, size)}, {many} connections")
+            yield from measure(found, size, count, many, rounds)
 
 
-def measure(found: Sequence[Server], size: int, count: int, connections: int, rounds: int) -> None:
+def measure(
+    found: Sequence[Server], size: int, count: int, connections: int, rounds: int
+) -> Iterator[Row]:
     body = review(count, size)
     requests = max(1, 400 // count // connections)
     for each in found:
@@ -200,37 +203,47 @@ def measure(found: Sequence[Server], size: int, count: int, connections: int, ro
     for _ in range(rounds):
         for each in found:
             round_of(each, body, connections, requests, count)
-    row = ["https", count, len(body) // count, connections, *map(told, found)]
-    print_row([*row, ratio("https", size, count, found[0].took, found[1].took)])
+    theirs, *own = found
+    for each in own:
+        yield Row(
+            name=f"{each.name} over HTTPS, {described(count, size)}, {connections} at once",
+            unit="µs",
+            ours=tuple(each.took),
+            peer=theirs.name,
+            theirs=tuple(theirs.took),
+            # What somebody writes in Python costs what it costs.
+            goal=goal_of("https", size, count) if "rules" in each.name else None,
+        )
 
 
-def told(server: Server) -> str:
-    low, high = min(server.took), max(server.took)
-    return f"{median(server.took):.1f} µs ({low:.1f}…{high:.1f})"
+def described(count: int, size: int) -> str:
+    return f"{count} × {size // 1000} KB"
 
 
-def ratio(where: str, size: int, count: int, theirs: list[float], ours: list[float]) -> str:
-    times = median(theirs) / median(ours)
-    goal = GOALS.get((where, count)) if size == 3000 else None
-    return f"{times:.1f}" + (f" (goal {goal:g})" if goal else "")
+def goal_of(where: str, size: int, count: int) -> float | None:
+    return GOALS.get((where, count)) if size == 3000 else None
 
 
-def in_process(peer: Path, rounds: int) -> None:
+def in_process(peer: Path, rounds: int, sizes: Sequence[int]) -> Iterator[Row]:
     """The handlers alone: no TLS, no HTTP."""
     converters = load_converters([str(HERE / "kinds" / "rules.yaml")])
-    print_row(["process", "objects", "bytes", "", "controller-runtime", "polyver, rules", "", ""])
-    for size in (1000, 3000, 10000):
-        for count in (1, 100, 500):
-            body = review(count, size)
-            theirs = [each / count for each in go_rounds(peer, body, rounds * 10)]
-            ours = []
-            for _ in range(rounds * 10):
-                began = time.process_time_ns()
-                answer_review(body, converters)
-                ours.append((time.process_time_ns() - began) / count / 1e3)
-            cells = [f"{median(each):.1f} µs" for each in (theirs, ours)]
-            row = ["process", count, len(body) // count, "", *cells, ""]
-            print_row([*row, ratio("process", size, count, theirs, ours)])
+    for size, count in itertools.product(sizes, COUNTS):
+        say(f"in process, {described(count, size)}")
+        body = review(count, size)
+        theirs = [each / count for each in go_rounds(peer, body, rounds * 10)]
+        ours = []
+        for _ in range(rounds * 10):
+            began = time.process_time_ns()
+            answer_review(body, converters)
+            ours.append((time.process_time_ns() - began) / count / 1e3)
+        yield Row(
+            name=f"conversion by rules, in process, {described(count, size)}",
+            unit="µs",
+            ours=tuple(ours),
+            peer=PEER,
+            theirs=tuple(theirs),
+            goal=goal_of("process", size, count),
+        )
 
 
 def go_rounds(peer: Path, body: bytes, rounds: int) -> list[float]:
@@ -242,9 +255,10 @@ def go_rounds(peer: Path, body: bytes, rounds: int) -> list[float]:
     return [int(line) / 1e3 for line in ran.stderr.split()][5:]
 
 
-def print_row(cells: Sequence[object]) -> None:
-    widths = [8, 7, 6, 5, 26, 26, 26, 16]
-    print("  ".join(f"{cell!s:<{width}}" for cell, width in zip(cells, widths, strict=True)))
+def rows(*, quick: bool = False) -> Iterator[Row]:
+    peer, rounds = build_peer(), 3 if quick else 7
+    yield from in_process(peer, rounds, [3000])
+    yield from over_https(peer, rounds, [3000], [1, 8])
 
 
 def main() -> None:
@@ -252,10 +266,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     given = parser.parse_args()
     peer = build_peer()
-    print("CPU of the server for each object; the median of all rounds, the least and the most\n")
-    in_process(peer, given.rounds)
-    print()
-    over_https(peer, given.rounds)
+    sizes = (1000, 3000, 10000)
+    print("CPU of the server for each object; the median of all rounds\n")
+    print_rows(
+        [
+            *in_process(peer, given.rounds, sizes),
+            *over_https(peer, given.rounds, sizes, [1, 8]),
+        ]
+    )
 
 
 if __name__ == "__main__":
