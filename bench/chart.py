@@ -14,23 +14,25 @@ from bench.rows import Curve, figure
 
 __all__ = ["chart"]
 
-WIDTH, HEIGHT = 900, 440
-LEFT, RIGHT, TOP, BOTTOM = 76, 250, 56, 52
+WIDTH, HEIGHT = 960, 440
+LEFT, TOP, BOTTOM = 76, 56, 52
+LETTER = 7.0
+"""Pixels for a letter of a name, so that all of it is inside."""
 BETWEEN = 17
 """Pixels between two names, so that both can be read."""
 SECONDS = {"µs": 1e-6, "ms": 1e-3, "s": 1.0}
 STYLE = """\
     .paper { fill: #ffffff } .line { stroke: #e5e7eb } .text { fill: #374151 } .title { fill: #111827 }
-    .c0 { --c: #1d4ed8 } .c1 { --c: #b45309 } .c2 { --c: #047857 } .c3 { --c: #a21caf }
-    .c4 { --c: #b91c1c } .c5 { --c: #0e7490 } .c6 { --c: #4d7c0f } .c7 { --c: #57534e }
+    .c0 { color: #1d4ed8 } .c1 { color: #b45309 } .c2 { color: #047857 } .c3 { color: #a21caf }
+    .c4 { color: #b91c1c } .c5 { color: #0e7490 } .c6 { color: #4d7c0f } .c7 { color: #57534e }
     @media (prefers-color-scheme: dark) {
       .paper { fill: #0d1117 } .line { stroke: #30363d } .text { fill: #c9d1d9 } .title { fill: #f0f6fc }
-      .c0 { --c: #60a5fa } .c1 { --c: #fbbf24 } .c2 { --c: #34d399 } .c3 { --c: #e879f9 }
-      .c4 { --c: #f87171 } .c5 { --c: #22d3ee } .c6 { --c: #a3e635 } .c7 { --c: #d6d3d1 }
+      .c0 { color: #60a5fa } .c1 { color: #fbbf24 } .c2 { color: #34d399 } .c3 { color: #e879f9 }
+      .c4 { color: #f87171 } .c5 { color: #22d3ee } .c6 { color: #a3e635 } .c7 { color: #d6d3d1 }
     }
-    .curve { fill: none; stroke: var(--c); stroke-width: 2 } .dot, .name { fill: var(--c) }
-    .lead, .goal { fill: none; stroke: var(--c) } .lead { stroke-dasharray: 1 3 }
-    .goal { stroke-width: 2 }"""  # noqa: E501
+    .curve { fill: none; stroke: currentColor; stroke-width: 2 } .dot, .name { fill: currentColor }
+    .lead { fill: none; stroke: currentColor; stroke-dasharray: 1 3 }
+    .goal { fill: none; stroke: #6b7280; stroke-width: 2 }"""  # noqa: E501
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,8 @@ def chart(curves: Sequence[Curve], *, title: str) -> str:
 
 def _parts(curves: Sequence[Curve], title: str) -> Iterator[str]:
     marks = [point for curve in curves for point in _marks(curve)]
-    across = _Scale.over([size for size, _ in marks], LEFT, WIDTH - RIGHT)
+    right = WIDTH - 40 - LETTER * max(len(_name(curve)) for curve in curves)
+    across = _Scale.over([size for size, _ in marks], LEFT, right)
     up = _Scale.over([cost for _, cost in marks], HEIGHT - BOTTOM, TOP)
     yield f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}" rx="12"/>'
     yield f'<text class="title" x="{LEFT}" y="30" font-size="15">{escape(title)}</text>'
@@ -80,11 +83,20 @@ def _parts(curves: Sequence[Curve], title: str) -> Iterator[str]:
     names = _apart([up.at(_cost(curve, curve.points[-1][1])) for curve in curves])
     for number, (curve, at) in enumerate(zip(curves, names, strict=True)):
         yield from _drawn(curve, f"c{number % 8}", across, up, at)
+    for size, most, unit in sorted({(*each.goal, each.unit) for each in curves if each.goal}):
+        x, y = across.at(size), up.at(most * SECONDS[unit])
+        yield f'<circle class="goal" cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
+        told = f"goal: {figure(most, unit)}"
+        yield f'<text class="text" x="{x + 10:.1f}" y="{y - 6:.1f}" font-size="12">{told}</text>'
 
 
 def _marks(curve: Curve) -> Iterator[tuple[int, float]]:
     for size, cost in (*curve.points, *([curve.goal] if curve.goal else [])):
         yield size, _cost(curve, cost)
+
+
+def _name(curve: Curve) -> str:
+    return f"{curve.name} ({curve.sizes}): {figure(curve.points[-1][1], curve.unit)}"
 
 
 def _cost(curve: Curve, number: float) -> float:
@@ -109,7 +121,7 @@ def _axes(across: _Scale, up: _Scale) -> Iterator[str]:
     middle = (left + right) / 2
     yield (
         f'<text class="text" x="{middle:.0f}" y="{bottom + 40:.0f}" text-anchor="middle">'
-        "how many there are; a ring is a goal: no more than that, there</text>"
+        "how many there are</text>"
     )
 
 
@@ -120,13 +132,10 @@ def _drawn(curve: Curve, kind: str, across: _Scale, up: _Scale, name_at: float) 
     yield f'  <path class="curve" d="M{path}"/>'
     for x, y in places:
         yield f'  <circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="3"/>'
-    if curve.goal:
-        x, y = across.at(curve.goal[0]), up.at(_cost(curve, curve.goal[1]))
-        yield f'  <circle class="goal" cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
     (x, y), edge = places[-1], across.end + 14
     yield f'  <path class="lead" d="M{x:.1f} {y:.1f}L{edge:.1f} {name_at:.1f}"/>'
-    told = f"{curve.name}: {figure(curve.points[-1][1], curve.unit)}"
-    yield f'  <text class="name" x="{edge + 4:.1f}" y="{name_at + 4:.1f}">{escape(told)}</text>'
+    told = escape(_name(curve))
+    yield f'  <text class="name" x="{edge + 4:.1f}" y="{name_at + 4:.1f}">{told}</text>'
     yield "</g>"
 
 
