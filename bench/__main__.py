@@ -222,8 +222,13 @@ def keep(report: Report, folder: Path) -> None:
     (folder / "results.md").write_text(markdown(report))
     if report.curves:
         (folder / "scale.svg").write_text(chart(report.curves, title=TITLE))
-    print(f"\nKept in {folder.relative_to(ROOT)}. To put these figures into the documentation:")
-    print(f"cp {(folder / 'results.json').relative_to(ROOT)} {KEPT.relative_to(ROOT)} && make docs")
+    print(f"\nKept in {folder.relative_to(ROOT)}.", end=" ")
+    if report.gaps:
+        print("They are not for the documentation, as not everything was measured.")
+        return
+    results = (folder / "results.json").relative_to(ROOT)
+    print("To put these figures into the documentation:")
+    print(f"cp {results} {KEPT.relative_to(ROOT)} && make docs")
 
 
 if __name__ == "__main__":
