@@ -5,6 +5,7 @@ One shape for all of them, so that they can stand in one table.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
@@ -79,12 +80,13 @@ def _ratio(row: Row) -> str:
 
 
 def print_rows(rows: Iterable[Row]) -> None:
-    """A table on the terminal."""
+    """A table on the terminal; what is measured meanwhile is told beside it."""
     head = ("work", "peer", "polyver", "times less", "goal")
-    cells = [
-        (row.name, told(row.theirs, row.unit), told(row.ours, row.unit), _ratio(row), _goal(row))
-        for row in rows
-    ]
+    cells = []
+    for row in rows:
+        print(f"measured: {row.name}", file=sys.stderr, flush=True)
+        sides = [told(each, row.unit) for each in (row.theirs, row.ours)]
+        cells.append((row.name, *sides, _ratio(row), _goal(row)))
     widths = [max(len(line[at]) for line in (head, *cells)) for at in range(len(head))]
     for line in (head, *cells):
         print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)))
