@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import http.client
+import os
 import re
 import socket
 import ssl
@@ -116,10 +117,15 @@ def kubernetes(folder: Path) -> Iterator[Plane]:
 
 def _started(undo: ExitStack, command: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
     with log.open("ab") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file)
+        process = subprocess.Popen(command, stdout=file, stderr=file, env=_environment())
     undo.callback(process.wait)
     undo.callback(process.terminate)
     return process
+
+
+def _environment() -> dict[str, str]:
+    """That of this process, but code is kept compiled, as it is where something is installed."""
+    return {key: each for key, each in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _until_ready(port: int, processes: Sequence[subprocess.Popen[bytes]], folder: Path) -> float:
