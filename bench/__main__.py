@@ -104,6 +104,7 @@ def measure(name: str, into: Path, *, quick: bool) -> int:
     with into.open("ab", buffering=0) as file:
 
         def note(found: Found) -> None:
+            say(f"{name}: {found.name}")
             file.write(msgspec.json.encode(reported([found], here())) + b"\n")
 
         try:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from statistics import median
 
-from bench.rows import Curve, Found, Row, print_rows, say
+from bench.rows import Curve, Found, Row, print_rows
 
 from polyver.core import (
     UNSPECIFIED,
@@ -75,7 +75,6 @@ def sorting(rounds: int) -> Iterator[Row]:
 def resolving(rounds: int, sizes: Sequence[int]) -> Iterator[Found]:
     points: dict[str, list[tuple[int, float]]] = {}
     for size in sizes:
-        say(f"resolve among {size:,} releases")
         web = lineage(size)
         for name, selector in selectors(web).items():
             taken = in_unit(
@@ -106,7 +105,6 @@ def moving(rounds: int, sizes: Sequence[int]) -> Iterator[Found]:
     ways = {"": None, ", behind a gate": Gate("spring", 1, share=0.5)}
     taken: dict[str, dict[int, tuple[float, ...]]] = {way: {} for way in ways}
     for size in sizes:
-        say(f"affected, {size:,} dependents")
         index = Index.of(dependents(web, size))
         for way, gate in ways.items():
             after = web.publish(Release(SemVer.parse("9.9.10"), gate=gate))

@@ -27,7 +27,7 @@ from typing import Any
 
 import msgspec
 from bench.objects import review
-from bench.rows import Row, print_rows, say
+from bench.rows import Row, print_rows
 
 from polyver.cli._conversions import load_converters
 from polyver.tls import Authority
@@ -189,7 +189,6 @@ def over_https(
         for size, count in itertools.product(sizes, COUNTS):
             check_equal(found, review(count, size))
         for size, count, many in itertools.product(sizes, COUNTS, connections):
-            say(f"HTTPS, {described(count, size)}, {many} connections")
             yield from measure(found, size, count, many, rounds)
 
 
@@ -228,7 +227,6 @@ def in_process(peer: Path, rounds: int, sizes: Sequence[int]) -> Iterator[Row]:
     """The handlers alone: no TLS, no HTTP."""
     converters = load_converters([str(HERE / "kinds" / "rules.yaml")])
     for size, count in itertools.product(sizes, COUNTS):
-        say(f"in process, {described(count, size)}")
         body = review(count, size)
         theirs = [each / count for each in go_rounds(peer, body, rounds * 10)]
         ours = []
