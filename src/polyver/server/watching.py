@@ -9,13 +9,12 @@ from functools import lru_cache
 
 from polyver.objects import encode_json
 from polyver.objects.status import expired
-from polyver.objects.tables import partial_metadata
 from polyver.server._http import Response
 from polyver.server.answers import table_of
 from polyver.server.call import Call
 from polyver.server.options import ListOptions, read_revision
 from polyver.server.reading import too_large_revision
-from polyver.server.resource import NotConverted, Resource, rewritten
+from polyver.server.resource import NotConverted, Resource, metadata_alone, rewritten
 from polyver.server.rules import Object
 from polyver.server.selecting import Selection, read_selection
 from polyver.store import Compacted, Entry, Event, Lagging, StoreClosed, Watch
@@ -149,12 +148,12 @@ class _Watching:
 
     async def _line(self, kind: str, entry: Entry) -> bytes:
         resource, form = self._call.resource, self._call.form
-        if not form.kind:
-            return _plain_line(kind, await resource.shown(entry, kept=True))
-        obj = await resource.decode(entry, kept=True)
         if form.kind == "Table":
-            return _data_line(kind, self._table(obj))
-        return _data_line(kind, partial_metadata(obj, form.api_version))
+            return _data_line(kind, self._table(await resource.decode(entry, kept=True)))
+        value = await resource.shown(entry, kept=True)
+        if form.kind:
+            return _metadata_line(kind, value, form.api_version)
+        return _plain_line(kind, value)
 
     def _table(self, obj: Object) -> Object:
         """A Table of one row; only the first has the columns."""
@@ -188,6 +187,11 @@ def _as_of(before: Entry, revision: int) -> Entry:
 @lru_cache(maxsize=4)
 def _plain_line(kind: str, value: bytes) -> bytes:
     return b'{"type":"%b","object":%b}\n' % (kind.encode(), value)
+
+
+@lru_cache(maxsize=4)
+def _metadata_line(kind: str, value: bytes, api_version: str) -> bytes:
+    return _plain_line(kind, metadata_alone(value, api_version))
 
 
 def _data_line(kind: str, obj: Object) -> bytes:
