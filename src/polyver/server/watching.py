@@ -12,6 +12,7 @@ from polyver.objects.status import expired
 from polyver.server._http import Response
 from polyver.server.answers import table_of
 from polyver.server.call import Call
+from polyver.server.media import Form
 from polyver.server.options import ListOptions, read_revision
 from polyver.server.reading import too_large_revision
 from polyver.server.resource import NotConverted, Resource, metadata_alone, rewritten
@@ -47,6 +48,8 @@ class _Watching:
         self._selection = selection
         self._prefix = self._narrowed()
         self._columns_told = False
+        # What most watchers want, and what is the same for all of them.
+        self._as_stored = selection.everything and call.form.kind != "Table"
         seconds = options.timeout or _LONGEST
         self._end = time.monotonic() + seconds
 
@@ -129,6 +132,8 @@ class _Watching:
 
     async def _told(self, event: Event) -> bytes:
         """The line for an event; empty for one that cannot be converted, as on the real server."""
+        if self._as_stored and self._call.resource.is_shown(event.entry):
+            return _stored_line(event, self._call.form)
         try:
             return await self._selected(event)
         except NotConverted:
@@ -181,6 +186,17 @@ def _as_of(before: Entry, revision: int) -> Entry:
     """An object that left the selection, with the revision that made it leave."""
     head, tail = rewritten(before.value)
     return before._replace(value=b"%b%d%b" % (head, revision, tail), revision=revision)
+
+
+def _stored_line(event: Event, form: Form) -> bytes:
+    """The line for an event that is selected, as everything is, and sent as it is stored."""
+    if event.deleted:
+        kind = "DELETED"
+    else:
+        kind = "ADDED" if event.previous is None else "MODIFIED"
+    if form.kind:
+        return _metadata_line(kind, event.entry.value, form.api_version)
+    return _plain_line(kind, event.entry.value)
 
 
 # Many watchers get the same line, one after the other.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Self
 
 from polyver.store.port import Event, Lagging, StoreClosed
@@ -23,7 +22,7 @@ class Watcher:
         self._most = len(self._waiting) + MOST_WAITING
         self._hub = hub
         self._end: Lagging | StoreClosed | None = None
-        self._woken = asyncio.Event()
+        self._sleeping: asyncio.Future[None] | None = None
 
     def __aiter__(self) -> Self:
         return self
@@ -32,8 +31,7 @@ class Watcher:
         while not self._waiting:
             if self._end is not None:
                 raise self._end
-            self._woken.clear()
-            await self._woken.wait()
+            await self._sleep(None)
         return self._waiting.popleft()
 
     @property
@@ -47,16 +45,31 @@ class Watcher:
     async def batch(self, patience: float) -> list[Event]:
         """All events that wait, or none if none comes in time."""
         if not self._waiting and self._end is None:
-            self._woken.clear()
-            # Not wait_for, which may lose a cancellation on Python 3.11.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(patience):
-                    await self._woken.wait()
+            await self._sleep(patience)
         if not self._waiting and self._end is not None:
             raise self._end
         events = list(self._waiting)
         self._waiting.clear()
         return events
+
+    async def _sleep(self, patience: float | None) -> None:
+        """Until there is something, or for so many seconds.
+
+        With a timer of its own: asyncio's timeouts cost more than telling an event.
+        """
+        loop = asyncio.get_running_loop()
+        self._sleeping = loop.create_future()
+        timer = None if patience is None else loop.call_later(patience, self._wake)
+        try:
+            await self._sleeping
+        finally:
+            self._sleeping = None
+            if timer is not None:
+                timer.cancel()
+
+    def _wake(self) -> None:
+        if self._sleeping is not None and not self._sleeping.done():
+            self._sleeping.set_result(None)
 
     def close(self) -> None:
         """Want no more; whoever waits is woken."""
@@ -69,12 +82,12 @@ class Watcher:
             self.end(Lagging(f"{len(self._waiting)} events wait for one watcher of {self.prefix}"))
             return
         self._waiting.append(event)
-        self._woken.set()
+        self._wake()
 
     def end(self, why: Lagging | StoreClosed) -> None:
         self._end = self._end or why
         self._hub.leave(self)
-        self._woken.set()
+        self._wake()
 
 
 class Hub:
