@@ -10,7 +10,7 @@ import asyncio
 import fcntl
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -61,12 +61,17 @@ _NOW = f"""
 select one.key, value, one.revision, created
 from current as one cross join log on log.revision = one.revision where {_RANGE}
 """
-_THEN = f"""
-select key, value, revision, created from log as one
-where {_RANGE} and not deleted and revision = (
+_COUNT = f"select count(*) from current as one where {_RANGE}"
+# Of what was there at a revision, most is there still; the rest is among what has changed since.
+_KEPT = "and one.revision <= :at"
+_SINCE = f"""
+select one.key, was.revision from (
+    select distinct key from log as one where one.revision > :at and {_RANGE}
+) as one cross join log as was on was.revision = (
     select max(revision) from log where key = one.key and revision <= :at
-)
+) where not was.deleted order by one.key
 """
+_WRITTEN = "select key, value, revision, created from log where revision = ?"
 _ONE = """
 select one.key, value, one.revision, created
 from current as one cross join log on log.revision = one.revision where one.key = ?
@@ -163,16 +168,24 @@ class SqliteStore:
     def page(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
         with self._snapshot(revision or None) as newest:
             at = revision or newest
-            rows = _NOW if at == newest else _THEN
             asked: _Values = {"at": at, "after": after, "start": prefix, "end": prefix + _LAST}
+            past = self._reader.execute(_SINCE, asked).fetchall() if at < newest else []
+            still = _KEPT if at < newest else ""
             limited = {**asked, "limit": limit or -1}
-            found = self._reader.execute(f"{rows} order by one.key limit :limit", limited)
-            entries = list(map(Entry._make, found))
+            found = self._reader.execute(f"{_NOW}{still} order by one.key limit :limit", limited)
+            entries = [*map(Entry._make, found), *self._written(past, limit)]
+            if past:
+                entries.sort()
             remaining = 0
-            if limit and len(entries) == limit:
-                last = {**asked, "after": entries[-1].key}
-                remaining = _number(self._reader, f"select count(*) from ({rows})", last)
+            if limit and len(entries) >= limit:
+                remaining = _number(self._reader, f"{_COUNT} {still}", asked) + len(past) - limit
+                del entries[limit:]
         return Page(entries, at, remaining)
+
+    def _written(self, past: Sequence[tuple[str, int]], limit: int) -> Iterator[Entry]:
+        """What is no longer as it was, and what was deleted, as far as a page may hold it."""
+        for _, revision in past[: limit or None]:
+            yield from map(Entry._make, self._reader.execute(_WRITTEN, (revision,)))
 
     def watch(self, prefix: str, revision: int) -> Watcher:
         with self._snapshot(revision) as newest:

@@ -140,7 +140,9 @@ def _object(schema: _Schema) -> _Type:
 
 
 def _struct(schema: _Schema, known: Mapping[str, _Type]) -> _Type:
-    _refuse(schema, "minProperties", "maxProperties", "enum", "additionalProperties", *_ALTERNATIVES)
+    _refuse(
+        schema, "minProperties", "maxProperties", "enum", "additionalProperties", *_ALTERNATIVES
+    )
     properties = schema.get("properties") or {}
     required = set(schema.get("required") or ())
     if not required <= {*properties, *known}:
@@ -148,9 +150,7 @@ def _struct(schema: _Schema, known: Mapping[str, _Type]) -> _Type:
     types = {**known, **{name: _place(each) for name, each in properties.items()}}
     names = {f"field_{number}": name for number, name in enumerate(types)}
     fields = [
-        (field, types[name])
-        if name in required
-        else (field, Union[types[name], UnsetType], UNSET)  # noqa: UP007 - made at run time
+        (field, types[name]) if name in required else (field, Union[types[name], UnsetType], UNSET)  # noqa: UP007 - made at run time
         for field, name in names.items()
     ]
     return msgspec.defstruct(
