@@ -247,9 +247,7 @@ async def apply(connection: Connection, own: str, count: int) -> None:
         await connection.raw("PATCH", applying("made", f"{own}-0"), body, media=APPLY)
 
 
-async def listed(
-    connection: Connection, own: str, count: int, *, query: str, accept: str
-) -> None:
+async def listed(connection: Connection, own: str, count: int, *, query: str, accept: str) -> None:
     del own
     for _ in range(count):
         await connection.raw("GET", f"{path_of('many')}{query}", accept=accept)
