@@ -19,10 +19,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -31,6 +32,7 @@ from bench.rows import Row, print_rows
 
 from polyver.cli._conversions import load_converters
 from polyver.tls import Authority
+from polyver.webhook import Converters
 from polyver.webhook import review as answer_review
 
 HERE = Path(__file__).parent
@@ -223,34 +225,71 @@ def goal_of(where: str, size: int, count: int) -> float | None:
     return GOALS.get((where, count)) if size == 3000 else None
 
 
+FORMS = {"rules": "rules.yaml", "functions": "functions.py", "classes": "classes.py"}
+
+
+def forms() -> dict[str, Converters]:
+    """The kind of the comparison, once for each way to say how it is converted."""
+    places = {form: str(HERE / "kinds" / file) for form, file in FORMS.items()}
+    return {
+        form: load_converters([place]) if form == "rules" else load_converters([], [place])
+        for form, place in places.items()
+    }
+
+
 def in_process(peer: Path, rounds: int, sizes: Sequence[int]) -> Iterator[Row]:
     """The handlers alone: no TLS, no HTTP."""
-    converters = load_converters([str(HERE / "kinds" / "rules.yaml")])
+    ours = forms()
     for size, count in itertools.product(sizes, COUNTS):
         body = review(count, size)
-        theirs = [each / count for each in go_rounds(peer, body, rounds * 10)]
-        ours = []
-        for _ in range(rounds * 10):
-            began = time.process_time_ns()
-            answer_review(body, converters)
-            ours.append((time.process_time_ns() - began) / count / 1e3)
-        yield Row(
-            name=f"conversion by rules, in process, {described(count, size)}",
-            unit="µs",
-            ours=tuple(ours),
-            peer=PEER,
-            theirs=tuple(theirs),
-            goal=goal_of("process", size, count),
-        )
+        check_equal_in_process(peer, ours, body)
+        took = timed_in_process(peer, ours, body, rounds, count)
+        for form in ours:
+            yield Row(
+                name=f"conversion by {form}, in process, {described(count, size)}",
+                unit="µs",
+                ours=tuple(took[form]),
+                peer=PEER,
+                theirs=tuple(took[PEER]),
+                goal=goal_of("process", size, count) if form == "rules" else None,
+            )
+
+
+def check_equal_in_process(peer: Path, ours: Mapping[str, Converters], body: bytes) -> None:
+    expected = converted(go_answer(peer, body, 1).stdout)
+    for form, converters in ours.items():
+        if converted(answer_review(body, converters).body) != expected:
+            sys.exit(f"polyver, {form} answers something else than {PEER}")
+
+
+def timed_in_process(
+    peer: Path, ours: Mapping[str, Converters], body: bytes, rounds: int, count: int
+) -> dict[str, list[float]]:
+    """Microseconds of CPU for each object, round by round; the peer and each form take turns."""
+    took: dict[str, list[float]] = {PEER: [], **{form: [] for form in ours}}
+    for _ in range(rounds):
+        took[PEER].append(median(go_rounds(peer, body, 10)) / count)
+        for form, converters in ours.items():
+            once = []
+            for _ in range(10 if form == "rules" else 3):
+                began = time.process_time_ns()
+                answer_review(body, converters)
+                once.append((time.process_time_ns() - began) / count / 1e3)
+            took[form].append(median(once))
+    return took
 
 
 def go_rounds(peer: Path, body: bytes, rounds: int) -> list[float]:
+    told = go_answer(peer, body, rounds + 5).stderr
+    return [int(line) / 1e3 for line in told.split()][5:]
+
+
+def go_answer(peer: Path, body: bytes, rounds: int) -> subprocess.CompletedProcess[bytes]:
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         file.write(body)
         file.flush()
-        command = [str(peer), "-review", file.name, "-rounds", str(rounds + 5)]
-        ran = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [int(line) / 1e3 for line in ran.stderr.split()][5:]
+        command = [str(peer), "-review", file.name, "-rounds", str(rounds)]
+        return subprocess.run(command, capture_output=True, check=True)
 
 
 def rows(*, quick: bool = False) -> Iterator[Row]:
