@@ -276,9 +276,7 @@ class Connection(asyncio.Protocol):
         if answer is None:
             return False
         status, lines, body = answer
-        head = head_of(
-            status, self._hall.date, lines, len(body), keep_alive=exchange.keep_alive
-        )
+        head = head_of(status, self._hall.date, lines, len(body), keep_alive=exchange.keep_alive)
         self.write(head, b"" if exchange.method == "HEAD" else body)
         exchange.finish()
         return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import http
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any, Protocol
 
 from polyver.serving.http import Application
