@@ -28,6 +28,7 @@ _KEEP_ALIVE = 120.0
 """Longer than clients keep connections that they do not use, so that they close, not we."""
 _REQUEST = 60.0
 _MOST_HEAD = 1024 * 1024
+_MOST_AT_ONCE = 256 * 1024
 _MOST_UNREAD = 64 * 1024
 """How much of a body may wait for its application before no more is read."""
 _MOST_HELD = 2 * 1024 * 1024
@@ -50,6 +51,8 @@ class Hall:
         self.tasks: set[asyncio.Task[None]] = set()
         self.held = 0
         """How many bytes of bodies wait to be taken."""
+        self.buffer = memoryview(bytearray(_MOST_AT_ONCE))
+        """Where what comes is put: it is looked at before anything else can come."""
         self.date = b""
         self._tick()
 
@@ -77,7 +80,7 @@ def _target(url: bytes) -> tuple[str, bytes, bytes]:
     return urllib.parse.unquote(path) if "%" in path else path, written, parsed.query or b""
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """One client."""
 
     def __init__(self, hall: Hall) -> None:
@@ -166,12 +169,15 @@ class Connection(asyncio.Protocol):
 
     # What comes.
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's words
+        return self._hall.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         if self._closing and (self._incoming is None or self._incoming.whole):
             return
-        self._unparsed += len(data)
+        self._unparsed += nbytes
         try:
-            self._parser.feed_data(data)
+            self._parser.feed_data(self._hall.buffer[:nbytes])
         except httptools.HttpParserUpgrade:
             pass  # nothing is upgraded to, and the request is answered as it is
         except httptools.HttpParserError:
