@@ -44,6 +44,9 @@ class Hosts:
         self._change(found)
         return encode_json(found)
 
+    def way(self, source: str, target: str) -> None:
+        """All is converted raw."""
+
 
 def served(*converters: Hosts) -> Converters:
     return {(each.group, each.kind): each for each in converters or (Hosts(),)}

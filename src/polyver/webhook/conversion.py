@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Protocol
 
 import msgspec
@@ -18,6 +19,7 @@ from polyver.core import PolyverError
 from polyver.core.errors import listed
 from polyver.objects.codec import encode_json
 from polyver.objects.converted import check_identity, check_kept, restored
+from polyver.objects.opened import Opened
 from polyver.objects.status import ApiError
 from polyver.webhook.reviews import Asked, Head, Key, Reviewed, ReviewForm, refused, shown
 
@@ -25,6 +27,11 @@ __all__ = ["Converter", "Converters", "review"]
 
 _LOG_SAYS_WHY = "the conversion failed, and the webhook's log says why"
 _NO_METADATA = msgspec.Raw()
+
+
+Object = dict[str, Any]
+Made = Object | msgspec.Raw
+Way = Callable[[Object], Made | None]
 
 
 class Converter(Protocol):
@@ -46,14 +53,29 @@ class Converter(Protocol):
         """
         ...
 
+    def way(self, source: str, target: str) -> Way | None:
+        """The same for mappings of which some is still JSON; None if all has to be converted raw.
+
+        A way may change what it is given, and raises what `convert_raw` does. It returns None for
+        an object that has to be converted raw, and nothing that an API server would refuse.
+        """
+        ...
+
 
 Converters = Mapping[Key, Converter]
 
 
-class _Request(msgspec.Struct):
+class _Asked(msgspec.Struct):
     desired: str = msgspec.field(name="desiredAPIVersion")
-    objects: list[msgspec.Raw] | None = None
     uid: str = ""
+
+
+class _Request(_Asked):
+    objects: list[msgspec.Raw] | None = None
+
+
+class _OpenedRequest(_Asked):
+    objects: list[Opened] | None = None
 
 
 class _Object(msgspec.Struct, rename="camel"):
@@ -62,8 +84,9 @@ class _Object(msgspec.Struct, rename="camel"):
     metadata: msgspec.Raw = _NO_METADATA
 
 
-_decoder = msgspec.json.Decoder(Asked[_Request])
-_form = ReviewForm("ConversionReview", "apiextensions.k8s.io", _decoder)
+_KIND, _GROUP = "ConversionReview", "apiextensions.k8s.io"
+_form = ReviewForm(_KIND, _GROUP, msgspec.json.Decoder(Asked[_Request]))
+_opened_form = ReviewForm(_KIND, _GROUP, msgspec.json.Decoder(Asked[_OpenedRequest]))
 _object = msgspec.json.Decoder(_Object)
 
 
@@ -86,10 +109,18 @@ def review(
     """
     with _collector_paused():
         try:
-            version, request = _form.read(body)
+            version, request = _read(body)
         except ApiError as error:
             return refused(error)
-        return _Reviewing(version, request, converters, late).answer()
+        return _Reviewing(version, request, body, converters, late).answer()
+
+
+def _read(body: bytes) -> tuple[str, _Request | _OpenedRequest]:
+    """What a body asks for, its objects opened if nothing in them is against it."""
+    try:
+        return _opened_form.read(body)
+    except ApiError:
+        return _form.read(body)
 
 
 @contextmanager
@@ -111,43 +142,70 @@ class _Reviewing:
     """One review, object by object."""
 
     def __init__(
-        self, version: str, request: _Request, converters: Converters, late: Callable[[], bool]
+        self,
+        version: str,
+        request: _Request | _OpenedRequest,
+        body: bytes,
+        converters: Converters,
+        late: Callable[[], bool],
     ) -> None:
         self._head = {"apiVersion": version, "kind": _form.kind}
         self._request = request
+        self._body = body
         self._converters = converters
         self._late = late
         self._wanted = request.desired
         self._group, _, self._version = self._wanted.rpartition("/")
+        self._ways = _Ways(converters, self._wanted)
         self._counts: Counter[Key] = Counter()
+        self._quick: list[str] = []
+
+    @cached_property
+    def _raw(self) -> list[msgspec.Raw]:
+        """All objects as they came."""
+        return _form.read(self._body)[1].objects or []
 
     def answer(self) -> Reviewed:
-        given = self._request.objects or []
-        done: list[bytes | msgspec.Raw] = []
+        done: list[Made] = []
         try:
-            for raw in given:
-                self._check_time(len(done), len(given))
-                done.append(self._one(raw))
+            self._convert(done)
         except _Failed as failed:
-            about = f"{_name(given[len(done)])} (objects[{len(done)}])"
+            about = f"{_name(self._raw[len(done)])} (objects[{len(done)}])"
             text = f"{about} cannot be converted to {self._wanted}: {failed}"
             body = self._response([], {"status": "Failure", "message": text})
-            return Reviewed(200, body, self._counts, failed.kind or ("", ""), failed.fault, about)
-        return Reviewed(200, self._response(done, {"status": "Success"}), self._counts)
+            return Reviewed(200, body, self._counted(), failed.kind or ("", ""), failed.fault, about)
+        return Reviewed(200, self._response(done, {"status": "Success"}), self._counted())
 
-    def _response(self, done: list[bytes | msgspec.Raw], result: Mapping[str, str]) -> bytes:
-        uid, told = encode_json(self._request.uid), encode_json(result)
-        start = b'%b,"response":{"uid":%b,"convertedObjects":[' % (
-            encode_json(self._head)[:-1],
-            uid,
-        )
-        return b"".join((start, b",".join(done), b'],"result":', told, b"}}"))
+    def _convert(self, done: list[Made]) -> None:
+        given, ways, late = self._request.objects or [], self._ways, self._late
+        for number, each in enumerate(given):
+            if late():
+                told = f"the time is over with {number} of {len(given)} objects converted"
+                raise _Failed(told)
+            made = None
+            if type(each) is Opened and (way := ways[each.api_version, each.kind]) is not None:
+                try:
+                    made = way(each.fields())
+                except Exception as error:
+                    raise _failed(error, (self._group, each.kind)) from None
+            if made is None:
+                made = self._one(self._raw[number])
+            else:
+                self._quick.append(each.kind)
+            done.append(made)
 
-    def _check_time(self, done: int, given: int) -> None:
-        if self._late():
-            raise _Failed(f"the time is over with {done} of {given} objects converted")
+    def _counted(self) -> Mapping[Key, int]:
+        """How many objects were converted, by their kinds."""
+        quick = {(self._group, kind): count for kind, count in Counter(self._quick).items()}
+        return self._counts + Counter(quick)
 
-    def _one(self, raw: msgspec.Raw) -> bytes | msgspec.Raw:
+    def _response(
+        self, done: Sequence[Made], result: Mapping[str, str]
+    ) -> bytes:
+        response = {"uid": self._request.uid, "convertedObjects": done, "result": result}
+        return encode_json({**self._head, "response": response})
+
+    def _one(self, raw: msgspec.Raw) -> msgspec.Raw:
         found = _decoded(raw, "it")
         if found.api_version == self._wanted:
             return raw
@@ -155,14 +213,10 @@ class _Reviewing:
         try:
             converted = converter.convert_raw(raw, self._version)
             self._check(found, converted)
-        except PolyverError as error:
-            raise _Failed(str(error), key) from None
-        except _Failed as error:
-            raise _Failed(str(error), key) from None
         except Exception as error:
-            raise _Failed(_LOG_SAYS_WHY, key, error) from None
+            raise _failed(error, key) from None
         self._counts[key] += 1
-        return converted
+        return msgspec.Raw(converted)
 
     def _converter(self, found: _Object) -> tuple[Key, Converter]:
         group, _, version = found.api_version.rpartition("/")
@@ -196,6 +250,34 @@ class _Reviewing:
         # API servers write these three first, and whoever keeps their order is checked quickly.
         head = f'{{"apiVersion":"{self._wanted}","kind":"{before.kind}","metadata":'
         return head.encode() + bytes(before.metadata) if before.metadata else b"\0"
+
+
+def _failed(error: Exception, kind: Key) -> _Failed:
+    """That an object was not converted, and why, as far as that is for users."""
+    if isinstance(error, PolyverError | _Failed):
+        return _Failed(str(error), kind)
+    return _Failed(_LOG_SAYS_WHY, kind, error)
+
+
+class _Ways(dict[tuple[str, str], Way | None]):
+    """The ways of one review from what objects are to what is wanted, as they are asked for."""
+
+    def __init__(self, converters: Converters, wanted: str) -> None:
+        self._converters = converters
+        self._wanted = wanted
+
+    def __missing__(self, named: tuple[str, str]) -> Way | None:
+        self[named] = self._found(*named)
+        return self[named]
+
+    def _found(self, name: str, kind: str) -> Way | None:
+        group, _, source = name.rpartition("/")
+        wanted, _, target = self._wanted.rpartition("/")
+        converter = self._converters.get((group, kind))
+        if converter is None or group != wanted or source == target:
+            return None
+        served = source in converter.versions and target in converter.versions
+        return converter.way(source, target) if served else None
 
 
 def _decoded(raw: bytes | msgspec.Raw, what: str) -> _Object:

@@ -94,7 +94,7 @@ class ReviewForm(Generic[R]):
             self._check(self._said(body))
             raise bad(f"the body is not {self._called}: {error}") from None
         except RecursionError:
-            raise bad("the body is nested too deeply") from None
+            raise _too_deep() from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise bad(f"the body is not JSON: {error}") from None
         version = self._check(found)
@@ -108,6 +108,8 @@ class ReviewForm(Generic[R]):
             return _head.decode(body)
         except msgspec.ValidationError:
             raise bad(f"the body is no object, and so not {self._called}") from None
+        except RecursionError:
+            raise _too_deep() from None
         except msgspec.DecodeError as error:  # behind what was of a wrong type
             raise bad(f"the body is not JSON: {error}") from None
 
@@ -131,6 +133,10 @@ def _text(body: bytes) -> bytes:
 def shown(value: object) -> str:
     """What a body says somewhere, as far as it is text."""
     return value[:100] if isinstance(value, str) and value else "nothing"
+
+
+def _too_deep() -> ApiError:
+    return bad("the body is nested too deeply")
 
 
 def bad(text: str) -> ApiError:

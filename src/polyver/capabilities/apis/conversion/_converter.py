@@ -15,13 +15,15 @@ from msgspec import MsgspecError, Raw, json
 from polyver.capabilities.apis._definition import Definition
 from polyver.capabilities.apis.conversion._carry import Carry
 from polyver.capabilities.apis.conversion._compile import Compiled, Unusual, compile_way
-from polyver.capabilities.apis.conversion._delta import has_guards, without
+from polyver.capabilities.apis.conversion._delta import without
 from polyver.capabilities.apis.conversion._hops import ByFunctions, Function, Step, by_rules
 from polyver.capabilities.apis.conversion._keeping import InAnnotation, InField, Keeping
+from polyver.capabilities.apis.conversion._opened import OpenedWays, Way, check_passing
 from polyver.capabilities.apis.conversion._reading import Declared, DeclaredEdge
 from polyver.core import ConversionTree, Edge, Hop, InvalidTree, PolyverError, listed
 from polyver.objects import encode_json
 from polyver.objects.converted import fresh
+from polyver.objects.opened import Opened
 from polyver.objects.schema import Schema, compile_schema
 from polyver.objects.schema._structure import Structure, read_structure
 
@@ -76,11 +78,8 @@ class Converter:
         """Whether code of a user has a part in it, which may take any time."""
         steps = [_edge(edge, structures) for edge in edges]
         self.tree: Tree = ConversionTree(versions=versions, edges=steps, hub=hub)
-        self._names = {each: Raw(encode_json(f"{group}/{each}")) for each in self.versions}
-        self._known = {bytes(name): each for each, name in self._names.items()}
-        self._kind_name = encode_json(kind)
-        self._plain = _Ways(self.tree, raw=False)
-        self._raw = _Ways(self.tree, raw=True)
+        self._plain = _Ways(self.tree)
+        self._opened = OpenedWays(self.tree, group, self.keeping, self.convert)
 
     def convert(self, obj: Object, version: str) -> Object:
         """An object in another version, as new data.
@@ -120,41 +119,21 @@ class Converter:
 
     def convert_raw(self, raw: bytes | Raw, version: str) -> bytes:
         """The same for an object that is JSON: what no rule looks into is not even decoded."""
-        try:
-            top = _fields(raw)
-            source = self._raw_version(top)
-        except (MsgspecError, UnicodeError, RecursionError) as error:
-            raise NotConvertible(f"this is no object: {error}") from None
+        top = _top(raw)
+        source = self.version_of({name: _value(top.get(name)) for name in ("apiVersion", "kind")})
         self._check(version)
         if source == version:
             return bytes(raw)
-        try:
-            made = self._run_raw(top, bytes(raw), source, version)
-        except Unusual:
-            return encode_json(self.convert(_plain(raw), version))
-        made["apiVersion"] = self._names[version]
-        return encode_json(made)
+        way = self.way(source, version)
+        made = way(top) if way is not None else None
+        return encode_json(self.convert(_plain(raw), version) if made is None else made)
 
-    def _run_raw(self, top: Object, raw: bytes, source: str, target: str) -> Object:
-        run = self._raw[source, target]
-        if run is None:
-            raise Unusual
-        try:
-            top, carry = self.keeping.split_raw(top, raw)
-            if carry.lost:
-                carry.lost.pop(source, None)
-                _check_passing(carry, self.tree.way(source, target))
-            run(top, carry.lost)
-            return self.keeping.join_raw(top, carry)
-        except (MsgspecError, UnicodeError):  # something is no object that should be one
-            raise Unusual from None
+    def way(self, source: str, target: str) -> Way | None:
+        """What converts mappings whose values may be JSON; None if only `convert_raw` does.
 
-    def _raw_version(self, top: Mapping[str, Raw]) -> str:
-        version = self._known.get(bytes(top.get("apiVersion", b"")))
-        if version is None or bytes(top.get("kind", b"")) != self._kind_name:
-            found = {name: _plain(top[name]) for name in ("apiVersion", "kind") if name in top}
-            return self.version_of(found)
-        return version
+        It may change them, and returns None for one that has to be converted raw.
+        """
+        return self._opened[source, target]
 
     def _compiled(self, obj: Object, source: str, target: str) -> Object | None:
         """What the compiled rules make of an object; None if the interpreter has to."""
@@ -164,7 +143,7 @@ class Converter:
         made, carry = self.keeping.split(fresh(obj))
         carry.lost.pop(source, None)
         try:
-            _check_passing(carry, self.tree.way(source, target))
+            check_passing(carry, self.tree.way(source, target))
             run(made, carry.lost)
         except Unusual:
             return None
@@ -238,27 +217,39 @@ def _edge(edge: DeclaredEdge | FunctionEdge, structures: Mapping[str, Structure]
     return Edge(edge.source, edge.target, there, back)
 
 
+_opened = json.Decoder(Opened).decode
 _fields = json.Decoder(dict[str, Raw]).decode
 _plain = json.Decoder().decode
+
+
+def _top(raw: bytes | Raw) -> Object:
+    """The fields of an object that is JSON, opened if they can be."""
+    try:
+        return _opened(raw).fields()
+    except (MsgspecError, UnicodeError, RecursionError):
+        pass
+    try:
+        return _fields(raw)
+    except (MsgspecError, UnicodeError, RecursionError) as error:
+        raise NotConvertible(f"this is no object: {error}") from None
+
+
+def _value(found: Any) -> Any:
+    try:
+        return _plain(found) if type(found) is Raw else found
+    except (MsgspecError, UnicodeError) as error:
+        raise NotConvertible(f"this is no object: {error}") from None
 
 
 class _Ways(dict[tuple[str, str], Compiled | None]):
     """The compiled way from one version to another, made when it is first asked for."""
 
-    def __init__(self, tree: Tree, *, raw: bool) -> None:
+    def __init__(self, tree: Tree) -> None:
         self._tree = tree
-        self._raw = raw
 
     def __missing__(self, pair: tuple[str, str]) -> Compiled | None:
-        made = self[pair] = compile_way(self._tree.way(*pair), raw=self._raw)
+        made = self[pair] = compile_way(self._tree.way(*pair), raw=False)
         return made
-
-
-def _check_passing(carry: Carry, way: Sequence[Hop[Step]]) -> None:
-    """What is only passed on needs the interpreter if it has guards: it may be stale."""
-    passed = carry.lost.keys() - {hop.target for hop in way}
-    if any(has_guards(carry.lost[version]) for version in passed):
-        raise Unusual
 
 
 class _Conversion:

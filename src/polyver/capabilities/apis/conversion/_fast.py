@@ -6,7 +6,6 @@ then the rule itself is asked.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -17,9 +16,8 @@ from polyver.objects._texts import same
 __all__ = ["Fast", "fast"]
 
 Fast = Callable[..., Any]
-"""Takes what the rule reads, not all of it missing; gives a tuple if it writes several."""
+"""Takes what the rule reads, not all of it missing; gives a sequence if it writes several."""
 
-_CANONICAL: Final = re.compile(r"0|-?[1-9][0-9]{0,17}", re.ASCII).fullmatch
 _MOST: Final = 2**63 - 1
 _LARGE: Final = 10**18
 """Beyond this, a whole number may not be read back from its text."""
@@ -56,6 +54,9 @@ def _words(rule: Values, *, back: bool) -> Fast:
     words = {(type(a), a): b for a, b in rule.words.items()}
     if back:
         words = {(type(b), b): a for (_, a), b in words.items()}
+    if all(kind is str for kind, _ in words):
+        texts = {text: word for (_, text), word in words.items()}.get
+        return lambda value: texts(value) if type(value) is str else None
     get = words.get
     return lambda value: get((type(value), value)) if type(value) in _PLAIN else None
 
@@ -64,7 +65,13 @@ _PLAIN: Final = frozenset([str, int, bool])
 
 
 def _whole(value: Any) -> Any:
-    return int(value) if type(value) is str and _CANONICAL(value) else None
+    if type(value) is not str:
+        return None
+    try:
+        made = int(value)
+    except ValueError:
+        return None
+    return made if -_LARGE < made < _LARGE and str(made) == value else None
 
 
 def _written(value: Any) -> Any:
@@ -96,11 +103,12 @@ def _scaled(factor: int, *, back: bool) -> Fast:
 def _split(rule: Split) -> Fast:
     separator, count, absent = rule.separator, len(rule.into), rule.absent
     numbers = [place for place, kind in enumerate(rule.types) if kind == "integer"]
+    most = count - 1
 
     def split(value: Any) -> Any:
         if type(value) is not str:
             return None
-        parts: list[Any] = value.split(separator, count - 1)
+        parts: list[Any] = value.split(separator, most)
         if len(parts) < count:
             if absent is not None:
                 return None
@@ -110,11 +118,15 @@ def _split(rule: Split) -> Fast:
             if parts.count(MISSING) == count:
                 return None
         for place in numbers:
-            if parts[place] is not MISSING:
-                if not _CANONICAL(parts[place]):
+            part = parts[place]
+            if part is not MISSING:
+                try:
+                    parts[place] = made = int(part)
+                except ValueError:
                     return None
-                parts[place] = int(parts[place])
-        return tuple(parts)
+                if not -_LARGE < made < _LARGE or str(made) != part:
+                    return None
+        return parts
 
     return split
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
+import msgspec
+
 from polyver.capabilities.apis.conversion._block import Block
 from polyver.capabilities.apis.conversion._delta import (
     Guard,
@@ -90,9 +92,13 @@ class ByFunctions:
 
     def lost(self, obj: Object, made: Object) -> Lost:
         again = _kept(_called(self.back, made), self.source)
+        if _are_alike(again, obj):
+            return {}
         return _guarded(delta(again, obj, self.source))
 
     def restored(self, made: Object, lost: Lost) -> Object:
+        if not lost:
+            return made
         whole: Object = fresh(made)
         patch(whole, lost, self.target)
         return whole
@@ -178,14 +184,41 @@ def _called(function: Function, obj: Object) -> Object:
     It is spared objects that have nothing but metadata, which API servers send.
     """
     if not obj.keys() - {"kind", "metadata"}:
-        same: Object = fresh(obj)
+        same: Object = _copied(obj)
         return same
-    made = function(fresh(obj))
+    made = function(_copied(obj))
     whole = {name: value for name, value in made.items() if name not in _FIXED}
     kept = {name: obj[name] for name in _FIXED if name in obj}
     if type(obj.get("metadata")) is dict:
         kept["metadata"] = _metadata(obj["metadata"], made.get("metadata"))
     return {**kept, **whole}
+
+
+def _are_alike(one: Object, other: Object) -> bool:
+    """Whether two objects are the same as JSON. False says nothing: whoever looks finds out why."""
+    try:
+        return _sorted(_without_fixed(one)) == _sorted(_without_fixed(other))
+    except (TypeError, ValueError, RecursionError):  # what functions return may be anything
+        return False
+
+
+def _without_fixed(obj: Object) -> Object:
+    """An object without the metadata that functions cannot change."""
+    metadata = obj.get("metadata")
+    if type(metadata) is not dict:
+        return obj
+    return {**obj, "metadata": {name: metadata[name] for name in _FREE if name in metadata}}
+
+
+_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+def _copied(value: Any) -> Any:
+    """A copy of what was read from JSON, or made to be written as that."""
+    try:
+        return msgspec.to_builtins(value)
+    except TypeError:  # no JSON, which is told when it is written
+        return fresh(value)
 
 
 def _metadata(before: Object, after: Any) -> Object:

@@ -39,8 +39,12 @@ class Keeping(Protocol):
         """An object with its carry; without one if there is nothing to carry."""
         ...
 
-    def split_raw(self, top: Object, raw: bytes, /) -> tuple[Object, Carry]:
-        """The same for an object whose fields are still bytes, and all of its bytes."""
+    def may_be_in(self, top: Object) -> bool:
+        """Whether an object whose fields may still be bytes can have a carry."""
+        ...
+
+    def split_raw(self, top: Object) -> tuple[Object, Carry]:
+        """The same for an object some of whose fields are still bytes."""
         ...
 
     def join_raw(self, top: Object, carry: Carry) -> Object:
@@ -87,14 +91,15 @@ class InAnnotation:
         text = write(whole, room=_ANNOTATIONS_LIMIT - len(ANNOTATION) - used)
         return {**obj, "metadata": {**metadata, "annotations": {**annotations, ANNOTATION: text}}}
 
-    def split_raw(self, top: Object, raw: bytes, /) -> tuple[Object, Carry]:
-        if _CARRY not in raw:
+    def may_be_in(self, top: Object) -> bool:
+        return "metadata" in top and _CARRY in bytes(top["metadata"])
+
+    def split_raw(self, top: Object) -> tuple[Object, Carry]:
+        opened = _fields(top["metadata"])
+        if "annotations" not in opened:
             return top, Carry()
-        metadata = _fields(top.get("metadata", b"{}"))
-        if "annotations" not in metadata:
-            return top, Carry()
-        metadata["annotations"] = json.decode(metadata["annotations"])
-        return self.split({**top, "metadata": metadata})
+        opened["annotations"] = json.decode(opened["annotations"])
+        return self.split({**top, "metadata": opened})
 
     def join_raw(self, top: Object, carry: Carry) -> Object:
         if not carry.lost and not carry.was_empty:
@@ -144,9 +149,10 @@ class InField:
         rest, _ = self.split(obj)
         return rest | {self.name: write(Carry(lost), room=_FIELD_LIMIT)} if lost else rest
 
-    def split_raw(self, top: Object, _: bytes, /) -> tuple[Object, Carry]:
-        if self.name not in top:
-            return top, Carry()
+    def may_be_in(self, top: Object) -> bool:
+        return self.name in top
+
+    def split_raw(self, top: Object) -> tuple[Object, Carry]:
         return self.split({**top, self.name: json.decode(top[self.name])})
 
     def join_raw(self, top: Object, carry: Carry) -> Object:
@@ -158,6 +164,7 @@ class InField:
 
 
 _fields = json.Decoder(dict[str, Raw]).decode
+
 _CARRY = ANNOTATION.encode()
 
 
