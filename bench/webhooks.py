@@ -37,7 +37,6 @@ from polyver.webhook import review as answer_review
 
 HERE = Path(__file__).parent
 PEER = "controller-runtime"
-COUNTS = (1, 100, 500)
 GOALS = {("https", 1): 5.0, ("https", 100): 10.0, ("https", 500): 10.0, ("process", 100): 12.0}
 
 
@@ -185,12 +184,16 @@ def round_of(server: Server, body: bytes, connections: int, requests: int, count
 
 
 def over_https(
-    peer: Path, rounds: int, sizes: Sequence[int], connections: Sequence[int]
+    peer: Path,
+    rounds: int,
+    sizes: Sequence[int],
+    counts: Sequence[int],
+    connections: Sequence[int],
 ) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder, servers(Path(folder), peer) as found:
-        for size, count in itertools.product(sizes, COUNTS):
+        for size, count in itertools.product(sizes, counts):
             check_equal(found, review(count, size))
-        for size, count, many in itertools.product(sizes, COUNTS, connections):
+        for size, count, many in itertools.product(sizes, counts, connections):
             yield from measure(found, size, count, many, rounds)
 
 
@@ -237,10 +240,12 @@ def forms() -> dict[str, Converters]:
     }
 
 
-def in_process(peer: Path, rounds: int, sizes: Sequence[int]) -> Iterator[Row]:
+def in_process(
+    peer: Path, rounds: int, sizes: Sequence[int], counts: Sequence[int]
+) -> Iterator[Row]:
     """The handlers alone: no TLS, no HTTP."""
     ours = forms()
-    for size, count in itertools.product(sizes, COUNTS):
+    for size, count in itertools.product(sizes, counts):
         body = review(count, size)
         check_equal_in_process(peer, ours, body)
         took = timed_in_process(peer, ours, body, rounds, count)
@@ -294,8 +299,8 @@ def go_answer(peer: Path, body: bytes, rounds: int) -> subprocess.CompletedProce
 
 def rows(*, quick: bool = False) -> Iterator[Row]:
     peer, rounds = build_peer(), 3 if quick else 7
-    yield from in_process(peer, rounds, [3000])
-    yield from over_https(peer, rounds, [3000], [1, 8])
+    yield from in_process(peer, rounds, [3000], [1, 100])
+    yield from over_https(peer, rounds, [3000], [1, 100], [1, 8])
 
 
 def main() -> None:
@@ -303,12 +308,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     given = parser.parse_args()
     peer = build_peer()
-    sizes = (1000, 3000, 10000)
+    sizes, counts = (1000, 3000, 10000), (1, 100, 500)
     print("CPU of the server for each object; the median of all rounds\n")
     print_rows(
         [
-            *in_process(peer, given.rounds, sizes),
-            *over_https(peer, given.rounds, sizes, [1, 8]),
+            *in_process(peer, given.rounds, sizes, counts),
+            *over_https(peer, given.rounds, sizes, counts, [1, 8]),
         ]
     )
 
