@@ -63,10 +63,10 @@ class Section:
 
 SECTIONS = {
     "conversion": Section(
-        "webhooks", "conversion webhooks beside controller-runtime's", 240, build_webhook, False
+        "webhooks", "conversion webhooks beside controller-runtime's", 300, build_webhook, False
     ),
     "server": Section(
-        "server", "the embedded server beside kube-apiserver and etcd", 300, build_kubernetes, False
+        "server", "the embedded server beside kube-apiserver and etcd", 400, build_kubernetes, False
     ),
     "calling": Section("calling", "calls of functions beside the SDK's messages", 120, None, False),
     "codec": Section("conversion", "conversions beside a JSON codec", 30),
