@@ -59,7 +59,7 @@ QUICK = Size(rounds=3, starts=2, requests=40, lists=3, changes=10, capabilities=
 
 def definition() -> dict[str, Any]:
     text, number = {"type": "string"}, {"type": "integer"}
-    container = {
+    container: dict[str, Any] = {
         "type": "object",
         "required": ["name", "image"],
         "properties": {

@@ -116,8 +116,8 @@ async def list_answer(call: Call, entries: Sequence[Entry], metadata: Object) ->
         return call.answer(200, await _joined(resource, entries, metadata))
     if form.media == JSON and form.kind == "PartialObjectMetadataList":
         values = await _values(resource, entries)
-        items = [metadata_alone(value, form.api_version) for value in values]
-        return call.answer(200, _list(form.kind, form.api_version, metadata, items))
+        alone = [metadata_alone(value, form.api_version) for value in values]
+        return call.answer(200, _list(form.kind, form.api_version, metadata, alone))
     if form.kind == "PartialObjectMetadata":
         what = "*unstructured.UnstructuredList" if resource.kind.custom else _go_name(resource)
         text = f"you requested PartialObjectMetadata, but the requested object is a list ({what})"
@@ -125,8 +125,9 @@ async def list_answer(call: Call, entries: Sequence[Entry], metadata: Object) ->
     objects = await _objects(resource, entries)
     if form.kind == "Table":
         table = table_of(call, objects, metadata)
-        if form.media == JSON and _include(call.query.text("includeObject")) == "Metadata":
-            _include_stored(table, await _values(resource, entries))
+        is_included = _include(call.query.text("includeObject")) == "Metadata"
+        if is_included and form.media == JSON and all(map(resource.is_shown, entries)):
+            _include_stored(table, entries)
         return _written(call, table, 200)
     if form.kind:
         items = [partial_metadata(obj, form.api_version) for obj in objects]
@@ -135,10 +136,10 @@ async def list_answer(call: Call, entries: Sequence[Entry], metadata: Object) ->
     return _written(call, list_of(resource, objects, metadata), 200)
 
 
-def _include_stored(table: Object, values: Sequence[bytes]) -> None:
+def _include_stored(table: Object, entries: Sequence[Entry]) -> None:
     """Have every row show its object's metadata as it is stored, which nobody has to encode."""
-    for row, value in zip(table["rows"] or (), values, strict=True):
-        row["object"] = msgspec.Raw(metadata_alone(value, table["apiVersion"]))
+    for row, entry in zip(table["rows"] or (), entries, strict=True):
+        row["object"] = msgspec.Raw(metadata_alone(entry.value, table["apiVersion"]))
 
 
 def list_of(resource: Resource, objects: Sequence[Object], metadata: Object) -> Object:

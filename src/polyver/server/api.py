@@ -152,20 +152,22 @@ class Api:
         call = Call(self.server, request, resource, place, query, form)
         if resource.warning:
             call.warn(resource.warning)
-        patience = _patience(query, verb)
         try:
-            if patience is None:
-                return await self._perform(call, verb)
-            async with asyncio.timeout(patience):
-                return await self._perform(call, verb)
-        except TimeoutError:
-            if patience is None:
-                raise
-            return _out_of_time()
+            return await self._perform_in_time(call, verb)
         except NotConverted as error:
             return _refused(call, _unconverted(call, verb, error))
         except ApiError as error:
             return _refused(call, error)
+
+    async def _perform_in_time(self, call: Call, verb: str) -> Response:
+        patience = _patience(call.query, verb)
+        if patience is None:
+            return await self._perform(call, verb)
+        try:
+            async with asyncio.timeout(patience):
+                return await self._perform(call, verb)
+        except TimeoutError:
+            return _out_of_time()
 
     async def _perform(self, call: Call, verb: str) -> Response:
         if call.resource.review:

@@ -190,10 +190,7 @@ def _as_of(before: Entry, revision: int) -> Entry:
 
 def _stored_line(event: Event, form: Form) -> bytes:
     """The line for an event that is selected, as everything is, and sent as it is stored."""
-    if event.deleted:
-        kind = "DELETED"
-    else:
-        kind = "ADDED" if event.previous is None else "MODIFIED"
+    kind = "DELETED" if event.deleted else "ADDED" if event.previous is None else "MODIFIED"
     if form.kind:
         return _metadata_line(kind, event.entry.value, form.api_version)
     return _plain_line(kind, event.entry.value)

@@ -169,11 +169,11 @@ class SqliteStore:
         with self._snapshot(revision or None) as newest:
             at = revision or newest
             asked: _Values = {"at": at, "after": after, "start": prefix, "end": prefix + _LAST}
-            past = self._reader.execute(_SINCE, asked).fetchall() if at < newest else []
+            past = self._since(asked) if at < newest else []
             still = _KEPT if at < newest else ""
             limited = {**asked, "limit": limit or -1}
             found = self._reader.execute(f"{_NOW}{still} order by one.key limit :limit", limited)
-            entries = [*map(Entry._make, found), *self._written(past, limit)]
+            entries = [*map(Entry._make, found), *self._written(past[: limit or None])]
             if past:
                 entries.sort()
             remaining = 0
@@ -182,9 +182,12 @@ class SqliteStore:
                 del entries[limit:]
         return Page(entries, at, remaining)
 
-    def _written(self, past: Sequence[tuple[str, int]], limit: int) -> Iterator[Entry]:
-        """What is no longer as it was, and what was deleted, as far as a page may hold it."""
-        for _, revision in past[: limit or None]:
+    def _since(self, asked: _Values) -> list[int]:
+        """The revisions of what is no longer as it was, or not there, in the order of the keys."""
+        return [int(revision) for _, revision in self._reader.execute(_SINCE, asked)]
+
+    def _written(self, revisions: Sequence[int]) -> Iterator[Entry]:
+        for revision in revisions:
             yield from map(Entry._make, self._reader.execute(_WRITTEN, (revision,)))
 
     def watch(self, prefix: str, revision: int) -> Watcher:

@@ -7,6 +7,7 @@ else may still be right, and is left to the checks that know all the words.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import GenericAlias
 from typing import Annotated, Any, Final, Literal, TypeAlias, Union
 
 import msgspec
@@ -121,9 +122,13 @@ def _are_whole(*limits: float | None) -> bool:
 
 
 def _leaf(schema: _Schema) -> type[_Leaf]:
-    found = type("Leaf", (_Leaf,), {"checks": Checks(schema, None)})
-    found.one = found()
-    return found
+    class Leaf(_Leaf):
+        """Told from all others by its type, which is how msgspec tells what to do."""
+
+        checks = Checks(schema, None)
+
+    Leaf.one = Leaf()
+    return Leaf
 
 
 def _object(schema: _Schema) -> _Type:
@@ -136,7 +141,7 @@ def _object(schema: _Schema) -> _Type:
     if not isinstance(others, Mapping):
         raise _Inexpressible
     _refuse(schema, "properties", "required", "enum", *_ALTERNATIVES)
-    return _sized(dict[str, _place(others)], schema, "Properties")
+    return _sized(GenericAlias(dict, (str, _place(others))), schema, "Properties")
 
 
 def _struct(schema: _Schema, known: Mapping[str, _Type]) -> _Type:
@@ -168,7 +173,7 @@ def _array(schema: _Schema) -> _Type:
     _refuse(schema, "enum", "x-kubernetes-preserve-unknown-fields", "uniqueItems", *_ALTERNATIVES)
     if not isinstance(items, Mapping):
         raise _Inexpressible
-    return _sized(list[_place(items)], schema, "Items")
+    return _sized(GenericAlias(list, (_place(items),)), schema, "Items")
 
 
 def _sized(found: _Type, schema: _Schema, what: str) -> _Type:
