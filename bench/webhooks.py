@@ -18,11 +18,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from typing import Any
 
 import msgspec
@@ -30,6 +30,7 @@ from bench.objects import review
 
 from polyver.cli._conversions import load_converters
 from polyver.tls import Authority
+from polyver.webhook import Converters
 from polyver.webhook import review as answer_review
 
 HERE = Path(__file__).parent
@@ -215,31 +216,71 @@ def ratio(where: str, size: int, count: int, theirs: list[float], ours: list[flo
     return f"{times:.1f}" + (f" (goal {goal:g})" if goal else "")
 
 
+FORMS = {"rules": "rules.yaml", "functions": "functions.py", "classes": "classes.py"}
+
+
+def forms() -> dict[str, Converters]:
+    """The kind of the comparison, once for each way to say how it is converted."""
+    places = {form: str(HERE / "kinds" / file) for form, file in FORMS.items()}
+    return {
+        form: load_converters([place]) if form == "rules" else load_converters([], [place])
+        for form, place in places.items()
+    }
+
+
 def in_process(peer: Path, rounds: int) -> None:
     """The handlers alone: no TLS, no HTTP."""
-    converters = load_converters([str(HERE / "kinds" / "rules.yaml")])
-    print_row(["process", "objects", "bytes", "", "controller-runtime", "polyver, rules", "", ""])
+    ours = forms()
+    heads = ["controller-runtime", *(f"polyver, {form}" for form in ours), "times less"]
+    print_row(["process", "objects", "bytes", "", *heads])
     for size in (1000, 3000, 10000):
         for count in (1, 100, 500):
             body = review(count, size)
-            theirs = [each / count for each in go_rounds(peer, body, rounds * 10)]
-            ours = []
-            for _ in range(rounds * 10):
+            check_equal_in_process(peer, ours, body)
+            took = timed_in_process(peer, ours, body, rounds, count)
+            row = ["process", count, len(body) // count, "", *map(spread, took.values())]
+            times = ratio("process", size, count, took["go"], took["rules"])
+            print_row([*row, times])
+
+
+def check_equal_in_process(peer: Path, ours: Mapping[str, Converters], body: bytes) -> None:
+    expected = converted(go_answer(peer, body, 1).stdout)
+    for form, converters in ours.items():
+        if converted(answer_review(body, converters).body) != expected:
+            sys.exit(f"polyver, {form} answers something else than controller-runtime")
+
+
+def timed_in_process(
+    peer: Path, ours: Mapping[str, Converters], body: bytes, rounds: int, count: int
+) -> dict[str, list[float]]:
+    """Microseconds of CPU for each object; the peer and each form take turns."""
+    took: dict[str, list[float]] = {"go": [], **{form: [] for form in ours}}
+    for _ in range(rounds):
+        took["go"] += [each / count for each in go_rounds(peer, body, 10)]
+        for form, converters in ours.items():
+            for _ in range(10 if form == "rules" else 3):
                 began = time.process_time_ns()
                 answer_review(body, converters)
-                ours.append((time.process_time_ns() - began) / count / 1e3)
-            cells = [f"{median(each):.1f} µs" for each in (theirs, ours)]
-            row = ["process", count, len(body) // count, "", *cells, ""]
-            print_row([*row, ratio("process", size, count, theirs, ours)])
+                took[form].append((time.process_time_ns() - began) / count / 1e3)
+    return took
+
+
+def spread(took: Sequence[float]) -> str:
+    low, *_, high = quantiles(took, n=10)
+    return f"{median(took):.1f} µs ({low:.1f}…{high:.1f})"
 
 
 def go_rounds(peer: Path, body: bytes, rounds: int) -> list[float]:
+    told = go_answer(peer, body, rounds + 5).stderr
+    return [int(line) / 1e3 for line in told.split()][5:]
+
+
+def go_answer(peer: Path, body: bytes, rounds: int) -> subprocess.CompletedProcess[bytes]:
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         file.write(body)
         file.flush()
-        command = [str(peer), "-review", file.name, "-rounds", str(rounds + 5)]
-        ran = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [int(line) / 1e3 for line in ran.stderr.split()][5:]
+        command = [str(peer), "-review", file.name, "-rounds", str(rounds)]
+        return subprocess.run(command, capture_output=True, check=True)
 
 
 def print_row(cells: Sequence[object]) -> None:

@@ -18,8 +18,8 @@ from polyver.capabilities.apis.conversion._delta import (
     patch,
     place_of,
 )
-from polyver.capabilities.apis.conversion._implied import strip
 from polyver.capabilities.apis.conversion._paths import parse_path, pick
+from polyver.capabilities.apis.conversion._pruning import pruner
 from polyver.capabilities.apis.conversion._values import fingerprint
 from polyver.objects.converted import fresh
 from polyver.objects.schema._structure import Structure
@@ -174,7 +174,8 @@ def _kept(made: Object, target: Structure | None) -> Object:
     """What an API server would keep of what a function made, as new data."""
     kept: Object = {name: made[name] for name in _FIXED if name in made}
     rest = {name: value for name, value in made.items() if name not in _FIXED}
-    strip(rest, None, target)
+    if (prune := pruner(target)) is not None:
+        prune(rest)
     return kept | rest
 
 

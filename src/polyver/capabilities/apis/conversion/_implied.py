@@ -20,6 +20,7 @@ __all__ = [
     "has_path",
     "implied",
     "is_open",
+    "items",
     "knows",
     "loses",
     "names_in",
