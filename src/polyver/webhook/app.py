@@ -287,7 +287,9 @@ def _patience(query: bytes) -> float:
 def _odd(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     """Whether a body may be something else than JSON."""
     for name, value in headers:
-        if name.startswith(b"content-") and name != b"content-length" and value != _USUAL:
+        if name == b"content-type" and value != _USUAL:
+            return True
+        if name == b"content-encoding":
             return True
     return False
 

@@ -112,9 +112,7 @@ class Metrics(Collector):
             yield GaugeMetricFamily("polyver_webhook_certificate_until_seconds", text, until)
 
 
-def _counter(
-    name: str, text: str, labels: Sequence[str], counts: Mapping[Labels, int]
-) -> Metric:
+def _counter(name: str, text: str, labels: Sequence[str], counts: Mapping[Labels, int]) -> Metric:
     family = CounterMetricFamily(f"polyver_webhook_{name}", text, labels=labels)
     for key, count in counts.items():
         family.add_metric(key, count)
