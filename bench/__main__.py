@@ -134,7 +134,11 @@ def run(names: Sequence[str], *, quick: bool) -> Report:
             continue
         left = LIMIT - (time.monotonic() - began)
         say(f"{name}: {SECTIONS[name].about}")
-        found += section(name, min(left, SECTIONS[name].seconds), quick=quick)
+        try:
+            found += section(name, min(left, SECTIONS[name].seconds), quick=quick)
+        except KeyboardInterrupt:
+            found += [Gap(each, "interrupted") for each in names[names.index(name) :]]
+            break
     seconds = round(time.monotonic() - began, 1)
     return reported(found, dataclasses.replace(conditions, seconds=seconds))
 

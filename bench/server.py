@@ -68,14 +68,17 @@ def definition() -> dict[str, Any]:
             "args": {"type": "array", "items": text},
             "env": {
                 "type": "array",
-                "items": {"type": "object", "properties": {"name": text, "value": text}},
+                "items": {
+                    "type": "object",
+                    "required": ["name"],
+                    "properties": {"name": text, "value": text},
+                },
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["name"],
             },
             "limits": {"type": "object", "additionalProperties": text},
         },
     }
-    container["properties"]["env"]["items"]["required"] = ["name"]
     spec = {
         "type": "object",
         "required": ["size"],

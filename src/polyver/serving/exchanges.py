@@ -7,6 +7,7 @@ of TLS, a call of the system and a client that wakes up for half of it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http
 from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any, Protocol
@@ -39,8 +40,10 @@ class Way(Protocol):
 
     scope: dict[str, Any]
     """What is the same for all requests."""
-    date: bytes
-    """The line of a head that says when it was made."""
+
+    @property
+    def date(self) -> bytes:
+        """The line of a head that says when it was made."""
 
     @property
     def writable(self) -> Awaitable[object] | None:
@@ -172,11 +175,9 @@ class Exchange:
             "headers": self.headers,
             "state": dict(scope["state"]),
         }
-        try:
+        # Applications log what they raise; what else comes is the end of the server.
+        with contextlib.suppress(BaseException):
             await app(scope, self.receive, self.send)
-        except BaseException:
-            # Applications log what they raise. Only the end of the server gets here otherwise.
-            pass
         if self.complete or self.gone:
             return
         if self._begun and not self._held:
@@ -220,36 +221,24 @@ class Exchange:
             raise RuntimeError(f"{kind} is out of order")
 
     def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        lines = [_STATUS_LINES[status], self._way.date]
-        count, closes = 2, False
-        self._left = None
-        for name, value in headers:
-            if name == b"content-length":
-                self._left = int(value)
-            elif name == b"connection" and b"close" in value.lower():
-                closes = True
-            lines.append(b"%b: %b\r\n" % (name, value))
-            count += 1
+        given = list(headers)
+        said = dict(given)
+        self._left = int(said[b"content-length"]) if b"content-length" in said else None
         bodiless = self.method == "HEAD" or status in _BODILESS
-        self._chunked = self._left is None and not bodiless and self.version != "1.0"
+        ends_alone = self._left is not None or bodiless
+        self._chunked = not ends_alone and self.version != "1.0"
         if self._chunked:
-            lines.append(b"transfer-encoding: chunked\r\n")
-            count += 1
-        if self._left is None and self.version == "1.0":
-            self.keep_alive = False  # its end is the end of the answer
-        if closes:
+            given.append((b"transfer-encoding", b"chunked"))
+        elif not ends_alone:
+            self.keep_alive = False  # the end of the connection is that of the answer
+        if b"close" in said.get(b"connection", b"").lower():
             self.keep_alive = False
         elif not self.keep_alive:
-            lines.append(b"connection: close\r\n")
-            count += 1
-        if bodiless:
-            self._left = 0
-        head = b"".join(lines)
-        if head.count(b"\n") != count or head.count(b"\r") != count or b"\0" in head:
-            raise RuntimeError("a header reaches beyond its line")
+            given.append((b"connection", b"close"))
+        self._left = 0 if bodiless else self._left
+        self._held = _head(status, self._way.date, given)
         self._begun, self._expects = True, False
-        self._held = head + b"\r\n"
-        if self._left is None:
+        if not ends_alone:
             self._flush(b"")  # who knows when the first piece comes
 
     def _go_on(self, body: bytes, *, more: bool) -> None:
@@ -282,6 +271,15 @@ class Exchange:
         self.complete = True
         self.wake()
         self._way.answered(self)
+
+
+def _head(status: int, date: bytes, headers: list[tuple[bytes, bytes]]) -> bytes:
+    lines = [b"%b: %b\r\n" % each for each in headers]
+    head = b"".join((_STATUS_LINES[status], date, *lines))
+    ends = len(lines) + 2
+    if head.count(b"\n") != ends or head.count(b"\r") != ends or b"\0" in head:
+        raise RuntimeError("a header reaches beyond its line")
+    return head + b"\r\n"
 
 
 def head_of(status: int, date: bytes, lines: bytes, length: int, *, keep_alive: bool) -> bytes:

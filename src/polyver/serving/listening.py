@@ -1,7 +1,7 @@
 """Listening: TLS connections that cannot hold each other up, and an end that loses no answer.
 
-A connection's first byte tells TLS from plain HTTP, whose clients deserve an answer, so it is looked
-at before anybody speaks.
+A connection's first byte tells TLS from plain HTTP, whose clients deserve an answer, so that is
+looked at before anybody speaks.
 """
 
 from __future__ import annotations

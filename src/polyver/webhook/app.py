@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from time import monotonic
 from urllib.parse import parse_qs
 
 from polyver.admission.chain import Chain
@@ -50,10 +50,12 @@ _QUICK = 0.01
 """Not much longer than Python lets a thread hold up the others: a thread would not help."""
 _SMALL = 64 * 1024
 """Reviews up to this size are taken to cost the same: what they cost is not their bytes."""
+_FORGETTING = 0.9
+"""A process that had to wait once for a processor is not slow for hundreds of reviews."""
 _TIMEOUT = 30.0
 _IN_TIME = 0.95
 """The share of a client's patience after which an answer would come too late."""
-_USUAL = (b"content-type", b"application/json")
+_USUAL = b"application/json"
 """What API servers say of a body."""
 _HEALTH = (["healthz"], ["livez"], ["readyz"])
 _JSON = [("content-type", "application/json")]
@@ -150,7 +152,7 @@ class App:
     # Reviewing.
 
     async def _review(self, scope: Scope, receive: Receive) -> Response:
-        began = time.monotonic()
+        began = monotonic()
         act = _ACTS.get(scope["path"])
         try:
             _check_content(dict(scope["headers"]))
@@ -165,12 +167,12 @@ class App:
             reviewed = refused(ApiError(413, "RequestEntityTooLarge", str(error)))
         except ApiError as error:
             reviewed = refused(error)
-        self._note(reviewed, time.monotonic() - began)
+        self._note(reviewed, monotonic() - began)
         again = [("retry-after", "1")] if reviewed.status == 429 else []
         return Response(reviewed.status, [*_JSON, *again], reviewed.body)
 
     async def _admitted(self, act: Act, body: bytes, until: float) -> Reviewed:
-        left = max(until - time.monotonic(), 0)
+        left = max(until - monotonic(), 0)
         return await admit(body, self._served.chain, act, patience=round(left, 1))
 
     async def _converted(self, body: bytes, until: float) -> Reviewed:
@@ -178,16 +180,16 @@ class App:
         if self._pace.expected(len(body)) <= _QUICK:
             return work()
         try:
-            async with asyncio.timeout(until - time.monotonic()):
+            async with asyncio.timeout(until - monotonic()):
                 return await self._aside.run(work)
         except TimeoutError:
             text = "the conversion was not done in time"
             return refused(ApiError(504, "Timeout", text))
 
     def _convert(self, body: bytes, converters: Converters, until: float) -> Reviewed:
-        began = time.monotonic()
-        found = review(body, converters, late=lambda: time.monotonic() > until)
-        self._pace.learn(len(body), time.monotonic() - began)
+        began = monotonic()
+        found = review(body, converters, late=lambda: monotonic() > until)
+        self._pace.learn(len(body), monotonic() - began)
         return found
 
     def at_once(self, request: Request) -> Answer | None:
@@ -201,15 +203,16 @@ class App:
         size = len(body)
         if self._pace.expected(size) > _QUICK or not self._room.has(size) or _odd(request.headers):
             return None
-        began = time.monotonic()
+        began = monotonic()
         until = began + _patience(request.query) * _IN_TIME
         try:
-            reviewed = self._convert(body, self._served.converters, until)
+            reviewed = review(body, self._served.converters, late=lambda: monotonic() > until)
         except Exception as error:
             self._log.failure("a request failed", error, path=CONVERT)
-            reviewed = refused(ApiError(500, "InternalError", _FAILED))
-            return Answer(500, _JSON_LINE, reviewed.body)
-        self._note(reviewed, time.monotonic() - began)
+            return Answer(500, _JSON_LINE, refused(ApiError(500, "InternalError", _FAILED)).body)
+        took = monotonic() - began
+        self._pace.learn(size, took)
+        self._note(reviewed, took)
         return Answer(reviewed.status, _JSON_LINE, reviewed.body)
 
     def _note(self, reviewed: Reviewed, seconds: float) -> None:
@@ -262,7 +265,7 @@ class _Pace:
     def learn(self, size: int, seconds: float) -> None:
         pace = seconds / max(size, _SMALL)
         known = self._slowest if self._slowest < float("inf") else pace
-        self._slowest = max(pace, 0.99 * known)
+        self._slowest = max(pace, _FORGETTING * known)
 
 
 def _allowed(path: str) -> tuple[str, ...]:
@@ -283,11 +286,12 @@ def _patience(query: bytes) -> float:
 
 def _odd(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     """Whether a body may be something else than JSON."""
-    return any(
-        name.startswith(b"content-") and (name, value) != _USUAL
-        for name, value in headers
-        if name != b"content-length"
-    )
+    for name, value in headers:
+        if name == b"content-type" and value != _USUAL:
+            return True
+        if name == b"content-encoding":
+            return True
+    return False
 
 
 def _check_content(headers: Mapping[bytes, bytes]) -> None:

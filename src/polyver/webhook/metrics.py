@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from typing import TypeVar
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import (
@@ -28,6 +29,7 @@ from polyver.webhook.reviews import Admitted, Key, Reviewed
 __all__ = ["Metrics"]
 
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+Labels = TypeVar("Labels", bound=tuple[str, ...])
 _OF_A_KIND = ("group", "kind")
 
 
@@ -110,9 +112,7 @@ class Metrics(Collector):
             yield GaugeMetricFamily("polyver_webhook_certificate_until_seconds", text, until)
 
 
-def _counter(
-    name: str, text: str, labels: Sequence[str], counts: Mapping[tuple[str, ...], int]
-) -> Metric:
+def _counter(name: str, text: str, labels: Sequence[str], counts: Mapping[Labels, int]) -> Metric:
     family = CounterMetricFamily(f"polyver_webhook_{name}", text, labels=labels)
     for key, count in counts.items():
         family.add_metric(key, count)

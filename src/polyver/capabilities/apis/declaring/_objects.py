@@ -16,7 +16,16 @@ from polyver.capabilities.apis._definition import Schema
 from polyver.core import PolyverError
 from polyver.objects.manifests import dotted, problem_of
 
-__all__ = ["NotAsDeclared", "Part", "Time", "from_object", "from_own", "is_part", "make_part", "to_object"]
+__all__ = [
+    "NotAsDeclared",
+    "Part",
+    "Time",
+    "from_object",
+    "from_own",
+    "is_part",
+    "make_part",
+    "to_object",
+]
 
 T = TypeVar("T")
 

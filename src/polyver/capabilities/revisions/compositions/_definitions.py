@@ -102,9 +102,6 @@ def _check_names(obj: Object) -> Iterator[Refusal]:
         fact = f'it is called "{name}", not "{wanted}"'
         hint = "a definition is called after the plural and the group of its kind"
         yield Refusal("InvalidName", fact, at="metadata.name", hint=hint)
-    if spec.get("claimNames"):
-        fact, hint = "there are no claims", "use composite resources themselves"
-        yield Refusal("ClaimsUnsupported", fact, at="spec.claimNames", hint=hint)
 
 
 def _check_versions(versions: Sequence[Object]) -> Iterator[Refusal]:
@@ -175,6 +172,11 @@ def unheeded_fields(obj: Object) -> list[str]:
     """What is written and has no effect, for a warning."""
     spec: Object = obj["spec"]
     found = []
+    if spec.get("claimNames"):
+        found.append(
+            "spec.claimNames has no effect: no claims are offered; "
+            "use composite resources themselves"
+        )
     if spec.get("defaultCompositeDeletePolicy"):
         found.append("spec.defaultCompositeDeletePolicy has no effect: there are no claims")
     for number, version in enumerate(spec["versions"]):

@@ -16,10 +16,28 @@ from polyver.capabilities.revisions._policy import REVISIONS
 from polyver.capabilities.revisions.compositions._checks import check_step
 from polyver.capabilities.revisions.compositions._choosing import Composite, gated
 from polyver.capabilities.revisions.messages import ResourceSelector
-from polyver.capabilities.revisions.packages import Known, function_of, known_revision, lineage_of
-from polyver.core import Exact, Gate, Labels, Lineage, NoMatch, Pin, Resolution, Stage, resolve
+from polyver.capabilities.revisions.packages import (
+    Known,
+    Pipeline,
+    function_of,
+    known_revision,
+    lineage_of,
+)
+from polyver.core import (
+    Dependent,
+    Exact,
+    Gate,
+    Labels,
+    Lineage,
+    NoMatch,
+    Pin,
+    Resolution,
+    Selector,
+    Stage,
+    resolve,
+)
 
-__all__ = ["Installed", "Secret", "Step", "resolve_steps"]
+__all__ = ["Installed", "Secret", "Step", "moved_pipelines", "resolve_steps"]
 
 Object = Mapping[str, Any]
 
@@ -223,3 +241,28 @@ def _activate(names: list[str]) -> str:
     shown = ", ".join(names[:3])
     are = "is" if len(names) == 1 else "are"
     return f"{shown} {are} inactive: activate one, or raise activeRevisionLimit"
+
+
+def moved_pipelines(pipelines: Iterable[Pipeline], before: Lineage, after: Lineage) -> set[str]:
+    """The CompositionRevisions of which a step gets something else after a change of a function.
+
+    Gates are not asked: whom they hold is between a rollout and each composite resource.
+    """
+    known: dict[Selector, bool] = {}
+    found = set()
+    for pipeline in pipelines:
+        for use in pipeline.uses:
+            if use.function != after.name:
+                continue
+            if use.selector not in known:
+                known[use.selector] = _got(before, use.selector) != _got(after, use.selector)
+            if known[use.selector]:
+                found.add(pipeline.name)
+    return found
+
+
+def _got(lineage: Lineage, selector: Selector) -> Pin | None:
+    try:
+        return resolve(lineage, selector, REVISIONS, Dependent("")).release.pin
+    except NoMatch:
+        return None
