@@ -63,6 +63,22 @@ def test_what_is_ended_takes_down_what_it_has_started(tmp_path: Path) -> None:
     assert not Path(f"/proc/{int(started.read_text())}").exists()
 
 
+def test_a_run_that_is_interrupted_tells_what_it_has(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def section(name: str, *_: object, **__: object) -> list[Row]:
+        if name == "core":
+            raise KeyboardInterrupt
+        return [Row(name="read", unit="ms", ours=(1.0,))]
+
+    monkeypatch.setattr(command, "section", section)
+    assert command.main(["--quick"]) == 1
+    told = capsys.readouterr().out
+    assert "read" in told
+    assert "NOT MEASURED: core: interrupted" in told
+    assert "NOT MEASURED: applications: interrupted" in told
+
+
 def test_a_section_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command.main(["memory"])
