@@ -9,6 +9,7 @@ from polyver.capabilities.apis.conversion._converter import (
     NotConvertible,
     build_converter,
 )
+from polyver.capabilities.apis.conversion._hops import Known
 from polyver.capabilities.apis.conversion._keeping import ANNOTATION
 from polyver.capabilities.apis.conversion._paths import InvalidPath
 from polyver.capabilities.apis.conversion._reading import (
@@ -29,6 +30,7 @@ __all__ = [
     "InvalidPath",
     "InvalidRule",
     "InvalidRules",
+    "Known",
     "NotConvertible",
     "Rules",
     "build_converter",

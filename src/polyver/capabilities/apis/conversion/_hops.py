@@ -24,7 +24,7 @@ from polyver.capabilities.apis.conversion._values import fingerprint
 from polyver.objects.converted import fresh
 from polyver.objects.schema._structure import Structure
 
-__all__ = ["ByFunctions", "ByRules", "Step", "by_rules"]
+__all__ = ["ByFunctions", "ByRules", "Known", "Step", "by_rules"]
 
 Object = dict[str, Any]
 Function = Callable[[Object], Object]
@@ -84,14 +84,14 @@ class ByFunctions:
     target: Structure | None
 
     def run(self, obj: Object) -> Object:
-        return _kept(self.said(obj), self.target)
+        return _called(self.there, obj, self.target)
 
     def said(self, obj: Object) -> Object:
         """What the function makes of an object, with fields that the target may lack."""
-        return _called(self.there, obj)
+        return _called(self.there, obj, None)
 
     def lost(self, obj: Object, made: Object) -> Lost:
-        again = _kept(_called(self.back, made), self.source)
+        again = _called(self.back, made, self.source)
         if _are_alike(again, obj):
             return {}
         return _guarded(delta(again, obj, self.source))
@@ -170,17 +170,12 @@ def _guards(lost: Lost, made: Any, place: Structure | None) -> Iterator[Guard]:
             )
 
 
-def _kept(made: Object, target: Structure | None) -> Object:
-    """What an API server would keep of what a function made, as new data."""
-    kept: Object = {name: made[name] for name in _FIXED if name in made}
-    rest = {name: value for name, value in made.items() if name not in _FIXED}
-    if (prune := pruner(target)) is not None:
-        prune(rest)
-    return kept | rest
+class Known(dict[str, Any]):
+    """Data that has no fields but those of its schema."""
 
 
-def _called(function: Function, obj: Object) -> Object:
-    """What a function makes of an object, with what it may not change as it was.
+def _called(function: Function, obj: Object, target: Structure | None) -> Object:
+    """What an API server would keep of what a function makes; what it may not change is as it was.
 
     It is spared objects that have nothing but metadata, which API servers send.
     """
@@ -188,11 +183,13 @@ def _called(function: Function, obj: Object) -> Object:
         same: Object = _copied(obj)
         return same
     made = function(_copied(obj))
-    whole = {name: value for name, value in made.items() if name not in _FIXED}
+    rest = {name: value for name, value in made.items() if name not in _FIXED}
+    if type(made) is not Known and (prune := pruner(target)) is not None:
+        prune(rest)
     kept = {name: obj[name] for name in _FIXED if name in obj}
     if type(obj.get("metadata")) is dict:
         kept["metadata"] = _metadata(obj["metadata"], made.get("metadata"))
-    return {**kept, **whole}
+    return kept | rest
 
 
 def _are_alike(one: Object, other: Object) -> bool:

@@ -5,17 +5,11 @@ It is made for a schema once, and passes over what that leaves to anybody.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from polyver.capabilities.apis.conversion._implied import (
-    child,
-    is_open,
-    items,
-    knows,
-    names_in,
-)
+from polyver.capabilities.apis.conversion._implied import child, is_open, items, names_in
 from polyver.objects.schema._structure import Structure
 
 __all__ = ["Prune", "pruner"]
@@ -39,13 +33,13 @@ def pruner(place: Structure | None) -> Prune | None:
     if not names_in(place) and not is_open(place) and place.items is None:
         return _empty
     names = None if is_open(place) else names_in(place)
-    named = {name: pruner(child(place, name)) for name in names_in(place) if knows(place, name)}
-    inside = [(name, prune) for name, prune in named.items() if prune is not None]
-    other = child(place, _NO_FIELD) if is_open(place) else None
-    values, listed = pruner(other), pruner(items(place))
-    if names is None and not inside and values is None and listed is None:
+    inside = {name: pruner(child(place, name)) for name in names_in(place)}
+    other = pruner(child(place, _NO_FIELD)) if is_open(place) else None
+    listed = pruner(items(place))
+    if names is None and other is None and listed is None and not any(inside.values()):
         return None
-    return _pruner(names, inside, frozenset(named), values, listed)
+    known = {name: found or _leave for name, found in inside.items()}
+    return _pruner(names, known, other or _leave, listed or _leave)
 
 
 _NO_FIELD = "\0"
@@ -54,41 +48,32 @@ _NO_FIELD = "\0"
 
 def _pruner(
     names: frozenset[str] | None,
-    inside: list[tuple[str, Prune]],
-    named: frozenset[str],
-    values: Prune | None,
-    listed: Prune | None,
+    inside: Mapping[str, Prune],
+    other: Prune,
+    listed: Prune,
 ) -> Prune:
-    leaves = [name for name, prune in inside if prune is _empty]
-    deeper = [(name, prune) for name, prune in inside if prune is not _empty]
-
     def prune(value: Any) -> None:
         if type(value) is list:
-            if listed is not None:
-                for item in value:
-                    listed(item)
-            return
+            for each in value:
+                listed(each)
         if type(value) is not dict:
             return
         if names is not None and not value.keys() <= names:
             for name in value.keys() - names:
                 del value[name]
-        for name in leaves:
-            found = value.get(name)
-            if type(found) is dict or type(found) is list:
-                _empty(found)
-        for name, each in deeper:
-            if name in value:
-                each(value[name])
-        if values is not None:
-            for name in value.keys() - named:
-                values(value[name])
+        for name, each in value.items():
+            if type(each) is dict or type(each) is list:
+                inside.get(name, other)(each)
 
     return prune
 
 
+def _leave(_: Any) -> None:
+    """What is there may be there."""
+
+
 def _empty(value: Any) -> None:
-    """Take all fields away from whatever is no object, or a list, and has some."""
+    """Take away all fields, where a schema has none."""
     if type(value) is dict:
         value.clear()
     elif type(value) is list:

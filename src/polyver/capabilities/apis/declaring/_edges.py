@@ -17,11 +17,12 @@ from polyver.capabilities.apis.conversion import (
     Converter,
     DeclaredEdge,
     FunctionEdge,
+    Known,
     Rules,
 )
 from polyver.capabilities.apis.declaring._fields import shown_name
 from polyver.capabilities.apis.declaring._hooks import Hook, make_hook
-from polyver.capabilities.apis.declaring._objects import from_object, is_part, to_object
+from polyver.capabilities.apis.declaring._objects import from_own, is_part, to_object
 from polyver.core import InvalidTree, PolyverError, listed
 
 __all__ = ["Edges", "check_strategy", "edges_missing"]
@@ -162,7 +163,7 @@ def _data(made: Any, name: str, version: str, source: Object) -> Object:
         raise TypeError(f"{name} returned {found}, not one of {version}")
     needed = {*type(made).__schema__.get("required", ())} - source.keys()
     plain = to_object(made)
-    return {key: each for key, each in plain.items() if key not in needed or not _is_hollow(each)}
+    return Known({k: each for k, each in plain.items() if k not in needed or not _is_hollow(each)})
 
 
 def _is_hollow(value: Any) -> bool:
@@ -171,7 +172,7 @@ def _is_hollow(value: Any) -> bool:
 
 def _read(cls: type, obj: Object) -> Any:
     """An object of a class, with something empty where it needs a part and there is none."""
-    return _filled(from_object(cls, obj))
+    return _filled(from_own(cls, obj))  # functions are given copies
 
 
 def _filled(part: Any) -> Any:

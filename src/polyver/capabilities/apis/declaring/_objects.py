@@ -16,7 +16,16 @@ from polyver.capabilities.apis._definition import Schema
 from polyver.core import PolyverError
 from polyver.objects.manifests import dotted, problem_of
 
-__all__ = ["NotAsDeclared", "Part", "Time", "from_object", "is_part", "make_part", "to_object"]
+__all__ = [
+    "NotAsDeclared",
+    "Part",
+    "Time",
+    "from_object",
+    "from_own",
+    "is_part",
+    "make_part",
+    "to_object",
+]
 
 T = TypeVar("T")
 
@@ -103,12 +112,17 @@ def from_object(cls: type[T], obj: Mapping[str, Any]) -> T:
     >>> from_object(Toy, {"apiVersion": "ex.io/v1", "kind": "Toy", "colour": "red"})
     Toy(colour='red')
     """
+    # A copy, as what may be anything would be shared, and changed in both.
+    return from_own(cls, msgspec.to_builtins(obj))
+
+
+def from_own(cls: type[T], obj: Mapping[str, Any]) -> T:
+    """The same for data that nobody else has: the object may hold parts of it."""
     said, wanted = obj.get("apiVersion"), getattr(cls, "apiVersion", None)
     if wanted and said not in (None, wanted):
         raise NotAsDeclared(f"{_named(obj)} is in {said}, not in {wanted}", at="apiVersion")
     try:
-        # A copy, as what may be anything would be shared, and changed in both.
-        return msgspec.convert(msgspec.to_builtins(obj), cls, dec_hook=_read)
+        return msgspec.convert(obj, cls, dec_hook=_read)
     except msgspec.ValidationError as error:
         fact, path, _ = problem_of(error, obj)
         raise NotAsDeclared(f"{_named(obj)}: {fact}", at=dotted(path)) from None
