@@ -165,12 +165,14 @@ class _Reviewing:
             about = f"{_name(self._raw[len(done)])} (objects[{len(done)}])"
             text = f"{about} cannot be converted to {self._wanted}: {failed}"
             body = self._response([], {"status": "Failure", "message": text})
-            kind = failed.kind or ("", "")
-            return Reviewed(200, body, self._counted(), kind, failed.fault, about)
+            return Reviewed(
+                200, body, self._counted(), failed.kind or ("", ""), failed.fault, about
+            )
         return Reviewed(200, self._response(done, {"status": "Success"}), self._counted())
 
     def _convert(self, done: list[Made]) -> None:
-        given, ways, late = self._request.objects or [], self._ways, self._late
+        given: Sequence[Opened | msgspec.Raw] = self._request.objects or []
+        ways, late = self._ways, self._late
         for number, each in enumerate(given):
             if late():
                 told = f"the time is over with {number} of {len(given)} objects converted"
@@ -181,11 +183,9 @@ class _Reviewing:
                     made = way(each.fields())
                 except Exception as error:
                     raise _failed(error, (self._group, each.kind)) from None
-            if made is None:
-                made = self._one(self._raw[number])
-            else:
-                self._quick.append(each.kind)
-            done.append(made)
+                if made is not None:
+                    self._quick.append(each.kind)
+            done.append(self._one(self._raw[number]) if made is None else made)
 
     def _counted(self) -> Mapping[Key, int]:
         """How many objects were converted, by their kinds."""

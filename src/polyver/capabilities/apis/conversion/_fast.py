@@ -118,13 +118,9 @@ def _split(rule: Split) -> Fast:
             if parts.count(MISSING) == count:
                 return None
         for place in numbers:
-            part = parts[place]
-            if part is not MISSING:
-                try:
-                    parts[place] = made = int(part)
-                except ValueError:
-                    return None
-                if not -_LARGE < made < _LARGE or str(made) != part:
+            if parts[place] is not MISSING:
+                parts[place] = made = _whole(parts[place])
+                if made is None:
                     return None
         return parts
 

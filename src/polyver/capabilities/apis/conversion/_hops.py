@@ -175,7 +175,7 @@ class Known(dict[str, Any]):
 
 
 def _called(function: Function, obj: Object, target: Structure | None) -> Object:
-    """What an API server would keep of what a function makes, with what it may not change as it was.
+    """What an API server would keep of what a function makes; what it may not change is as it was.
 
     It is spared objects that have nothing but metadata, which API servers send.
     """

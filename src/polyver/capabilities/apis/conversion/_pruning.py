@@ -38,7 +38,8 @@ def pruner(place: Structure | None) -> Prune | None:
     listed = pruner(items(place))
     if names is None and other is None and listed is None and not any(inside.values()):
         return None
-    return _pruner(names, inside, other, listed)
+    known = {name: found or _leave for name, found in inside.items()}
+    return _pruner(names, known, other or _leave, listed or _leave)
 
 
 _NO_FIELD = "\0"
@@ -47,30 +48,32 @@ _NO_FIELD = "\0"
 
 def _pruner(
     names: frozenset[str] | None,
-    inside: Mapping[str, Prune | None],
-    other: Prune | None,
-    listed: Prune | None,
+    inside: Mapping[str, Prune],
+    other: Prune,
+    listed: Prune,
 ) -> Prune:
     def prune(value: Any) -> None:
-        if type(value) is dict:
-            if names is not None and not value.keys() <= names:
-                for name in value.keys() - names:
-                    del value[name]
-            for name, each in value.items():
-                if type(each) is dict or type(each) is list:
-                    found = inside.get(name, other)
-                    if found is not None:
-                        found(each)
-        elif type(value) is list and listed is not None:
+        if type(value) is list:
             for each in value:
-                if type(each) is dict or type(each) is list:
-                    listed(each)
+                listed(each)
+        if type(value) is not dict:
+            return
+        if names is not None and not value.keys() <= names:
+            for name in value.keys() - names:
+                del value[name]
+        for name, each in value.items():
+            if type(each) is dict or type(each) is list:
+                inside.get(name, other)(each)
 
     return prune
 
 
+def _leave(_: Any) -> None:
+    """What is there may be there."""
+
+
 def _empty(value: Any) -> None:
-    """Take all fields away from whatever is no object, or a list, and has some."""
+    """Take away all fields, where a schema has none."""
     if type(value) is dict:
         value.clear()
     elif type(value) is list:
