@@ -50,6 +50,7 @@ def composition_revision(name: str, number: int, **step: Any) -> dict[str, Any]:
         "metadata": {"name": name, "labels": {"crossplane.io/composition-name": composition}},
         "spec": {
             "revision": number,
+            "compositeTypeRef": {"apiVersion": "shop.example/v1", "kind": "Cart"},
             "pipeline": [{"step": "run", "functionRef": {"name": "resize"}, **step}],
         },
     }
@@ -59,9 +60,6 @@ def composition_revision(name: str, number: int, **step: Any) -> dict[str, Any]:
 def server() -> Iterator[EmbeddedServer]:
     """Two revisions, of which users decide, and compositions that call them."""
     with EmbeddedServer(capabilities=["apis", "revisions"], runtime=MemoryRuntime()) as running:
-        plural = "compositionrevisions"
-        crd = definition("apiextensions.crossplane.io", plural, "CompositionRevision")
-        running.request("POST", CRDS, crd)
         running.request("POST", CRDS, definition("shop.example", "carts", "Cart", "composite"))
         spec: dict[str, Any] = {"revisionActivationPolicy": "Manual", "revisionHistoryLimit": 0}
         write(running, function(version="v1", labels={"channel": "stable"}, **spec))

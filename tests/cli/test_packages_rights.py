@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
+from tests.capabilities.revisions.composing import GROUP, bucket, composition, definition, version
 from tests.capabilities.revisions.samples import function, package
 from tests.cli.test_installing import Recording, gone, until
-from tests.cli.test_packages import composition_revision, definition
+from tests.cli.test_packages import composition_revision
+from tests.engine.installing import condition
 from tests.rights import Asked, grants
 from tests.walks.installed import free_port
 
 from polyver.apis import Webhook
-from polyver.capabilities.revisions.names import IN_USE, revision_name
+from polyver.capabilities.revisions.compositions import composition_changes
+from polyver.capabilities.revisions.names import COMPOSITION, IN_USE, USED, revision_name
 from polyver.cli import _replica
 from polyver.cli._contributions import Choices
 from polyver.cli._installing import Installation, Installer, manifests
@@ -21,20 +25,19 @@ from polyver.cli._installing.parts import CERTIFICATES
 from polyver.cli._replica import Settings, replica
 from polyver.client import CRDS, Client, Object, Resource
 from polyver.client.cluster import ClusterClient, find_access
+from polyver.engine.compositions import COMPOSITION_REVISIONS, COMPOSITIONS, DEFINITIONS
 from polyver.engine.packages import FUNCTION_REVISIONS, FUNCTIONS
 from polyver.objects.status import ApiError
 from polyver.testing import EmbeddedServer
 
 CHOICES = Choices(frozenset({"apis", "revisions"}))
 WANTED = Installation("a:1", contributions=CHOICES.contributions(namespace="polyver-system"))
-COMPOSITIONS = Resource(
-    "apiextensions.crossplane.io", "v1", "compositionrevisions", namespaced=False
-)
+BUCKETS = Resource(GROUP, "v1beta1", "acmebuckets", namespaced=False)
 DEPLOYMENTS = Resource("apps", "v1", "deployments")
 HOOKS = Resource(
     "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", namespaced=False
 )
-OURS = {"pkg.crossplane.io", COMPOSITIONS.group, "apps"}
+OURS = {"pkg.crossplane.io", COMPOSITIONS.group, CRDS.group, "apps"}
 NOT_WALKED = {("update", "secrets")}
 """The authority of functions is written again when it is renewed, in some months."""
 
@@ -56,8 +59,6 @@ def asked() -> Iterator[set[Asked]]:
 
 async def walk(server: EmbeddedServer) -> None:
     async with ClusterClient(find_access(kubeconfig=server.kubeconfig)) as client:
-        kind = definition(COMPOSITIONS.group, COMPOSITIONS.plural, "CompositionRevision")
-        await client.create(CRDS, kind)
         await Installer(client, server.url, lambda _: None).install(WANTED, manifests(WANTED))
         port = free_port()
         own = "127.0.0.1", port, WANTED.namespace, ("127.0.0.1",)
@@ -75,9 +76,9 @@ async def steps(client: Client) -> None:
         await client.create(FUNCTIONS, function(activeRevisionLimit=2))
     await client.create(FUNCTIONS, function(version="v1"))
     await until(client, DEPLOYMENTS, first, WANTED.namespace, lambda _: True)
-    await client.create(COMPOSITIONS, composition_revision("shop-1", 1))
+    await client.create(COMPOSITION_REVISIONS, composition_revision("shop-1", 1))
     await until(client, FUNCTIONS, "resize", "", is_held)
-    await client.delete(COMPOSITIONS, "shop-1")
+    await client.delete(COMPOSITION_REVISIONS, "shop-1")
     await until(client, FUNCTIONS, "resize", "", lambda obj: not is_held(obj))
     change = {"spec": {"package": package("v2")}}
     await client.patch(FUNCTIONS, "resize", change=change)
@@ -86,6 +87,66 @@ async def steps(client: Client) -> None:
     await client.delete(FUNCTIONS, "resize", propagation="Background")
     await gone(client, FUNCTION_REVISIONS, second, "")
     await gone(client, DEPLOYMENTS, second, WANTED.namespace)
+    await compositions(client)
+
+
+async def compositions(client: Client) -> None:
+    """A kind is defined, composed in two ways, and deleted."""
+    kind, older = definition(), version("v1alpha1", referenceable=False)
+    name = kind["metadata"]["name"]
+    await client.create(DEFINITIONS, kind)
+    await until(client, DEFINITIONS, name, "", is_established)
+    moved = [version("v1beta1"), older]
+    for versions in (moved, moved[:1]):
+        await client.patch(DEFINITIONS, name, change={"spec": {"versions": versions}})
+        await until(client, CRDS, name, "", partial(has_versions, count=len(versions)))
+    mine = composition(api_version=f"{GROUP}/v1beta1")
+    await client.create(COMPOSITIONS, await taken(client, mine))
+    await client.create(COMPOSITIONS, mine)
+    using: Object = {"compositionRevisionRef": {"name": await revised(client, 1)}}
+    await client.create(BUCKETS, {**bucket(**using), "apiVersion": f"{GROUP}/v1beta1"})
+    await until(client, COMPOSITIONS, "example", "", is_used)
+    await client.patch(COMPOSITIONS, "example", change={"metadata": {"labels": {"a": "b"}}})
+    await revised(client, 2)
+    await client.patch(COMPOSITIONS, "example", change={"metadata": {"labels": {"a": None}}})
+    await revised(client, 3)
+    await client.delete(BUCKETS, "my-bucket")
+    await until(client, COMPOSITIONS, "example", "", lambda obj: not is_used(obj))
+    await client.delete(DEFINITIONS, name)
+    await gone(client, CRDS, name, "")
+
+
+async def taken(client: Client, obj: Object) -> Object:
+    """The same composition with another name, whose first revision would be called as another."""
+    obj = {**obj, "metadata": {**obj["metadata"], "name": "shop"}}
+    wanted = composition_changes(obj, []).create
+    assert wanted is not None
+    theirs = composition_revision(wanted.name, 1)
+    theirs["metadata"]["labels"] = {COMPOSITION: "other"}
+    await client.create(COMPOSITION_REVISIONS, theirs)
+    return obj
+
+
+def is_established(obj: Object) -> bool:
+    return condition(obj, "Established").get("status") == "True"
+
+
+def has_versions(obj: Object, *, count: int) -> bool:
+    return len(obj["spec"]["versions"]) == count and is_established(obj)
+
+
+async def revised(client: Client, number: int) -> str:
+    """The revision with some number, as soon as it is there."""
+    while True:
+        labels = f"{COMPOSITION}=example"
+        for each in (await client.list(COMPOSITION_REVISIONS, labels=labels)).items:
+            if each["spec"]["revision"] == number:
+                return str(each["metadata"]["name"])
+        await asyncio.sleep(0.02)
+
+
+def is_used(obj: Object) -> bool:
+    return USED in (obj["metadata"].get("finalizers") or ())
 
 
 def is_held(obj: Object) -> bool:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
+from tests.capabilities.revisions import composing
+from tests.engine.composing import BUCKETS, QUICK, World, condition, is_ready, says, settings
 
+from polyver.capabilities.revisions.messages import Request, Response, Result, Severity
+from polyver.capabilities.revisions.messages import Resource as Composed
 from polyver.client import Resource, find
 from polyver.client.cluster import ClusterClient, find_access
 from polyver.engine import Engine, GarbageCollector, NamespaceController
@@ -48,6 +53,62 @@ def test_garbage_and_namespaces_are_collected() -> None:
             Engine(client, [GarbageCollector(client), NamespaceController(client)]),
         ):
             await scenario(client)
+
+    with LocalCluster(controllers=["serviceaccount-controller"]) as cluster:
+        asyncio.run(run(cluster))
+
+
+def moody(request: Request) -> Response:
+    """Composes settings, tells their size, and takes no more than 9."""
+    made = settings(request)
+    size = int(request.observed.composite.resource["spec"]["size"])
+    if size > 9:
+        return replace(made, results=(Result(Severity.FATAL, "too large"),))
+    status = {"small": True} if size < 5 else {"large": {"size": size}}
+    desired = replace(made.desired, composite=Composed({"status": status}))
+    return replace(made, desired=desired)
+
+
+@pytest.mark.kube
+def test_composite_resources_are_composed() -> None:
+    async def scenario(world: World) -> None:
+        version = composing.version()
+        inside = {"type": "object", "properties": {"size": {"type": "integer"}}}
+        status = {"type": "object", "properties": {"small": {"type": "boolean"}, "large": inside}}
+        version["schema"]["openAPIV3Schema"]["properties"]["status"] = status
+        await world.define(version)
+        await world.install("a", 1, moody)
+        await world.compose(composing.composition())
+        await world.bucket(size=3)
+        found = await world.until(is_ready)
+        assert found["status"]["small"] is True
+        await world.client.patch(BUCKETS, "my-bucket", change={"spec": {"size": 10}})
+        found = await world.until(says("FatalResult"))
+        assert condition(found, "Ready")["status"] == "True"
+        assert found["status"]["small"] is True
+        await world.client.patch(BUCKETS, "my-bucket", change={"spec": {"size": 7}})
+        await world.mapped(settings={"size": "7"})
+        found = await world.until(lambda found: is_ready(found) and "large" in found["status"])
+        assert "small" not in found["status"]
+        assert "message" not in condition(found, "Synced")
+        await world.idle()
+        written = (await world.client.get(BUCKETS, "my-bucket"))["metadata"]["resourceVersion"]
+        runs = world.controller.counts["runs"]
+        world.controller.wake(world.key)
+        await world.ran(runs + 1)
+        await world.idle()
+        found = await world.client.get(BUCKETS, "my-bucket")
+        assert found["metadata"]["resourceVersion"] == written
+        await world.client.delete(BUCKETS, "my-bucket")
+        await world.mapped()
+
+    async def run(cluster: LocalCluster) -> None:
+        async with ClusterClient(find_access(kubeconfig=cluster.kubeconfig)) as client:
+            world = World(client)
+            await world.prepare()
+            async with world.engine(limits=QUICK):
+                await asyncio.wait_for(scenario(world), 60)
+            await world.close()
 
     with LocalCluster(controllers=["serviceaccount-controller"]) as cluster:
         asyncio.run(run(cluster))

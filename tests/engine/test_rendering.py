@@ -18,7 +18,7 @@ from polyver.capabilities.definitions.publishing import (
 )
 from polyver.capabilities.definitions.rendering import Document, Documents, Given, Rendered
 from polyver.client import Backoff, Client, Object, Resource
-from polyver.engine.applications._patience import Patience
+from polyver.engine._patience import Patience
 from polyver.engine.applications._rendering import Renderer, TookTooLong
 from polyver.server._http import User
 from polyver.server.direct import DirectClient

@@ -19,7 +19,7 @@ import grpc
 import pytest
 from tests.capabilities.definitions.samples import Platform
 from tests.capabilities.revisions.samples import SEED, function, seed
-from tests.cli.test_packages import composition_revision, definition
+from tests.cli.test_packages import composition_revision
 from tests.engine.installing import MemoryRuntime, condition
 from tests.engine.runtimes.support import called, function_folder
 from tests.walks.kubectl import newest, on_path
@@ -30,7 +30,7 @@ from tests.walks.test_declared import taken
 from polyver import apis
 from polyver.calling import CertificateFolder, Endpoint
 from polyver.capabilities.apis.conversion_kind import CONVERSIONS
-from polyver.capabilities.revisions.kinds import KINDS
+from polyver.capabilities.revisions.kinds import COMPOSITION_KINDS, KINDS
 from polyver.cli._packages import package_controllers
 from polyver.client.cluster import ClusterClient, find_access
 from polyver.engine import Engine
@@ -48,7 +48,7 @@ kubectl_needed = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+@pytest.mark.parametrize("kind", [*KINDS, *COMPOSITION_KINDS], ids=lambda kind: kind.kind)
 def test_the_kinds_are_taken(server: Server, kind: apis.Kind) -> None:
     found = taken(server, kind)["spec"]
     assert {each["name"] for each in found["versions"]} == set(kind.versions)
@@ -202,11 +202,6 @@ def test_the_seeds_rollout_with_real_functions(tmp_path: Path) -> None:
 def test_what_compositions_select_stays_and_what_breaks_a_rule_is_refused(tmp_path: Path) -> None:
     file = packages(tmp_path, "v0.8.1", "v0.8.2")
     with up(tmp_path, "--packages", file) as place:
-        group = "apiextensions.crossplane.io"
-        kind = definition(group, "compositionrevisions", "CompositionRevision")
-        place.kubectl("apply", "-f", "-", given=kind)
-        crd = f"crd/compositionrevisions.{group}"
-        place.kubectl("wait", "--for=condition=Established", crd)
         spec = {**seed(version="v0.8.1")["spec"], "activeRevisionLimit": 1}
         place.kubectl("apply", "-f", "-", given={**seed(), "spec": spec})
         [first] = place.until(("1", *UP))
@@ -241,10 +236,6 @@ def test_nothing_runs_that_nobody_allowed_and_a_feature_can_be_off(tmp_path: Pat
     with up(tmp_path, "--feature", "FunctionRevisions=false") as place:
         said = place.kubectl("apply", "-f", "-", given=seed(), code=1)
         assert "2 active revisions need the feature FunctionRevisions, which is off" in said
-        group = "apiextensions.crossplane.io"
-        kind = definition(group, "compositionrevisions", "CompositionRevision")
-        place.kubectl("apply", "-f", "-", given=kind)
-        place.kubectl("wait", "--for=condition=Established", f"crd/{kind['metadata']['name']}")
         choosing = composition_revision("shop-1", 1, functionRevisionRef={"name": "other-1"})
         said = place.kubectl("apply", "-f", "-", given=choosing, code=1)
         assert "spec.pipeline[0].functionRevisionRef: Invalid value" in said
@@ -315,7 +306,7 @@ def cluster() -> Iterator[Platform]:
 
 def _prepare(server: Server) -> None:
     request(server, "POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    for kind in (CONVERSIONS, *KINDS):
+    for kind in (CONVERSIONS, *KINDS, *COMPOSITION_KINDS):
         request(server, "POST", CRDS, apis.crd_of(kind.definition()))
 
 

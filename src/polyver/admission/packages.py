@@ -21,7 +21,6 @@ from polyver.capabilities.revisions.names import FORCED
 from polyver.capabilities.revisions.packages import (
     Use,
     check_package,
-    check_pipeline,
     check_revision,
     function_of,
     ignored_fields,
@@ -38,24 +37,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PACKAGES_WANTED",
-    "STEPS_WANTED",
     "FunctionRevisionChecks",
     "Installed",
     "PackageChecks",
-    "StepChecks",
 ]
 
 Object = dict[str, Any]
 _PLURALS: Final = frozenset(kind.names.plural for kind in PACKAGES)
-_COMPOSITIONS: Final = "apiextensions.crossplane.io"
-_WITH_STEPS: Final = ("compositions", "compositionrevisions")
 _WRITES = ("CREATE", "UPDATE")
 
 
-def _wanted(plural: str, *operations: str, group: str = GROUP) -> Wanted:
+def _wanted(plural: str, *operations: str) -> Wanted:
     return Wanted(
         "checks",
-        group=group,
+        group=GROUP,
         plural=plural,
         versions=(STORED,),
         operations=operations,
@@ -69,8 +64,6 @@ PACKAGES_WANTED: Final = (
     _wanted(FUNCTION_REVISIONS.names.plural, *_WRITES, "DELETE"),
 )
 """What API servers are to ask about."""
-STEPS_WANTED: Final = tuple(_wanted(each, *_WRITES, group=_COMPOSITIONS) for each in _WITH_STEPS)
-"""The same without the feature FunctionRevisions."""
 
 
 class Installed(Protocol):
@@ -170,26 +163,6 @@ class FunctionRevisionChecks:
     async def _check_use(self, review: Review, old: Object) -> None:
         users = await _users(self._installed, function_of(old))
         _refuse_use(review, users.get(review.name, ()))
-
-
-class StepChecks:
-    """Without the feature FunctionRevisions no step of a composition chooses a revision."""
-
-    def handles(self, kind: Kind, operation: str) -> bool:
-        known = kind.group == _COMPOSITIONS and kind.plural in _WITH_STEPS
-        return known and operation in _WRITES
-
-    async def mutate(self, review: Review) -> None:
-        pass
-
-    async def validate(self, review: Review) -> None:
-        new, old = review.object, review.old
-        if review.subresource or new is None:
-            return
-        if old is not None and old.get("spec") == new.get("spec"):
-            return
-        if refusals := check_pipeline(new):
-            raise invalid(review.kind, review.name, [*map(_cause, refusals)])
 
 
 def _is_same(new: Object, old: Object) -> bool:

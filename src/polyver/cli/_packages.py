@@ -13,13 +13,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from polyver.admission.chain import Admission
+    from polyver.calling import CertificateFolder
     from polyver.client import Client
     from polyver.engine import Controller
     from polyver.engine.packages import Dependents, Users
     from polyver.engine.runtimes import Runtime
+    from polyver.engine.runtimes.process import ProcessRuntime
+    from polyver.serving.logs import Log
     from polyver.web.sources import Source
 
-__all__ = ["logs_folder", "package_controllers", "package_links", "packages"]
+__all__ = [
+    "certificates_in",
+    "logs_folder",
+    "package_controllers",
+    "package_links",
+    "packages",
+    "process_runtime",
+]
 
 _FOLDER = "packages"
 
@@ -31,20 +41,21 @@ def packages(
 
     By processes that have all they need in a folder, or by Deployments in a namespace.
     """
-    from polyver.admission.packages import PACKAGES_WANTED, STEPS_WANTED
-    from polyver.capabilities.revisions.kinds import KINDS
+    from polyver.admission.compositions import COMPOSITIONS_WANTED
+    from polyver.admission.packages import PACKAGES_WANTED
+    from polyver.capabilities.revisions.kinds import COMPOSITION_KINDS, KINDS
     from polyver.engine.packages import Compositions, CompositionsOn
 
     several = settings.several
     runtime = partial(_runtime, settings, folder=folder, namespace=namespace)
     return Contribution(
-        kinds=KINDS,
+        kinds=(*KINDS, *COMPOSITION_KINDS),
         links=lambda client: package_links(client, CompositionsOn(client), several=several),
-        wanted=PACKAGES_WANTED if several else (*PACKAGES_WANTED, *STEPS_WANTED),
+        wanted=(*PACKAGES_WANTED, *COMPOSITIONS_WANTED),
         controllers=lambda client: package_controllers(
             client, runtime(client), Compositions(), several=several
         ),
-        rights=tuple(_rights()),
+        rights=(*_rights(), *_rights_of_compositions()),
         rights_inside=() if settings.runs_processes else tuple(_rights_inside()),
         source=_source,
     )
@@ -58,26 +69,39 @@ def _source() -> Source:
 
 def package_links(client: Client, users: Users, *, several: bool) -> list[Admission]:
     """Those who have a say in writes."""
-    from polyver.admission.packages import FunctionRevisionChecks, PackageChecks, StepChecks
+    from polyver.admission.compositions import (
+        CompositeDefinitionChecks,
+        CompositionChecks,
+        CompositionRevisionChecks,
+    )
+    from polyver.admission.packages import FunctionRevisionChecks, PackageChecks
+    from polyver.engine.compositions import ComposedOn
     from polyver.engine.packages import InstalledOn
 
-    installed = InstalledOn(client, users)
-    own: list[Admission] = [
+    installed, composed = InstalledOn(client, users), ComposedOn(client)
+    return [
         PackageChecks(installed, several=several),
         FunctionRevisionChecks(installed),
+        CompositeDefinitionChecks(composed),
+        CompositionChecks(composed, several=several),
+        CompositionRevisionChecks(composed, several=several),
     ]
-    return own if several else [*own, StepChecks()]
 
 
 def package_controllers(
     client: Client, runtime: Runtime, dependents: Dependents, *, several: bool
 ) -> list[Controller[Any]]:
     """Those who make revisions and have them served; the runtime ends with them."""
+    from polyver.engine.composites import CompositeController
+    from polyver.engine.compositions import CompositeDefinitionController, CompositionController
     from polyver.engine.packages import FunctionController, FunctionRevisionController
 
     return [
         FunctionController(client, runtime, dependents=dependents, several=several),
         FunctionRevisionController(client, runtime),
+        CompositeDefinitionController(client),
+        CompositionController(client, several=several),
+        CompositeController(client, runtime, several=several),
     ]
 
 
@@ -94,20 +118,35 @@ def _runtime(
 
 
 def _processes(folder: Path, settings: PackageSettings) -> Runtime:
-    from polyver.calling import CertificateFolder, Trust
+    from polyver.calling import Trust
     from polyver.engine.runtimes.chosen import ChosenRuntime
     from polyver.engine.runtimes.external import ExternalRuntime
-    from polyver.engine.runtimes.process import Packages, ProcessRuntime, read_packages
 
-    named = read_packages(settings.file) if settings.file is not None else {}
-    certificates = CertificateFolder(folder / _FOLDER / "certificates")
+    certificates = certificates_in(folder)
 
     async def trust(revision: str) -> Trust:
         return certificates.trust(revision, now=datetime.datetime.now(datetime.UTC))
 
+    return ChosenRuntime(ExternalRuntime(trust), process_runtime(folder, settings))
+
+
+def certificates_in(folder: Path) -> CertificateFolder:
+    """What polyver and functions show each other."""
+    from polyver.calling import CertificateFolder
+
+    return CertificateFolder(folder / _FOLDER / "certificates")
+
+
+def process_runtime(
+    folder: Path, settings: PackageSettings, *, log: Log | None = None
+) -> ProcessRuntime:
+    """What runs functions beside this process; only those that somebody allowed."""
+    from polyver.engine.runtimes.process import Packages, ProcessRuntime, read_packages
+
+    named = read_packages(settings.file) if settings.file is not None else {}
     allowed = Packages(named, settings.allows_others)
-    run = ProcessRuntime(folder / _FOLDER, allowed, certificates, memory=settings.memory)
-    return ChosenRuntime(ExternalRuntime(trust), run)
+    at, certificates = folder / _FOLDER, certificates_in(folder)
+    return ProcessRuntime(at, allowed, certificates, memory=settings.memory, log=log)
 
 
 def _deployments(client: Client, namespace: str) -> Runtime:
@@ -139,8 +178,24 @@ def _rights() -> Iterator[Right]:
     yield Right(GROUP, f"{functions}/status", ("update",))
     yield Right(GROUP, revisions, (*READ, "create", "patch", "delete"))
     yield Right(GROUP, f"{revisions}/status", ("update",))
-    yield Right("apiextensions.crossplane.io", "compositionrevisions", ("list", "watch"))
     yield Right("", "events", ("create",))
+
+
+def _rights_of_compositions() -> Iterator[Right]:
+    from polyver.capabilities.revisions.kinds import (
+        COMPOSITION_GROUP,
+        COMPOSITION_REVISIONS,
+        COMPOSITIONS,
+        DEFINITIONS,
+    )
+
+    definitions, crds = DEFINITIONS.names.plural, "customresourcedefinitions"
+    yield Right(COMPOSITION_GROUP, definitions, (*READ, "patch"))
+    yield Right(COMPOSITION_GROUP, f"{definitions}/status", ("update",))
+    yield Right("apiextensions.k8s.io", crds, ("create", "delete"))
+    yield Right("apiextensions.k8s.io", f"{crds}/status", ("patch",))
+    yield Right(COMPOSITION_GROUP, COMPOSITIONS.names.plural, (*READ, "patch"))
+    yield Right(COMPOSITION_GROUP, COMPOSITION_REVISIONS.names.plural, (*READ, "create", "patch"))
 
 
 def _rights_inside() -> Iterator[Right]:

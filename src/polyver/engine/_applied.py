@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from polyver.client import Discovery, Object, Resource, preferred
-from polyver.objects import encode_json
+from polyver.objects import digest, encode_json
 
 __all__ = [
     "APPLIED",
     "Part",
+    "fields_of",
     "is_made_for",
     "noted",
     "part_of",
@@ -88,3 +89,18 @@ def is_made_for(found: Object, owner: Object, manager: str) -> bool:
     return [each["uid"] for each in owners] == [owner["metadata"]["uid"]] and (
         (manager, "Apply") in applies
     )
+
+
+def fields_of(found: Object, manager: str) -> str:
+    """Tells which fields of an object a manager has applied.
+
+    Who changes or removes one of them takes it away from it, so that this changes as well; what
+    others add does not count.
+    """
+    entries: Sequence[Mapping[str, Any]] = found["metadata"].get("managedFields") or ()
+    mine = [each.get("fieldsV1") for each in entries if _applied_by(each) == manager]
+    return digest(mine).removeprefix("sha256:")[:16] if mine else ""
+
+
+def _applied_by(entry: Mapping[str, Any]) -> str:
+    return str(entry.get("manager", "")) if entry.get("operation") == "Apply" else ""

@@ -15,11 +15,12 @@ async def hold(client: Client, resource: Resource, obj: Object, finalizer: str) 
     return await _with(client, resource, obj, [*there, finalizer])
 
 
-async def release(client: Client, resource: Resource, obj: Object, finalizer: str) -> None:
-    """Let an object go."""
+async def release(client: Client, resource: Resource, obj: Object, finalizer: str) -> Object:
+    """Let an object go; the object as it was last."""
     there = obj["metadata"].get("finalizers") or []
-    if finalizer in there:
-        await _with(client, resource, obj, [each for each in there if each != finalizer])
+    if finalizer not in there:
+        return obj
+    return await _with(client, resource, obj, [each for each in there if each != finalizer])
 
 
 async def _with(client: Client, resource: Resource, obj: Object, finalizers: list[str]) -> Object:

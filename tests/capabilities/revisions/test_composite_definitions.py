@@ -112,6 +112,14 @@ def test_what_a_schema_demands_is_kept() -> None:
     assert made["required"] == ["spec"]
 
 
+def test_names_of_claims_are_taken_and_warned_about() -> None:
+    claimed = definition(claimNames={"kind": "B", "plural": "bs"})
+    assert check_definition(claimed) == []
+    [told] = unheeded_fields(claimed)
+    assert told.startswith("spec.claimNames has no effect: no claims are offered")
+    assert definition_crd(claimed) == definition_crd(definition())
+
+
 @pytest.mark.parametrize("scope", ["Namespaced", "Cluster"])
 def test_the_newer_scopes_have_the_fields_in_one_place(scope: str) -> None:
     crd = definition_crd(definition(scope=scope))
@@ -199,11 +207,6 @@ AT = "spec.versions[0].schema.openAPIV3Schema"
 @pytest.mark.parametrize(
     ("wrong", "reason", "at"),
     [
-        (
-            definition(claimNames={"kind": "B", "plural": "bs"}),
-            "ClaimsUnsupported",
-            "spec.claimNames",
-        ),
         (definition(group="other.org"), "InvalidName", "metadata.name"),
         (definition(version(), version()), "InvalidVersion", "spec.versions[1].name"),
         (definition(version("V 1")), "InvalidVersion", "spec.versions[0].name"),

@@ -6,12 +6,8 @@ from typing import Any
 
 import pytest
 
-from polyver.capabilities.revisions.packages import (
-    check_pipeline,
-    pipeline_of,
-    revision_used,
-    uses_in,
-)
+from polyver.capabilities.revisions.compositions import check_pipeline
+from polyver.capabilities.revisions.packages import pipeline_of, revision_used, uses_in
 from polyver.core import UNSPECIFIED, Exact, Labels
 
 Object = dict[str, Any]

@@ -9,16 +9,22 @@ from typing import Final
 __all__ = [
     "COMPOSITE",
     "COMPOSITION",
+    "CONNECTION",
     "CONTENT",
     "COPIED",
+    "CROSSPLANE_HOLDS",
+    "DEFINED",
+    "DELETED_BY_FORCE",
     "ENDPOINT",
     "FORCED",
     "IN_USE",
     "LONGEST_LABEL",
     "LONGEST_NAME",
     "PACKAGE",
+    "PAUSED",
     "RESOURCE",
     "SERVED",
+    "USED",
     "composed_name",
     "composition_revision_name",
     "revision_name",
@@ -38,6 +44,12 @@ IN_USE: Final = "package.polyver.dev/in-use"
 """The finalizer of what compositions use."""
 SERVED: Final = "package.polyver.dev/served"
 """The finalizer of a revision that is served, or may be."""
+USED: Final = "composition.polyver.dev/in-use"
+"""The finalizer of compositions and their revisions that composite resources use."""
+DEFINED: Final = "composition.polyver.dev/defined"
+"""The finalizer of a definition whose kind is served, or may be."""
+DELETED_BY_FORCE: Final = "composition.polyver.dev/delete-by-force"
+"""The annotation, `true`, of what may be deleted although composite resources use it."""
 COMPOSITION: Final = "crossplane.io/composition-name"
 """The label by which the revisions of a composition are found."""
 CONTENT: Final = "crossplane.io/composition-hash"
@@ -46,6 +58,12 @@ COMPOSITE: Final = "crossplane.io/composite"
 """The label of composed resources that tells by which composite resource they are named."""
 RESOURCE: Final = "crossplane.io/composition-resource-name"
 """The annotation of a composed resource that tells what it is called in the pipeline."""
+PAUSED: Final = "crossplane.io/paused"
+"""The annotation by which nothing is done about a composite resource, if it is "true"."""
+CROSSPLANE_HOLDS: Final = "composite.apiextensions.crossplane.io"
+"""The finalizer that Crossplane gives composite resources. Here they have none."""
+CONNECTION: Final = "connection.crossplane.io/v1alpha1"
+"""The type of secrets with connection details."""
 LONGEST_LABEL: Final = 63
 """Characters that the value of a label may have."""
 LONGEST_NAME: Final = 50

@@ -42,10 +42,10 @@ from polyver.core import PolyverError
 from polyver.engine._applied import Part, noted, part_of, unwanted
 from polyver.engine._controller import Controller, Result, Watch, exactly
 from polyver.engine._keeping import Keeping
+from polyver.engine._patience import Patience
 from polyver.engine.applications._applying import Applied, Applier, Problem, problem_of
 from polyver.engine.applications._following import Following, published_in
 from polyver.engine.applications._outputs import Outputs, part_in
-from polyver.engine.applications._patience import Patience
 from polyver.engine.applications._recording import REVISIONS, Recording, Wanted
 from polyver.engine.applications._rendering import DEADLINE, Renderer, TookTooLong
 from polyver.engine.applications._revisions import revision_in

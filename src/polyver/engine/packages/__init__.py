@@ -6,6 +6,8 @@ from polyver.engine.packages._dependents import (
     Dependents,
     NoDependents,
     Users,
+    composites,
+    keep_revision,
 )
 from polyver.engine.packages._digests import DigestLimits
 from polyver.engine.packages._functions import FunctionController
@@ -24,4 +26,6 @@ __all__ = [
     "InstalledOn",
     "NoDependents",
     "Users",
+    "composites",
+    "keep_revision",
 ]

@@ -17,7 +17,15 @@ from polyver.engine._controller import Watch, exactly
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError
 
-__all__ = ["Compositions", "CompositionsOn", "Dependents", "NoDependents", "Users"]
+__all__ = [
+    "Compositions",
+    "CompositionsOn",
+    "Dependents",
+    "NoDependents",
+    "Users",
+    "composites",
+    "keep_revision",
+]
 
 _REVISIONS = Resource("apiextensions.crossplane.io", "v1", "compositionrevisions", namespaced=False)
 _CATEGORY = "composite"
@@ -65,9 +73,9 @@ class Compositions:
         return [
             Watch(kinds=exactly(_REVISIONS), observe=self._observe_revision, keep=_pipeline),
             Watch(
-                kinds=_composites,
+                kinds=composites,
                 observe=self._observe_composite,
-                keep=_revision_used,
+                keep=keep_revision,
                 forget=self._forget,
             ),
         ]
@@ -121,7 +129,7 @@ class CompositionsOn:
         discovery = await self._client.discover()
         used = {
             revision_used(each)
-            for kind in _composites(discovery)
+            for kind in composites(discovery)
             for each in await self._all(Resource.of(kind))
         }
         return [use for use in uses_in(found, used) if use.function == function]
@@ -142,7 +150,7 @@ class CompositionsOn:
                 return found
 
 
-def _composites(discovery: Discovery) -> list[Kind]:
+def composites(discovery: Discovery) -> list[Kind]:
     """The kinds of composite resources, by the category that all of them have."""
     found = preferred(discovery.kinds, verbs=("list", "watch"))
     return [kind for kind in found if _CATEGORY in kind.categories]
@@ -153,6 +161,7 @@ def _pipeline(kind: Kind, obj: Object) -> Pipeline:
     return pipeline_of(obj)
 
 
-def _revision_used(kind: Kind, obj: Object) -> str:
+def keep_revision(kind: Kind, obj: Object) -> str:
+    """What is kept of a composite resource: the revision that it uses, empty if it uses none."""
     del kind
     return revision_used(obj)

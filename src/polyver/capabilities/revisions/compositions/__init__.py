@@ -5,6 +5,7 @@ Admission asks before a write, controllers afterwards; both ask the same functio
 
 from polyver.capabilities.revisions.compositions._checks import (
     check_composition,
+    check_pipeline,
     composition_warnings,
 )
 from polyver.capabilities.revisions.compositions._choosing import (
@@ -18,17 +19,33 @@ from polyver.capabilities.revisions.compositions._choosing import (
     read_composite,
     references_patch,
 )
+from polyver.capabilities.revisions.compositions._defining import (
+    APPLIER,
+    check_crd,
+    check_stored,
+    conversion_change,
+    crd_content,
+    definition_status,
+    is_by_force,
+    is_going,
+    is_ours,
+    is_owned,
+    no_longer_defined,
+)
 from polyver.capabilities.revisions.compositions._definitions import (
     CATEGORY,
     Defined,
     check_definition,
     definition_crd,
+    presumed_definition,
     read_definition,
     unheeded_fields,
 )
+from polyver.capabilities.revisions.compositions._explaining import Explained, explain
 from polyver.capabilities.revisions.compositions._revisions import (
     Changes,
     KnownRevision,
+    check_composition_revision,
     composition_changes,
     composition_lineage,
     composition_of,
@@ -38,26 +55,37 @@ from polyver.capabilities.revisions.compositions._revisions import (
     revisions_after,
 )
 from polyver.capabilities.revisions.compositions._steps import (
+    AskedStep,
     Installed,
     Secret,
     Step,
+    ask_steps,
+    moved_pipelines,
     resolve_steps,
 )
 
 __all__ = [
+    "APPLIER",
     "CATEGORY",
+    "AskedStep",
     "Candidate",
     "Changes",
     "Chosen",
     "Composite",
     "Defined",
+    "Explained",
     "Installed",
     "KnownRevision",
     "Secret",
     "Step",
+    "ask_steps",
     "candidate_of",
     "check_composition",
+    "check_composition_revision",
+    "check_crd",
     "check_definition",
+    "check_pipeline",
+    "check_stored",
     "choose_composition",
     "choose_revision",
     "composite_entry",
@@ -67,8 +95,19 @@ __all__ = [
     "composition_revision_object",
     "composition_revision_patch",
     "composition_warnings",
+    "conversion_change",
+    "crd_content",
     "definition_crd",
+    "definition_status",
+    "explain",
+    "is_by_force",
+    "is_going",
+    "is_ours",
+    "is_owned",
     "known_composition_revision",
+    "moved_pipelines",
+    "no_longer_defined",
+    "presumed_definition",
     "read_composite",
     "read_definition",
     "references_patch",

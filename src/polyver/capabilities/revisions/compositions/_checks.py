@@ -16,7 +16,7 @@ from polyver.capabilities.revisions._asking import (
 from polyver.capabilities.revisions.names import COMPOSITION, LONGEST_LABEL, PACKAGE
 from polyver.objects import label_key_problems, label_value_problems
 
-__all__ = ["check_composition", "check_step", "composition_warnings"]
+__all__ = ["check_composition", "check_pipeline", "check_step", "composition_warnings"]
 
 Object = Mapping[str, Any]
 
@@ -43,6 +43,15 @@ def _check_name(name: str) -> Iterator[Refusal]:
         fact = f"its name has {len(name)} characters, more than {LONGEST_LABEL}"
         hint = f"it is the value of the label {COMPOSITION}"
         yield Refusal("InvalidName", fact, at="metadata.name", hint=hint)
+
+
+def check_pipeline(obj: Object) -> list[Refusal]:
+    """What steps ask for that there is not without the feature FunctionRevisions."""
+    return [
+        refusal
+        for place, step in enumerate(obj["spec"].get("pipeline") or ())
+        for refusal in switched_off(step, f"spec.pipeline[{place}]")
+    ]
 
 
 def check_step(step: Object, at: str, *, several: bool) -> Iterator[Refusal]:

@@ -12,6 +12,7 @@ from polyver.capabilities.apis.conversion_kind import definition_of, place_of
 from polyver.capabilities.revisions._asking import mapping, named
 from polyver.capabilities.revisions.compositions._injected import (
     COLUMNS,
+    INSIDE,
     LEGACY_COLUMNS,
     RESERVED,
     injected,
@@ -29,6 +30,7 @@ __all__ = [
     "UpdatePolicy",
     "check_definition",
     "definition_crd",
+    "presumed_definition",
     "read_definition",
     "unheeded_fields",
 ]
@@ -82,6 +84,15 @@ def read_definition(obj: Object) -> Defined:
     )
 
 
+def presumed_definition(composite: Object) -> Defined:
+    """What can be told of a kind whose definition is not there, by one object of it."""
+    group, _, version = str(composite["apiVersion"]).rpartition("/")
+    spec, metadata = mapping(composite.get("spec")), mapping(composite.get("metadata"))
+    legacy = INSIDE not in spec and not metadata.get("namespace")
+    kind = composite["kind"]
+    return Defined(f"the kind {kind}", group, kind, version, legacy=legacy)
+
+
 def _is_legacy(spec: Object) -> bool:
     return (spec.get("scope") or _LEGACY) == _LEGACY
 
@@ -102,9 +113,6 @@ def _check_names(obj: Object) -> Iterator[Refusal]:
         fact = f'it is called "{name}", not "{wanted}"'
         hint = "a definition is called after the plural and the group of its kind"
         yield Refusal("InvalidName", fact, at="metadata.name", hint=hint)
-    if spec.get("claimNames"):
-        fact, hint = "there are no claims", "use composite resources themselves"
-        yield Refusal("ClaimsUnsupported", fact, at="spec.claimNames", hint=hint)
 
 
 def _check_versions(versions: Sequence[Object]) -> Iterator[Refusal]:
@@ -175,6 +183,11 @@ def unheeded_fields(obj: Object) -> list[str]:
     """What is written and has no effect, for a warning."""
     spec: Object = obj["spec"]
     found = []
+    if spec.get("claimNames"):
+        found.append(
+            "spec.claimNames has no effect: no claims are offered; "
+            "use composite resources themselves"
+        )
     if spec.get("defaultCompositeDeletePolicy"):
         found.append("spec.defaultCompositeDeletePolicy has no effect: there are no claims")
     for number, version in enumerate(spec["versions"]):

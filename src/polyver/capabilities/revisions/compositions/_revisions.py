@@ -12,7 +12,13 @@ from typing import Any
 
 from polyver.capabilities import Refusal
 from polyver.capabilities.revisions._asking import mapping
-from polyver.capabilities.revisions._numbering import Numbered, distinct, number_of_now
+from polyver.capabilities.revisions._numbering import (
+    Numbered,
+    distinct,
+    next_number,
+    number_of_now,
+)
+from polyver.capabilities.revisions.compositions._checks import check_pipeline
 from polyver.capabilities.revisions.kinds import (
     COMPOSITION_GROUP,
     COMPOSITION_REVISIONS,
@@ -32,6 +38,7 @@ from polyver.objects.converted import fresh
 __all__ = [
     "Changes",
     "KnownRevision",
+    "check_composition_revision",
     "composition_changes",
     "composition_lineage",
     "composition_of",
@@ -222,3 +229,43 @@ def composition_revision_patch(
         metadata["ownerReferences"] = [_owner(composition)]
     change: dict[str, Any] = {"metadata": metadata} if metadata else {}
     return change | ({"spec": {"revision": after.number}} if before.number != after.number else {})
+
+
+def check_composition_revision(
+    obj: Object, old: Object | None, others: Sequence[KnownRevision], *, several: bool
+) -> list[Refusal]:
+    """What is wrong with a CompositionRevision that somebody writes.
+
+    `others` are those of its composition, itself left out; `several` is the switch
+    FunctionRevisions.
+    """
+    if old is not None:
+        return [*_check_change(obj, old, others)]
+    if not composition_of(obj):
+        fact = "it does not say to which composition it belongs"
+        return [Refusal("NoComposition", fact, at=f"metadata.labels[{COMPOSITION}]")]
+    found = [] if several else check_pipeline(obj)
+    number = obj["spec"]["revision"]
+    taken = [each.name for each in others if each.number == number]
+    if taken:
+        fact = f"{taken[0]} has the number {number}"
+        found.append(Refusal("VersionTaken", fact, at="spec.revision"))
+    return found
+
+
+def _check_change(obj: Object, old: Object, others: Sequence[KnownRevision]) -> Iterator[Refusal]:
+    before, after = old["spec"], obj["spec"]
+    for name in sorted({*before, *after} - {"revision"}):
+        if before.get(name) != after.get(name):
+            fact, hint = "a revision never changes", "change its composition"
+            yield Refusal("Immutable", fact, at=f"spec.{name}", hint=hint)
+    for label in _OURS:
+        was = _labels(old).get(label)
+        if was and _labels(obj).get(label) != was:
+            fact = "a revision stays with its composition and its content"
+            yield Refusal("Immutable", fact, at=f"metadata.labels[{label}]")
+    number, following = after["revision"], next_number([*others, known_composition_revision(old)])
+    if number != before["revision"] and Serial(number) < Serial(following):
+        fact = f"{number} is neither its number nor higher than all others"
+        hint = f"the next one is {following}"
+        yield Refusal("Immutable", fact, at="spec.revision", hint=hint)

@@ -153,18 +153,15 @@ class KindMetadata:
     annotations: dict[str, str] | None
 
 
-@part
-class DefinitionSpec:
-    """The kind of a composite resource."""
+class _Defining:
+    """What all versions of definitions have."""
 
     group: Annotated[str, Same]
     """Its API group."""
     names: Annotated[KindNames, Same]
     """What it is called."""
-    scope: Annotated[Literal["LegacyCluster", "Namespaced", "Cluster"], Same] = "LegacyCluster"
-    """LegacyCluster has the fields for compositions in `spec`, the others in `spec.crossplane`."""
     claimNames: KindNames | None
-    """Refused: there are no claims."""
+    """No claims are offered; a warning and the condition Offered say so."""
     connectionSecretKeys: list[str] | None
     """Which connection details are published; all if there are none."""
     defaultCompositeDeletePolicy: Literal["Background", "Foreground"] | None
@@ -181,6 +178,25 @@ class DefinitionSpec:
     """How objects get from one version to another."""
     metadata: KindMetadata | None
     """Labels and annotations of the CustomResourceDefinition."""
+
+
+Scope = Literal["LegacyCluster", "Namespaced", "Cluster"]
+
+
+@part
+class DefinitionSpec(_Defining):
+    """The kind of a composite resource."""
+
+    scope: Annotated[Scope, Same] = "LegacyCluster"
+    """LegacyCluster has the fields for compositions in `spec`, the others in `spec.crossplane`."""
+
+
+@part
+class DefinitionSpecV2(_Defining):
+    """The kind of a composite resource."""
+
+    scope: Annotated[Scope, Same] = "Namespaced"
+    """LegacyCluster has the fields for compositions in `spec`, the others in `spec.crossplane`."""
 
 
 @part
@@ -204,7 +220,7 @@ class DefinitionStatus:
     """What has become of the definition."""
 
     conditions: Conditions | None
-    """Established."""
+    """Established, Applied, of those with claimNames Offered, and Postponed while it waits."""
     controllers: DefinitionControllers | None
 
 
@@ -308,34 +324,45 @@ _COMPOSED = (
 )
 
 
-def _kind(name: str, *short_names: str) -> Kind:
+def _kind(name: str, *short_names: str, several: bool = False) -> Kind:
+    # The versions have the same fields, so that converting is writing another apiVersion.
+    strategy: Literal["None"] | None = "None" if several else None
     return Kind(
         name,
         group=COMPOSITION_GROUP,
         scope="Cluster",
         categories=["crossplane"],
         short_names=short_names,
+        strategy=strategy,
     )
 
 
-DEFINITIONS: Final = _kind("CompositeResourceDefinition", "xrd", "xrds")
+DEFINITIONS: Final = _kind("CompositeResourceDefinition", "xrd", "xrds", several=True)
 COMPOSITIONS: Final = _kind("Composition", "comp")
 COMPOSITION_REVISIONS: Final = _kind("CompositionRevision", "comprev")
 
 
-@DEFINITIONS.version(
-    COMPOSITION_STORED,
-    columns=[
-        Column("ESTABLISHED", ".status.conditions[?(@.type=='Established')].status"),
-        # Always empty here, and where whoever reads the second column of Crossplane's expects it.
-        Column("OFFERED", ".status.conditions[?(@.type=='Offered')].status"),
-        _AGE,
-    ],
+_DEFINED = (
+    Column("ESTABLISHED", ".status.conditions[?(@.type=='Established')].status"),
+    # Never true here, and where whoever reads the second column of Crossplane's expects it.
+    Column("OFFERED", ".status.conditions[?(@.type=='Offered')].status"),
+    _AGE,
 )
+
+
+@DEFINITIONS.version(COMPOSITION_STORED, storage=True, columns=_DEFINED)
 class Definition:
     """Defines a kind of composite resource."""
 
     spec: DefinitionSpec
+    status: DefinitionStatus | None
+
+
+@DEFINITIONS.version("v2", columns=_DEFINED)
+class DefinitionV2:
+    """Defines a kind of composite resource."""
+
+    spec: DefinitionSpecV2
     status: DefinitionStatus | None
 
 

@@ -5,7 +5,6 @@ Admission asks before a write, the controller afterwards; both ask the same func
 
 from polyver.capabilities.revisions.packages._compositions import (
     Pipeline,
-    check_pipeline,
     pipeline_of,
     revision_used,
     uses_in,
@@ -52,7 +51,6 @@ __all__ = [
     "Seen",
     "Use",
     "check_package",
-    "check_pipeline",
     "check_reference",
     "check_revision",
     "condition_of",

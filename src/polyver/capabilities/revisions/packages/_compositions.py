@@ -10,13 +10,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from polyver.capabilities import Refusal
-from polyver.capabilities.revisions._asking import mapping, named, step_selector, switched_off
+from polyver.capabilities.revisions._asking import mapping, named, step_selector
 from polyver.capabilities.revisions.names import COMPOSITION
 from polyver.capabilities.revisions.packages._uses import Use
 from polyver.core import Dependent, Serial
 
-__all__ = ["Pipeline", "check_pipeline", "pipeline_of", "revision_used", "uses_in"]
+__all__ = ["Pipeline", "pipeline_of", "revision_used", "uses_in"]
 
 Object = Mapping[str, Any]
 
@@ -56,16 +55,6 @@ def _uses(obj: Object) -> Iterator[Use]:
                 metadata.get("uid", ""),
             )
             yield Use(dependent, function, step_selector(step))
-
-
-def check_pipeline(obj: Object) -> list[Refusal]:
-    """What a Composition asks for that there is not without the feature FunctionRevisions."""
-    steps = mapping(obj.get("spec")).get("pipeline")
-    return [
-        refusal
-        for place, step in enumerate(steps if isinstance(steps, list) else ())
-        for refusal in switched_off(step, f"spec.pipeline[{place}]")
-    ]
 
 
 def revision_used(composite: Object) -> str:

@@ -11,6 +11,7 @@
 """
 
 from polyver.capabilities.revisions.compositions import Step
+from polyver.capabilities.revisions.pipeline._finding import found_among
 from polyver.capabilities.revisions.pipeline._machine import (
     MOST_ROUNDS,
     Call,
@@ -26,6 +27,8 @@ from polyver.capabilities.revisions.pipeline._outcome import (
     Outcome,
     composite_conditions,
     conclude,
+    deleting_conditions,
+    paused_conditions,
     published_details,
     published_to,
     refused,
@@ -35,6 +38,7 @@ from polyver.capabilities.revisions.pipeline._resources import (
     Removed,
     connection_secret,
     observe,
+    reference_to,
 )
 from polyver.capabilities.revisions.pipeline._run import (
     Event,
@@ -64,11 +68,15 @@ __all__ = [
     "conclude",
     "connection_secret",
     "decide",
+    "deleting_conditions",
     "failed",
     "fetched",
+    "found_among",
     "observe",
+    "paused_conditions",
     "published_details",
     "published_to",
+    "reference_to",
     "refused",
     "secrets_of",
     "start",

@@ -11,6 +11,7 @@ from polyver.capabilities.revisions._asking import mapping
 from polyver.capabilities.revisions._conditions import Fact, conditions_with
 from polyver.capabilities.revisions.compositions import Composite, Defined, Secret
 from polyver.capabilities.revisions.messages import Ready
+from polyver.capabilities.revisions.names import PAUSED
 from polyver.capabilities.revisions.pipeline._machine import SYSTEM
 from polyver.capabilities.revisions.pipeline._resources import (
     Composed,
@@ -27,6 +28,8 @@ __all__ = [
     "Outcome",
     "composite_conditions",
     "conclude",
+    "deleting_conditions",
+    "paused_conditions",
     "published_details",
     "published_to",
     "refused",
@@ -155,6 +158,19 @@ def _unknown(composite: Object, told: set[str]) -> Iterator[Fact]:
     for each in mapping(composite.get("status")).get("conditions") or ():
         if each["type"] not in SYSTEM | told:
             yield Fact(each["type"], "Unknown", "FatalError", message)
+
+
+def paused_conditions(composite: Object, *, now: str) -> list[dict[str, Any]]:
+    """The conditions of a composite resource that is left alone because somebody wants that."""
+    message = f"the annotation {PAUSED} says that nothing is to be done"
+    return conditions_with(
+        composite, [Fact("Synced", "False", "ReconcilePaused", message)], now=now
+    )
+
+
+def deleting_conditions(composite: Object, *, now: str) -> list[dict[str, Any]]:
+    """The conditions of a composite resource that goes, as soon as nothing holds it."""
+    return conditions_with(composite, [Fact("Ready", "False", "Deleting")], now=now)
 
 
 def published_details(outcome: Outcome, defined: Defined) -> dict[str, bytes]:

@@ -13,6 +13,7 @@ from polyver.client import Backoff, Clock, chance
 __all__ = ["Patience"]
 
 K = TypeVar("K", bound=Hashable)
+_FEW = 100
 
 
 class Patience(Generic[K]):
@@ -24,6 +25,8 @@ class Patience(Generic[K]):
         self._backoff = backoff
         self._quiet = quiet
         self._known: dict[K, tuple[int, float]] = {}
+        self._tidied = 0
+        """How many were left when all that is over was forgotten last."""
 
     def left(self, key: K) -> float:
         """How many seconds to wait; 0 if it may be put back now."""
@@ -33,6 +36,9 @@ class Patience(Generic[K]):
     def spend(self, key: K) -> None:
         """It is put back now."""
         now = self._clock.time()
-        self._known = {k: each for k, each in self._known.items() if now < each[1] + self._quiet}
-        times = self._known.get(key, (0, 0.0))[0] + 1
+        times, due = self._known.get(key, (0, 0.0))
+        times = times + 1 if now < due + self._quiet else 1
         self._known[key] = times, now + self._backoff.delay(times, spread=chance())
+        if len(self._known) > 2 * self._tidied + _FEW:
+            self._known = {k: x for k, x in self._known.items() if now < x[1] + self._quiet}
+            self._tidied = len(self._known)

@@ -1,0 +1,193 @@
+"""What came of a pipeline brought to the server: old resources removed, wanted ones applied.
+
+What was applied before and is as it was is not applied again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from polyver.capabilities.revisions.pipeline import Composed, Removed, reference_to
+from polyver.client import Backoff, Client, Clock, Object, Resource
+from polyver.engine._applied import Part, fields_of, part_of
+from polyver.engine._outputs import number_of
+from polyver.engine._patience import Patience
+from polyver.engine.composites._following import CompositeKey
+from polyver.engine.composites._kinds import Kinds
+from polyver.engine.composites._outputs import ComposedOutputs
+from polyver.objects import digest
+from polyver.objects.kinds import Kind
+from polyver.objects.status import ApiError
+
+__all__ = ["MANAGER", "Applied", "Applier", "Problem", "shown"]
+
+MANAGER: Final = "polyver-composites"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a resource could not be applied or removed."""
+
+    name: str
+    """What it is called in the pipeline."""
+    reason: str
+    message: str
+    unserved: bool = False
+    """Whether its kind is not there, and may come."""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.message})"
+
+
+@dataclass(slots=True)
+class Applied:
+    """What became of the resources of a composite resource."""
+
+    problems: list[Problem] = field(default_factory=list)
+    kept: list[dict[str, str]] = field(default_factory=list)
+    """References to what could not be removed."""
+    changed: bool = False
+    """Whether functions would see something else now than before."""
+    later: float = 0.0
+    """In how many seconds what others changed is put back."""
+
+
+class _Last(NamedTuple):
+    """What was applied, and which object it was."""
+
+    wanted: str
+    uid: str
+    fields: str
+
+
+class Applier:
+    """Applies by the server, and tells `outputs` what came of it."""
+
+    def __init__(
+        self, client: Client, kinds: Kinds, outputs: ComposedOutputs, clock: Clock
+    ) -> None:
+        self._client = client
+        self._kinds = kinds
+        self._outputs = outputs
+        self._last: dict[CompositeKey, dict[Part, _Last]] = {}
+        self._patience = Patience[Part](clock, Backoff(first=1.0, most=300.0), quiet=600.0)
+        self.count = 0
+        """How many objects were applied so far."""
+
+    def forget(self, key: CompositeKey) -> None:
+        self._last.pop(key, None)
+
+    async def remove(self, composite: Object, removed: Iterable[Removed]) -> Applied:
+        """Delete what is wanted no longer, if the composite resource controls it."""
+        found = Applied()
+        for each in removed:
+            if not _is_controlled(each.obj, composite):
+                continue
+            try:
+                await self._delete(each.obj)
+            except ApiError as error:
+                found.kept.append(reference_to(each.obj))
+                found.problems.append(_refused(each.name, each.obj, error))
+        return found
+
+    async def _delete(self, obj: Object | Mapping[str, Any]) -> None:
+        metadata = obj["metadata"]
+        kind = self._kinds.nearest(obj["apiVersion"], obj["kind"])
+        if kind is None or "deletionTimestamp" in metadata:
+            return  # it is gone, or goes
+        namespace = metadata.get("namespace", "")
+        # Its end is no news.
+        self._outputs.note(Part(kind.group, kind.kind, namespace, metadata["name"]), None)
+        try:
+            await self._client.delete(
+                Resource.of(kind),
+                metadata["name"],
+                namespace,
+                uid=metadata["uid"],
+                propagation="Background",
+            )
+        except ApiError as error:
+            # 409: another object has the name now.
+            if error.code not in (404, 409):
+                raise
+
+    async def apply(
+        self, key: CompositeKey, composed: Sequence[Composed], there: Mapping[Part, Object]
+    ) -> Applied:
+        """Have all as they are wanted; one that is refused does not keep others back."""
+        self._outputs.use({part_of(each.obj)[:2] for each in composed})
+        found, before = Applied(), self._last.get(key, {})
+        after = self._last[key] = {}
+        for each in composed:
+            kind = self._kinds.find(each.obj["apiVersion"], each.obj["kind"])
+            problem = _unfit(each, kind)
+            if kind is None or problem is not None:
+                found.problems += [problem] if problem is not None else []
+                continue
+            part = part_of(each.obj)
+            try:
+                last = await self._one(each, kind, there.get(part), before.get(part), found)
+            except ApiError as error:
+                found.problems.append(_refused(each.name, each.obj, error))
+                continue
+            if last is not None:
+                after[part] = last
+        return found
+
+    async def _one(
+        self, each: Composed, kind: Kind, there: Object | None, last: _Last | None, found: Applied
+    ) -> _Last | None:
+        part, wanted = part_of(each.obj), digest(each.obj)
+        if there is not None and last is not None and last.wanted == wanted:
+            if last == _last(wanted, there):
+                return last
+            if left := self._patience.left(part):
+                found.later = min(left, found.later or left)
+                return last
+            self._patience.spend(part)
+        with self._outputs.expected(part):
+            made = await self._client.apply(
+                Resource.of(kind), each.obj, manager=MANAGER, force=True
+            )
+            self._outputs.keep(part, made)
+        self.count += 1
+        found.changed |= there is None or number_of(there) != number_of(made)
+        return _last(wanted, made)
+
+
+def _last(wanted: str, obj: Object) -> _Last:
+    return _Last(wanted, obj["metadata"].get("uid", ""), fields_of(obj, MANAGER))
+
+
+def _is_controlled(obj: Mapping[str, Any], composite: Object) -> bool:
+    owners = obj["metadata"].get("ownerReferences") or ()
+    uids = [each.get("uid") for each in owners if each.get("controller")]
+    return uids == [composite["metadata"]["uid"]]
+
+
+def _unfit(composed: Composed, kind: Kind | None) -> Problem | None:
+    """Why nothing can be applied at such a place."""
+    obj = composed.obj
+    if kind is None:
+        fact = f"no {obj['apiVersion']} {obj['kind']} is served"
+        return Problem(composed.name, "KindNotServed", fact, unserved=True)
+    namespace = obj["metadata"].get("namespace")
+    if kind.namespaced and not namespace:
+        return Problem(composed.name, "InvalidDesired", f"{obj['kind']} has no namespace")
+    if not kind.namespaced and namespace:
+        fact = f"{obj['kind']} is in no namespace, not in {namespace}"
+        return Problem(composed.name, "InvalidDesired", fact)
+    return None
+
+
+def shown(obj: Mapping[str, Any]) -> str:
+    """An object as sentences name it."""
+    metadata = obj["metadata"]
+    names = filter(None, (metadata.get("namespace"), metadata.get("name")))
+    return f"{obj['kind']} {'/'.join(names)}"
+
+
+def _refused(name: str, obj: Mapping[str, Any], error: ApiError) -> Problem:
+    return Problem(name, error.reason or "Refused", f"{shown(obj)}: {error.message}")

@@ -1,0 +1,139 @@
+"""Calls of the functions of pipelines, so that one that does not answer costs only its users."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from polyver.calling import Caller, Failure, FunctionFailed
+from polyver.capabilities.revisions.compositions import Step
+from polyver.capabilities.revisions.messages import Request, Response
+from polyver.client import Backoff, Clock
+from polyver.core import PolyverError
+from polyver.engine.composites._following import CompositeKey
+from polyver.engine.composites._lanes import Lanes
+from polyver.engine.runtimes import Runtime
+
+__all__ = ["Asking", "Calling", "CompositeLimits"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompositeLimits:
+    """What composing may take."""
+
+    seconds: float = 10.0
+    """How long one call of a function may take."""
+    workers: int = 64
+    """How many composite resources are worked on at a time."""
+    lane: int = 16
+    """How many of them may call the same revision."""
+    resync: float = 600.0
+    """After how many seconds one is looked at again, although nothing has changed."""
+    shortest: float = 1.0
+    """The least time that a function may say its answer holds."""
+    backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, most=60.0))
+    """When what failed is tried again."""
+
+
+@dataclass(slots=True)
+class Asking:
+    """The calls of one run."""
+
+    calling: Calling
+    answered: set[str] = field(default_factory=set)
+    """The revisions that did, whatever they answered."""
+    silent: str = ""
+    """The revision that did not."""
+
+    async def ask(self, step: Step, request: Request) -> Response:
+        try:
+            response = await self.calling.call(step, request)
+        except FunctionFailed as error:
+            if error.failure.passes:
+                self.silent = step.revision
+            raise
+        self.answered.add(step.revision)
+        return response
+
+
+class Calling:
+    """Calls revisions, and knows who waits for one to answer."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        wake: Callable[[CompositeKey], None],
+        clock: Clock,
+        limits: CompositeLimits,
+        caller: Caller,
+    ) -> None:
+        self.caller = caller
+        self._runtime = runtime
+        self._wake = wake
+        self._seconds = limits.seconds
+        self._lanes = Lanes(wake, clock, width=limits.lane)
+        self._stuck: dict[str, set[CompositeKey]] = {}
+        """Those that could not be composed because of a revision."""
+        self._endpoints: dict[str, str] = {}
+        self._forgetting: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        await asyncio.gather(*self._forgetting, return_exceptions=True)
+        await self.caller.close()
+
+    async def call(self, step: Step, request: Request) -> Response:
+        try:
+            endpoint = await self._runtime.reach(step.revision, step.endpoint)
+        except FunctionFailed:
+            raise
+        except PolyverError as error:
+            fact = f"cannot be reached: {error}"
+            unreachable = Failure.UNREACHABLE
+            raise FunctionFailed(unreachable, fact, revision=step.revision) from None
+        return await self.caller.call(endpoint, request, within=self._seconds)
+
+    async def enter(self, key: CompositeKey, revisions: Iterable[str]) -> bool:
+        """Whether a run may begin now; else its key is woken when it may."""
+        return await self._lanes.enter(key, revisions)
+
+    def leave(self, key: CompositeKey, revisions: Iterable[str], asking: Asking) -> None:
+        """A run has ended."""
+        self._lanes.leave(key, revisions, answered=asking.answered, silent=asking.silent)
+        self._free(key)
+        if asking.silent:
+            self.stick(key, asking.silent)
+        for name in asking.answered - {asking.silent}:
+            # Whoever could not be composed because of it may try again.
+            for other in self._stuck.pop(name, ()):
+                self._wake(other)
+
+    def settle(self, key: CompositeKey) -> None:
+        self._lanes.settle(key)
+
+    def stick(self, key: CompositeKey, revision: str) -> None:
+        """A composite resource waits for a revision."""
+        self._stuck.setdefault(revision, set()).add(key)
+
+    def forget(self, key: CompositeKey) -> None:
+        self._free(key)
+
+    def _free(self, key: CompositeKey) -> None:
+        for name in [name for name, keys in self._stuck.items() if key in keys]:
+            self._stuck[name].discard(key)
+            if not self._stuck[name]:
+                del self._stuck[name]
+
+    def served(self, revision: str, endpoint: str) -> set[CompositeKey]:
+        """Where a revision answers now, empty if nowhere; whom that concerns."""
+        before = self._endpoints.pop(revision, "")
+        if endpoint:
+            self._endpoints[revision] = endpoint
+        elif before:
+            task = asyncio.create_task(self.caller.forget(revision))
+            self._forgetting.add(task)
+            task.add_done_callback(self._forgetting.discard)
+        if not endpoint or endpoint == before:
+            return set()
+        self._lanes.open(revision)
+        return set(self._stuck.get(revision, ()))

@@ -1,0 +1,134 @@
+"""Who uses what: the composite resources that there are, and which of them some news concern.
+
+Only what is needed to find them is kept of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from polyver.capabilities.revisions.compositions import (
+    Candidate,
+    Composite,
+    Defined,
+    composite_entry,
+    moved_pipelines,
+)
+from polyver.client import Key
+from polyver.core import Dependent, Index, Lineage, Loss, Move, Pin, Policy, Selector, affected
+from polyver.engine.composites._known import Known
+
+__all__ = ["CompositeKey", "Following", "State", "state_of"]
+
+
+class CompositeKey(NamedTuple):
+    """Which composite resource, in whatever version."""
+
+    group: str
+    kind: str
+    namespace: str
+    """Empty for one that is in none."""
+    name: str
+
+
+class State(Struct, frozen=True, gc=False):
+    """What is kept of a composite resource."""
+
+    uid: str
+    revision: int
+    """Its resourceVersion."""
+    composition: str
+    used: str
+    """The CompositionRevision that is noted on it."""
+    dependent: Dependent
+    selector: Selector
+    policy: Policy
+    parts: tuple[tuple[str, str], ...]
+    """The kinds of what it is composed of, by group and name."""
+
+
+def state_of(composite: Composite, revision: int) -> State:
+    """What is kept of a composite resource as it was read."""
+    entry = composite_entry(composite, Lineage(composite.composition))
+    dependent, _, selector, policy = entry
+    kinds = {(each["apiVersion"].rpartition("/")[0], each["kind"]) for each in composite.resources}
+    uid = composite.obj["metadata"].get("uid", "")
+    used = composite.revision
+    who = replace(dependent, pin=None)
+    parts = tuple(sorted(kinds))
+    return State(uid, revision, composite.composition, used, who, selector, policy, parts)
+
+
+class Following:
+    """The composite resources of all kinds."""
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        self._states: dict[tuple[str, str], dict[Key, State]] = {}
+        self._uids: dict[str, CompositeKey] = {}
+
+    def put(self, key: CompositeKey, state: State | None) -> None:
+        """Take note of a composite resource; None if it is gone."""
+        there = self._states.setdefault(key[:2], {})
+        before = there.pop(Key(*key[2:]), None)
+        if before is not None and self._uids.get(before.uid) == key:
+            del self._uids[before.uid]
+        if state is not None:
+            there[Key(*key[2:])] = state
+            self._uids[state.uid] = key
+
+    def owner(self, uid: str) -> CompositeKey | None:
+        return self._uids.get(uid)
+
+    def of_kind(self, group: str, kind: str) -> list[CompositeKey]:
+        """All of a kind."""
+        return [CompositeKey(group, kind, *key) for key in self._states.get((group, kind), ())]
+
+    def choosing(self, *told: Candidate | None) -> Iterator[CompositeKey]:
+        """Those that may choose a composition, or have it, of which there is news."""
+        for each in filter(None, told):
+            named = each.api_version.rpartition("/")[0], each.kind
+            defined = self._known.defined(*named)
+            for key, state in self._states.get(named, {}).items():
+                if _may_have(state, defined, each.name):
+                    yield CompositeKey(*named, *key)
+
+    def moved(
+        self, targets: Iterable[tuple[str, str]], before: Lineage, after: Lineage
+    ) -> Iterator[CompositeKey]:
+        """Those that get another revision of a composition than they have."""
+        for named in targets:
+            defined = self._known.defined(*named)
+            there: dict[Key, State] = self._states.get(named, {})
+            found = [(k, s) for k, s in there.items() if _may_have(s, defined, after.name)]
+            keys = {state.dependent.name: key for key, state in found}
+            index = Index.of(_entry(state, after) for _, state in found)
+            moves = affected(index, before, after)
+            changed: list[Move | Loss] = [*moves.moves, *moves.losses]
+            for each in changed:
+                yield CompositeKey(*named, *keys[each.dependent.name])
+
+    def calling(self, before: Lineage, after: Lineage) -> Iterator[CompositeKey]:
+        """Those that get another revision of a function."""
+        moved = moved_pipelines(self._known.pipelines, before, after)
+        if not moved:
+            return
+        for named, there in self._states.items():
+            for key, state in there.items():
+                if state.used in moved:
+                    yield CompositeKey(*named, *key)
+
+
+def _may_have(state: State, defined: Defined | None, composition: str) -> bool:
+    enforced = defined is not None and defined.enforced == composition
+    return enforced or state.composition in ("", composition)
+
+
+def _entry(state: State, lineage: Lineage) -> tuple[Dependent, str, Selector, Policy]:
+    known = lineage.get(state.used) if state.used else None
+    pin = known.pin if known else Pin(state.used) if state.used else None
+    return replace(state.dependent, pin=pin), lineage.name, state.selector, state.policy

@@ -1,0 +1,49 @@
+"""What watches tell of composite resources, without what their own controller has just written.
+
+Of two states the one with the higher resourceVersion is later, so that nothing needs comparing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import Generic, TypeVar
+
+__all__ = ["News"]
+
+K = TypeVar("K", bound=Hashable)
+
+
+class News(Generic[K]):
+    """Which states were read or written here."""
+
+    def __init__(self, wake: Callable[[K], None]) -> None:
+        self._wake = wake
+        self._noted: dict[K, int] = {}
+        self._told: dict[K, int] = {}
+        """Of those that are worked on, the latest state that a watch told."""
+
+    def is_news(self, key: K, revision: int) -> bool:
+        """Whether a state that a watch tells has to be looked at."""
+        if key in self._told:
+            # It may be what is being written right now.
+            self._told[key] = max(self._told[key], revision)
+            return False
+        return revision > self._noted.get(key, -1)
+
+    def note(self, key: K, revision: int) -> None:
+        """A state was read, or written."""
+        self._noted[key] = max(self._noted.get(key, -1), revision)
+
+    def forget(self, key: K) -> None:
+        self._noted.pop(key, None)
+
+    @contextmanager
+    def working(self, key: K) -> Iterator[None]:
+        """While a key is worked on; what came meanwhile from others is looked at afterwards."""
+        self._told[key] = -1
+        try:
+            yield
+        finally:
+            if self._told.pop(key) > self._noted.get(key, -1):
+                self._wake(key)

@@ -1,0 +1,49 @@
+"""Connection details, published to a secret that belongs to its composite resource alone."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+
+from polyver.capabilities import Refusal
+from polyver.capabilities.revisions.compositions import Secret
+from polyver.capabilities.revisions.names import CONNECTION
+from polyver.client import Client, Object, find
+from polyver.engine.composites._applying import MANAGER
+from polyver.engine.composites._observing import SECRETS
+
+__all__ = ["publish"]
+
+
+async def publish(
+    client: Client, composite: Object, secret: Secret, details: Mapping[str, bytes]
+) -> bool:
+    """Have details in a secret; whether there is anything new in it. Refusal if it is others'."""
+    data = {name: base64.b64encode(each).decode() for name, each in sorted(details.items())}
+    there = await find(client, SECRETS, secret.name, secret.namespace)
+    if there is not None:
+        _check_ours(there, composite, secret)
+        if (there.get("data") or {}) == data:
+            return False
+    about = composite["metadata"]
+    owner = {
+        "apiVersion": composite["apiVersion"],
+        "kind": composite["kind"],
+        "name": about["name"],
+        "uid": about["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    metadata = {"name": secret.name, "namespace": secret.namespace, "ownerReferences": [owner]}
+    content = {"apiVersion": "v1", "kind": "Secret", "type": CONNECTION, "metadata": metadata}
+    await client.apply(SECRETS, {**content, "data": data}, manager=MANAGER, force=True)
+    return True
+
+
+def _check_ours(there: Object, composite: Object, secret: Secret) -> None:
+    owners = there["metadata"].get("ownerReferences") or ()
+    uids = [each.get("uid") for each in owners if each.get("controller")]
+    if uids != [composite["metadata"]["uid"]] or there.get("type") != CONNECTION:
+        fact = f"secret {secret} is there already and belongs to somebody else"
+        hint = "name another one, or delete it"
+        raise Refusal("SecretTaken", fact, at="spec.writeConnectionSecretToRef", hint=hint)

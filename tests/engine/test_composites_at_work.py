@@ -1,0 +1,346 @@
+"""Composite resources when things go wrong: hung functions, restarts, fights, and many at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+from itertools import count
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from tests.capabilities.revisions import composing
+from tests.capabilities.revisions.running import config, passing
+from tests.engine.composing import (
+    BUCKETS,
+    MAPS,
+    QUICK,
+    Function,
+    World,
+    condition,
+    is_ready,
+    run,
+    says,
+    settings,
+)
+from tests.engine.installing import ADMIN
+
+from polyver.capabilities.revisions.messages import (
+    Ready,
+    Request,
+    Resource,
+    Response,
+    ResponseMeta,
+    State,
+)
+from polyver.client.rest import Answer, Ask
+from polyver.engine.metrics import collector_of
+from polyver.engine.packages import FUNCTION_REVISIONS
+from polyver.server.api import Api
+from polyver.server.direct import DirectClient
+
+
+async def hang(request: Request) -> Response:
+    del request
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+# Functions that are slow or dead.
+
+
+def test_a_function_that_never_answers_holds_up_nobody_else() -> None:
+    async def scenario(world: World) -> None:
+        await world.define()
+        await world.install("h", 1, hang, function="hung")
+        await world.compose(composing.composition("hung", composing.step(function="hung")))
+        await world.install("a", 1, settings)
+        await world.compose(composing.composition("fine"))
+        for number in range(200):
+            await world.bucket(f"hung-{number}", compositionRef={"name": "hung"})
+        # Less than one call may take.
+        limits = replace(QUICK, seconds=300.0)
+        async with world.engine(limits=limits):
+            while world.called.get(composing.name_of("h", "hung"), 0) < limits.lane:
+                await asyncio.sleep(0.002)
+            for number in range(20):
+                await world.bucket(f"fine-{number}", compositionRef={"name": "fine"})
+            for number in range(20):
+                await world.until(is_ready, f"fine-{number}")
+            assert world.called[composing.name_of("h", "hung")] == limits.lane
+
+    run(scenario, acting=False)
+
+
+def test_when_it_answers_again_all_are_composed() -> None:
+    async def scenario(world: World) -> None:
+        fixed = False
+
+        async def moody(request: Request) -> Response:
+            return settings(request) if fixed else await hang(request)
+
+        await world.define()
+        await world.install("a", 1, moody)
+        await world.compose(composing.composition())
+        for number in range(30):
+            await world.bucket(f"b-{number}")
+        async with world.engine(limits=replace(QUICK, seconds=0.1, lane=4)):
+            found = await world.until(says("DeadlineExceeded"), "b-0")
+            assert "0.1s" in condition(found, "Synced")["message"]
+            fixed = True
+            for number in range(30):
+                await world.until(is_ready, f"b-{number}")
+
+    run(scenario, acting=False)
+
+
+def test_one_that_moves_to_another_address_is_called_there() -> None:
+    async def scenario(world: World) -> None:
+        await world.define()
+        revision = await world.install("a", 1, "127.0.0.1:9")
+        await world.compose(composing.composition())
+        await world.bucket()
+        await world.until(says("Unreachable"))
+        await world.endpoint(revision, await world.serve(settings))
+        await world.until(is_ready)
+
+    run(scenario, patient=True)
+
+
+def test_a_run_that_began_ends_with_what_it_resolved() -> None:
+    async def scenario(world: World) -> None:
+        begun, go = asyncio.Event(), asyncio.Event()
+
+        def named(name: str) -> Resource:
+            return Resource(config(by=name), ready=Ready.TRUE)
+
+        async def first(request: Request) -> Response:
+            begun.set()
+            await go.wait()
+            return passing(request, desired=State(resources={"one": named("first")}))
+
+        def adding(name: str) -> Function:
+            def answer(request: Request) -> Response:
+                made = {**request.desired.resources, "two": named(name)}
+                return passing(request, desired=State(resources=made))
+
+            return answer
+
+        await world.define()
+        await world.install("f", 1, first, function="first")
+        await world.install("a", 1, adding("old"))
+        steps = composing.step("one", "first"), composing.step("two")
+        await world.compose(composing.composition("example", *steps))
+        await world.compose(composing.composition("short"))
+        await world.bucket(compositionRef={"name": "example"})
+        await begun.wait()
+        assert composing.name_of("a") not in world.called
+        await world.install("b", 2, adding("new"))
+        await world.bucket("two", compositionRef={"name": "short"})
+        found = await world.until(is_ready, "two")
+        assert found["status"]["pipeline"][0]["revision"] == composing.name_of("b")
+        go.set()
+        found = await world.until(is_ready)
+        assert found["status"]["pipeline"][1]["revision"] == composing.name_of("a")
+        assert world.called[composing.name_of("a")] == 1
+        await world.until(
+            lambda found: found["status"]["pipeline"][1]["revision"] == composing.name_of("b")
+        )
+
+    run(scenario)
+
+
+def test_what_is_gone_is_called_no_longer_and_calls_are_counted() -> None:
+    async def scenario(world: World) -> None:
+        await world.define()
+        await world.install("a", 1, settings)
+        await world.compose(composing.composition())
+        engine = world.engine()
+        async with engine:
+            await world.bucket()
+            await world.until(is_ready)
+            registry = CollectorRegistry()
+            registry.register(collector_of(lambda: engine)())
+            told = generate_latest(registry).decode()
+            name = composing.name_of("a")
+            assert f'polyver_function_calls_total{{result="Success",revision="{name}"}} 2.0' in told
+            assert 'polyver_controller_done_total{controller="composites",what="runs"} 2.0' in told
+            assert world.caller.connections == 1
+            await world.client.delete(FUNCTION_REVISIONS, name)
+            await world.until(says("FunctionNotInstalled"))
+            while world.caller.connections:
+                await asyncio.sleep(0.002)
+
+    run(scenario, acting=False)
+
+
+# What is written, and how often.
+
+
+class Counting(DirectClient):
+    """Counts what it is asked."""
+
+    def __init__(self, api: Api) -> None:
+        super().__init__(api, ADMIN)
+        self.asked: Counter[str] = Counter()
+
+    async def _send(self, ask: Ask) -> Answer:
+        if not ask.path.startswith(("/api/v1/namespaces/default/events", "/openapi")):
+            self.asked["read" if ask.method == "GET" else "write"] += 1
+        return await super()._send(ask)
+
+
+def test_what_is_as_it_should_be_is_not_written_again() -> None:
+    async def scenario(world: World) -> None:
+        def telling(request: Request) -> Response:
+            made = settings(request)
+            status = {"size": 1, "inner": {"a": [1]}}
+            return replace(
+                made, desired=replace(made.desired, composite=Resource({"status": status}))
+            )
+
+        version = composing.version()
+        schema = version["schema"]["openAPIV3Schema"]
+        schema["properties"]["status"] = {
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": True,
+        }
+        await world.define(version)
+        await world.install("a", 1, telling)
+        await world.compose(composing.composition())
+        client = Counting(world.api)
+        async with world.engine(client):
+            await world.bucket()
+            ready = await world.until(is_ready)
+            await world.idle()
+            # Its references twice, what it is composed of, and its status twice.
+            assert client.asked["write"] == 5
+            client.asked.clear()
+            world.controller.wake(world.key)
+            await world.ran(3)
+            await world.idle()
+            assert client.asked["write"] == 0
+            assert client.asked["read"] == 1
+        again = Counting(world.api)
+        async with world.engine(again):
+            await world.ran(1)
+            await world.idle()
+        assert await world.client.get(BUCKETS, "my-bucket") == ready
+
+    run(scenario, acting=False)
+
+
+def test_a_function_that_wants_something_else_each_time_is_not_run_in_a_loop() -> None:
+    async def scenario(world: World) -> None:
+        numbers = count()
+
+        def restless(request: Request) -> Response:
+            made = {"one": Resource(config(size=str(next(numbers))), ready=Ready.TRUE)}
+            return passing(request, desired=State(resources=made))
+
+        await world.define()
+        await world.install("a", 1, restless)
+        await world.compose(composing.composition())
+        await world.bucket()
+        await world.until(is_ready)
+        # Without a pause this would be some hundred.
+        await asyncio.sleep(0.3)
+        assert world.called[composing.name_of("a")] < 8
+
+    run(scenario)
+
+
+def test_an_answer_that_holds_for_some_time_is_asked_for_again() -> None:
+    async def scenario(world: World) -> None:
+        def brief(request: Request) -> Response:
+            return replace(settings(request), meta=ResponseMeta(ttl=0.01))
+
+        await world.define()
+        await world.install("a", 1, brief)
+        await world.compose(composing.composition())
+        async with world.engine(limits=replace(QUICK, shortest=0.02)):
+            await world.bucket()
+            await world.ran(5)
+
+    run(scenario, acting=False)
+
+
+# Interrupted.
+
+
+class Killed(Exception):
+    """What a process that is gone does: nothing any more."""
+
+
+class Mortal(DirectClient):
+    """A client of a process that is killed right after one of its writes."""
+
+    def __init__(self, api: Api, after: int) -> None:
+        super().__init__(api, ADMIN)
+        self._left = after
+        self.killed = asyncio.Event()
+
+    async def _send(self, ask: Ask) -> Answer:
+        if self.killed.is_set():
+            raise Killed
+        answer = await super()._send(ask)
+        if ask.method != "GET":
+            self._left -= 1
+            if self._left == 0:
+                self.killed.set()
+                raise Killed
+        return answer
+
+
+def two(request: Request) -> Response:
+    """Composes one or the other, and what is always there."""
+    size = request.observed.composite.resource["spec"]["size"]
+    names = ["always", "small" if size < 5 else "large"]
+    seen = request.observed.resources
+    made = {
+        name: Resource(
+            config(size=str(int(size))), ready=Ready.TRUE if name in seen else Ready.FALSE
+        )
+        for name in names
+    }
+    return passing(request, desired=State(resources=made))
+
+
+# References, those of resources, two of these, the status; and the status again when all is there.
+@pytest.mark.parametrize("after", range(1, 7))
+def test_killed_while_it_is_made_it_is_made_once(after: int) -> None:
+    async def scenario(world: World) -> None:
+        await world.define()
+        await world.install("a", 1, two)
+        await world.compose(composing.composition())
+        await world.bucket(size=1)
+        mortal = Mortal(world.api, after)
+        async with world.engine(mortal):
+            await mortal.killed.wait()
+        async with world.engine():
+            await world.until(is_ready)
+            assert len((await world.client.list(MAPS, labels="crossplane.io/composite")).items) == 2
+
+    run(scenario, acting=False)
+
+
+# One is deleted, references, two are applied, the status, and the status again.
+@pytest.mark.parametrize("after", range(1, 7))
+def test_killed_while_it_changes_nothing_is_left_over(after: int) -> None:
+    async def scenario(world: World) -> None:
+        await world.define()
+        await world.install("a", 1, two)
+        await world.compose(composing.composition())
+        await world.bucket(size=1)
+        async with world.engine():
+            await world.until(is_ready)
+        await world.client.patch(BUCKETS, "my-bucket", change={"spec": {"size": 9}})
+        mortal = Mortal(world.api, after)
+        async with world.engine(mortal):
+            await mortal.killed.wait()
+        async with world.engine():
+            await world.mapped(always={"size": "9"}, large={"size": "9"})
+            found = await world.until(is_ready)
+            assert len(found["spec"]["resourceRefs"]) == 2
+
+    run(scenario, acting=False)
