@@ -284,7 +284,7 @@ def go_answer(peer: Path, body: bytes, rounds: int) -> subprocess.CompletedProce
 
 
 def print_row(cells: Sequence[object]) -> None:
-    widths = [8, 7, 6, 5, 26, 26, 26, 16]
+    widths = [8, 7, 6, 5, *[26] * (len(cells) - 5), 16]
     print("  ".join(f"{cell!s:<{width}}" for cell, width in zip(cells, widths, strict=True)))
 
 

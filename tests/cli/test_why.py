@@ -55,8 +55,8 @@ def test_what_is_not_answered_is_told_beside_what_is(capsys: pytest.CaptureFixtu
     ("name", "code", "complaint"),
     [
         ("app/none", 1, "there is no application none in the namespace default"),
-        ("shop", 2, "'shop' is no ActionSet, no application, and no package"),
-        ("app/", 2, "write actionset/NAME, app/NAME or package/NAME"),
+        ("shop", 2, "'shop' is no ActionSet, no application, no package, and no composite"),
+        ("app/", 2, "write actionset/NAME, app/NAME, package/NAME or xr/NAME"),
     ],
 )
 def test_what_is_not_there_is_told(

@@ -21,6 +21,7 @@ from tests.engine.test_applications_interrupted import Mortal
 
 from polyver.capabilities.revisions.names import DEFINED, DELETED_BY_FORCE
 from polyver.client import CRDS, Object, Resource
+from polyver.engine.compositions import ComposedOn
 from polyver.objects.status import ApiError
 
 OLD, NEW = version("v1alpha1"), version("v1")
@@ -190,6 +191,25 @@ def test_a_version_in_which_objects_may_be_stored_is_not_dropped(admitted: bool)
         assert found["status"]["storedVersions"] == ["v1"]
 
     alive(scenario, admitted=admitted)
+
+
+def test_what_is_not_served_yet_does_not_look_as_if_it_had_no_objects() -> None:
+    async def scenario(world: World) -> None:
+        await define(world)
+        await world.client.create(buckets(), bucket())
+        crd = await world.crd()
+        soon = {**crd["spec"]["versions"][0], "name": "v9"}
+        for versions in ([soon, *crd["spec"]["versions"]], [soon]):
+            asked = ComposedOn(world.client).composites(
+                {**crd, "spec": {**crd["spec"], "versions": versions}}
+            )
+            if len(versions) == 2:
+                assert await asked == ["AcmeBucket one"]
+                continue
+            with pytest.raises(ApiError, match="cannot be asked for at the moment"):
+                await asked
+
+    alive(scenario)
 
 
 def test_without_objects_one_version_takes_the_place_of_another_at_once() -> None:

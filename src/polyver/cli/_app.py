@@ -27,8 +27,8 @@ Every command has --help with an example. Exit codes are listed in docs/referenc
 # Named, not imported: a command loads what it needs when it is run.
 for _name in (
     *("app", "blueprint", "catalogue", "check", "convert", "create", "crds", "functions"),
-    *("impact", "install", "lock", "packages", "plan", "resolve", "run", "serve", "uninstall"),
-    *("up", "verify", "versions", "why"),
+    *("impact", "install", "lock", "packages", "plan", "render", "resolve", "run", "serve"),
+    *("uninstall", "up", "verify", "versions", "why"),
 ):
     app.command(f"polyver.cli.{_name}:app", name=_name)
 

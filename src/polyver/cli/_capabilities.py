@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from polyver.capabilities.functions.registering import Functions
 
-__all__ = ["CAPABILITIES", "CapabilityOptions"]
+__all__ = ["CAPABILITIES", "CapabilityOptions", "read_memory_limit", "read_seconds"]
 
 CAPABILITIES = ("apis", "functions", "definitions", "revisions")
 FEATURES = ("FunctionRevisions",)
@@ -79,11 +79,11 @@ class CapabilityOptions:
     def choices(self, *, show_traceback: bool = False) -> Choices:
         """What was chosen, with the functions that were named; else an error says what is wrong."""
         chosen = self._chosen()
-        seconds = _seconds(self.function_timeout)
+        seconds = read_seconds(self.function_timeout, "--function-timeout")
         calls = CallSettings(seconds, frozenset({"command"} if self.allow_command else ()))
         functions = self._functions(show_traceback) if "functions" in chosen else None
         several = _features(self.feature or ())["FunctionRevisions"]
-        memory = _memory(self.package_memory)
+        memory = read_memory_limit(self.package_memory)
         packages = PackageSettings(self.packages, self.allow_packages, several, memory)
         return Choices(chosen, functions, calls, self.semver_gate, packages)
 
@@ -154,7 +154,8 @@ def _read(text: str) -> frozenset[str]:
     return names
 
 
-def _memory(text: str | None) -> int | None:
+def read_memory_limit(text: str | None) -> int | None:
+    """Bytes that a function may take, if `--package-memory` says it."""
     if text is None:
         return None
     from polyver.engine.runtimes.process import InvalidMemory, read_memory
@@ -177,11 +178,12 @@ def _features(texts: Iterable[str]) -> dict[str, bool]:
     return found
 
 
-def _seconds(text: str) -> float:
+def read_seconds(text: str, option: str) -> float:
+    """A length of time that an option has; none is an error."""
     from polyver.objects.durations import nanoseconds
 
     found = nanoseconds(text)
     if not found or found < 0:
         hint = "write a length of time as 90s, 1m30s or 2h"
-        raise Misused(f"{text!r} is no length of time", at="--function-timeout", hint=hint)
+        raise Misused(f"{text!r} is no length of time", at=option, hint=hint)
     return found / 1e9

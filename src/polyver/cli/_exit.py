@@ -37,6 +37,10 @@ class Refused(PolyverError):
     """Something that was asked for and would break a rule."""
 
 
+class Failed(PolyverError):
+    """Something that was run and came to nothing."""
+
+
 class OutOfDate(PolyverError):
     """Files that are not what they would be if they were written now."""
 
@@ -44,7 +48,7 @@ class OutOfDate(PolyverError):
 def code(error: PolyverError) -> int:
     """The exit code for an error; errors of other kinds come from what was read."""
     match error:
-        case Found() | NoMatch() | OutOfDate() | Refused() | UnknownName():
+        case Failed() | Found() | NoMatch() | OutOfDate() | Refused() | UnknownName():
             return NO
         case InvalidVersion() | Misused():
             return USAGE

@@ -37,6 +37,7 @@ from polyver.engine.packages import FUNCTION_REVISIONS, FUNCTIONS, CompositionsO
 from polyver.objects.status import ApiError
 
 if TYPE_CHECKING:
+    from polyver.capabilities.revisions.compositions import Explained
     from polyver.client import Client
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "installed_on",
     "named",
     "on_cluster",
+    "revision_called",
     "revision_in",
     "why_package",
 ]
@@ -175,16 +177,20 @@ def named(text: str) -> tuple[str, str]:
 
 def revision_in(installed: Installed, text: str) -> Release:
     """One revision, by its name, its number or the digits at the end of its name."""
-    lineage = installed.lineage
+    return revision_called(installed.name, installed.lineage, text)
+
+
+def revision_called(function: str, lineage: Lineage, text: str) -> Release:
+    """The same of a lineage, wherever it was read."""
     try:
         asked = CAPABILITY.selector(text, lineage)
     except InvalidVersion as error:
         raise Misused(error.fact, hint=error.hint) from None
     wanted = asked.wanted if isinstance(asked, Exact) else ""
-    found = lineage.get(wanted) or lineage.get(f"{installed.name}-{text}")
+    found = lineage.get(wanted) or lineage.get(f"{function}-{text}")
     if found is None:
-        known = listed([f"{each.version} ({each.name})" for each in lineage])
-        raise UnknownName(f"{installed.name} has no revision {text}", hint=f"known: {known}")
+        known = listed([f"{each.version} ({each.name})" for each in lineage]) or "none"
+        raise UnknownName(f"{function} has no revision {text}", hint=f"known: {known}")
     return found
 
 
@@ -215,17 +221,35 @@ def why_package(name: str, context: str, output: Format, *, explain: bool) -> No
 
 
 def impact_of_package(text: str, context: str, output: Format) -> None:
-    """List the steps that get a function, or one revision of it, or ask for it in vain."""
+    """List the steps that get a function, or one revision of it, or ask for it in vain.
+
+    And the composite resources that were composed by it, or would be.
+    """
+    from polyver.cli._composites import explained_on, impact_rows, print_composites
+
     name, revision = named(text)
-    installed = on_cluster(context, lambda client: installed_on(client, name))
-    answers = _answers(installed, installed.uses)
+
+    async def read(client: Client) -> tuple[Installed, list[Explained]]:
+        return await installed_on(client, name), await explained_on(client)
+
+    installed, explained = on_cluster(context, read)
+    answers, rows = _answers(installed, installed.uses), impact_rows(explained, name)
     if revision:
         wanted = revision_in(installed, revision)
         answers = [each for each in answers if _concerns(*each, wanted)]
-    if output is Format.TABLE and not answers:
+        rows = [each for each in rows if each.concerns(wanted.name)]
+    if output is not Format.TABLE:
+        uses = [_data(*each, explain=False) for each in answers]
+        emit({"uses": uses, "composites": [each.data for each in rows]}, output)
+        return
+    if not answers and not rows:
         print_lines("nobody uses it")
         return
-    _print(answers, output, explain=False)
+    if answers:
+        _print(answers, output, explain=False)
+    if rows:
+        print_lines(*([""] if answers else []))
+        print_composites(rows)
 
 
 def _concerns(use: Use, answer: _Answer, wanted: Release) -> bool:

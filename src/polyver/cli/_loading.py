@@ -7,7 +7,6 @@ nothing, and what somebody else has changed since then is left alone, with a war
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +21,8 @@ from polyver.client import CRDS
 from polyver.client.port import Client, Resource
 from polyver.core import PolyverError
 from polyver.objects import Document
+from polyver.objects.conforming import field_path
+from polyver.objects.manifests import Path
 from polyver.objects.status import ApiError
 
 if TYPE_CHECKING:
@@ -187,9 +188,8 @@ def _failure(manifest: Manifest, error: PolyverError, done: int) -> Unreadable:
     return Unreadable(f"{manifest} cannot be loaded: {reason}", at=place, hint=before)
 
 
-def _path(error: PolyverError) -> list[str | int]:
+def _path(error: PolyverError) -> Path:
     """The field that the first cause of a refusal names, as far as it can be told."""
     details = error.details if isinstance(error, ApiError) else None
     causes = (details or {}).get("causes") or [{}]
-    steps = re.findall(r"\[(\d+)\]|([^.\[\]]+)", str(causes[0].get("field") or ""))
-    return [int(number) if number else name for number, name in steps]
+    return field_path(str(causes[0].get("field") or ""))

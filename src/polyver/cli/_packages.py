@@ -13,13 +13,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from polyver.admission.chain import Admission
+    from polyver.calling import CertificateFolder
     from polyver.client import Client
     from polyver.engine import Controller
     from polyver.engine.packages import Dependents, Users
     from polyver.engine.runtimes import Runtime
+    from polyver.engine.runtimes.process import ProcessRuntime
+    from polyver.serving.logs import Log
     from polyver.web.sources import Source
 
-__all__ = ["logs_folder", "package_controllers", "package_links", "packages"]
+__all__ = [
+    "certificates_in",
+    "logs_folder",
+    "package_controllers",
+    "package_links",
+    "packages",
+    "process_runtime",
+]
 
 _FOLDER = "packages"
 
@@ -108,20 +118,35 @@ def _runtime(
 
 
 def _processes(folder: Path, settings: PackageSettings) -> Runtime:
-    from polyver.calling import CertificateFolder, Trust
+    from polyver.calling import Trust
     from polyver.engine.runtimes.chosen import ChosenRuntime
     from polyver.engine.runtimes.external import ExternalRuntime
-    from polyver.engine.runtimes.process import Packages, ProcessRuntime, read_packages
 
-    named = read_packages(settings.file) if settings.file is not None else {}
-    certificates = CertificateFolder(folder / _FOLDER / "certificates")
+    certificates = certificates_in(folder)
 
     async def trust(revision: str) -> Trust:
         return certificates.trust(revision, now=datetime.datetime.now(datetime.UTC))
 
+    return ChosenRuntime(ExternalRuntime(trust), process_runtime(folder, settings))
+
+
+def certificates_in(folder: Path) -> CertificateFolder:
+    """What polyver and functions show each other."""
+    from polyver.calling import CertificateFolder
+
+    return CertificateFolder(folder / _FOLDER / "certificates")
+
+
+def process_runtime(
+    folder: Path, settings: PackageSettings, *, log: Log | None = None
+) -> ProcessRuntime:
+    """What runs functions beside this process; only those that somebody allowed."""
+    from polyver.engine.runtimes.process import Packages, ProcessRuntime, read_packages
+
+    named = read_packages(settings.file) if settings.file is not None else {}
     allowed = Packages(named, settings.allows_others)
-    run = ProcessRuntime(folder / _FOLDER, allowed, certificates, memory=settings.memory)
-    return ChosenRuntime(ExternalRuntime(trust), run)
+    at, certificates = folder / _FOLDER, certificates_in(folder)
+    return ProcessRuntime(at, allowed, certificates, memory=settings.memory, log=log)
 
 
 def _deployments(client: Client, namespace: str) -> Runtime:

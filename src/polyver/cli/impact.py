@@ -21,7 +21,7 @@ from polyver.cli._files import read_manifests
 from polyver.cli._functions import load_known
 from polyver.cli._output import Format, emit, print_lines, print_table, warn
 from polyver.cli.functions import CatalogueFiles, FunctionFiles, Output, Traceback
-from polyver.cli.why import ACTION_SETS, BLUEPRINTS, PACKAGE_NAMES
+from polyver.cli.why import ACTION_SETS, BLUEPRINTS, COMPOSITION_NAMES, PACKAGE_NAMES
 from polyver.core import Resolution
 from polyver.objects import Document
 
@@ -43,7 +43,9 @@ def impact(
 ) -> None:
     """List every blueprint, action and phase that uses a function, or one version of it.
 
-    Of a package, package/NAME or package/NAME@REVISION, every step of a composition that gets it.
+    Of a package, package/NAME or package/NAME@REVISION, every step of a composition that gets it,
+    and the composite resources. Of a composition, composition/NAME or composition/NAME@REVISION,
+    the composite resources that have it, or would get it.
 
     Example: polyver impact KubeExec@v0.1.0 -f blueprints/ --catalogue catalogue.yaml
 
@@ -57,6 +59,11 @@ def impact(
         which may prefer a version. cluster: is the cluster of the current context, and
         cluster:CONTEXT another one. Without any, cluster:.
     """
+    if name.partition("/")[0].lower() in COMPOSITION_NAMES and name.partition("/")[2]:
+        from polyver.cli._composites import impact_of_composition
+
+        impact_of_composition(name, _context(file or [CLUSTER]), output)
+        return
     if name.partition("/")[0].lower() in PACKAGE_NAMES:
         from polyver.cli._installed import impact_of_package
 
@@ -86,7 +93,8 @@ def _context(names: list[str]) -> str:
     """The cluster on which packages are looked for."""
     if len(names) > 1 or not names[0].startswith(CLUSTER):
         hint = f"leave --file out, or write {CLUSTER}CONTEXT"
-        raise Misused("packages are looked for on one cluster", at="--file", hint=hint)
+        fact = "packages and compositions are looked for on one cluster"
+        raise Misused(fact, at="--file", hint=hint)
     return names[0].removeprefix(CLUSTER)
 
 

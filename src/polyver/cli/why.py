@@ -1,4 +1,4 @@
-"""`polyver why`: which version each phase of an action got, why, and what it would get now."""
+"""`polyver why`: which versions something on a cluster got, why, and what it would get now."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ _NAMES = ("actionset", "actionsets", "actionset.cr.kanister.io", "actionsets.cr.
 
 APPLICATION_NAMES = ("app", "apps", "application", "applications", "applications.core.oam.dev")
 PACKAGE_NAMES = ("package", "packages", "function", "functions", "functions.pkg.crossplane.io")
+COMPOSITION_NAMES = ("composition", "compositions", "compositions.apiextensions.crossplane.io")
 
 app = App(name="why")
 
@@ -76,16 +77,18 @@ def why(
 ) -> None:
     """Tell which version each phase of an ActionSet got, or each place of an application, and why.
 
-    Of a package, which revision each step of a composition gets. Of an ActionSet, what is recorded
-    on the cluster is told beside what the functions that are known here would give now.
+    Of a package, which revision each step of a composition gets. Of a composite resource, which
+    composition, which revision of it and which of each function it has, and would get now. Of an
+    ActionSet, what is recorded on the cluster is told beside what the functions that are known
+    here would give now.
 
     Example: polyver why actionset/backup-1 -n shop --catalogue catalogue.yaml
 
     Parameters
     ----------
     name
-        The ActionSet, actionset/NAME, the application, app/NAME, or the function that compositions
-        call, package/NAME.
+        The ActionSet, actionset/NAME, the application, app/NAME, the function that compositions
+        call, package/NAME, or the composite resource, xr/NAME or KIND/NAME.
     namespace
         Its namespace: by default that of the context.
     context
@@ -104,9 +107,14 @@ def why(
 
         why_package(wanted, context, output, explain=explain)
         return
-    if not slash or kind.lower() not in _NAMES or not wanted:
-        fact = f"{name!r} is no ActionSet, no application, and no package"
-        raise Misused(fact, hint="write actionset/NAME, app/NAME or package/NAME")
+    if not slash or not kind or not wanted or "/" in wanted:
+        fact = f"{name!r} is no ActionSet, no application, no package, and no composite resource"
+        raise Misused(fact, hint="write actionset/NAME, app/NAME, package/NAME or xr/NAME")
+    if kind.lower() not in _NAMES:
+        from polyver.cli._composites import why_composite
+
+        why_composite(kind, wanted, namespace, context, output, explain=explain)
+        return
     known = load_known(functions, catalogue, traceback=traceback)
     access, found = object_on(context, ACTION_SETS, wanted, namespace)
     if found is None:

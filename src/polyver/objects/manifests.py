@@ -178,13 +178,17 @@ def load_manifests(text: str, source: str) -> list[Document]:
     return documents
 
 
+_TIME = "tag:yaml.org,2002:timestamp"
+"""What kubectl takes for text, and others do not."""
+
+
 class _Dumper(yaml.CSafeDumper):
-    """Quotes every text that would be read as something else."""
+    """Quotes every text that would be read as something else, by kubectl or by others."""
 
     def resolve(self, kind: type, value: str, implicit: tuple[bool, bool]) -> str:
-        if kind is yaml.ScalarNode and implicit[0]:
-            return "" if value == "<<" else _TAGS[type(scalar(value))]
         tag: str = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
+        if kind is yaml.ScalarNode and implicit[0] and tag != _TIME:
+            return "" if value == "<<" else _TAGS[type(scalar(value))]
         return tag
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML's signature

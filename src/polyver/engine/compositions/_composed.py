@@ -71,20 +71,26 @@ class ComposedOn:
         return (await self._client.list(COMPOSITION_REVISIONS, labels=labels)).items
 
     async def composites(self, crd: Object) -> list[str]:
-        """Some of the objects of a kind, whatever version they are of; none if there are none."""
+        """Some of the objects of a kind, whatever version they are of; none if there are none.
+
+        Where nobody can tell, as a moment after its versions changed, that is an ApiError.
+        """
         spec = crd["spec"]
-        served = [each["name"] for each in spec["versions"] if each["served"]]
-        if not served:
-            return []
+        if not _is_established(crd):
+            return []  # there never were any
         namespaced = spec["scope"] == "Namespaced"
-        resource = Resource(spec["group"], served[0], spec["names"]["plural"], namespaced)
-        try:
-            found = await self._client.list(resource, limit=_SOME, metadata=True)
-        except ApiError as error:
-            if error.code == 404:
-                return []  # it is not served yet
-            raise
-        return [_shown(spec["names"]["kind"], each) for each in found.items]
+        for version in [each["name"] for each in spec["versions"] if each["served"]]:
+            resource = Resource(spec["group"], version, spec["names"]["plural"], namespaced)
+            try:
+                found = await self._client.list(resource, limit=_SOME, metadata=True)
+            except ApiError as error:
+                if error.code != 404:  # which says that it is not served yet
+                    raise
+            else:
+                return [_shown(spec["names"]["kind"], each) for each in found.items]
+        name = crd["metadata"]["name"]
+        problem = f"the objects of {name} cannot be asked for at the moment; try again"
+        raise ApiError(503, "ServiceUnavailable", problem)
 
     async def users(self, revisions: Iterable[Object]) -> Mapping[str, Sequence[str]]:
         """The composite resources that use some revisions, by the names of these."""
@@ -114,6 +120,11 @@ class ComposedOn:
 def _shown(kind: str, obj: Object) -> str:
     metadata = obj["metadata"]
     return shown(kind, metadata["name"], metadata.get("namespace", ""))
+
+
+def _is_established(crd: Object) -> bool:
+    conditions = (crd.get("status") or {}).get("conditions") or ()
+    return any((e["type"], e["status"]) == ("Established", "True") for e in conditions)
 
 
 def _target(revision: Object) -> tuple[str, str]:

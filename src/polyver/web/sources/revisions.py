@@ -1,24 +1,30 @@
-"""Packages of functions as lineages of revisions, and the steps of compositions, which ask them.
+"""Packages of functions and compositions as lineages of revisions, and who asks them.
 
-Of each composition its newest revision counts, which the next composite resource would use.
+Of each composition the newest revision counts, which the next composite resource would use, and
+those that composite resources use.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from polyver.capabilities.revisions import REVISIONS
-from polyver.capabilities.revisions.kinds import FUNCTION_REVISIONS, FUNCTIONS, GROUP, STORED
-from polyver.capabilities.revisions.packages import (
-    Pipeline,
-    function_of,
-    known_revision,
-    pipeline_of,
-    uses_in,
+from polyver.capabilities.revisions.compositions import Composite
+from polyver.capabilities.revisions.kinds import (
+    COMPOSITION_GROUP,
+    COMPOSITION_REVISIONS,
+    COMPOSITION_STORED,
+    DEFINITIONS,
+    FUNCTION_REVISIONS,
+    FUNCTIONS,
+    GROUP,
+    STORED,
 )
-from polyver.client import CRDS, Change, Object, Resource
+from polyver.capabilities.revisions.packages import function_of, known_revision, uses_in
+from polyver.client import CRDS, Change, Key, Object, Resource
 from polyver.core import Dependent, Lineage, PolyverError, Release
 from polyver.web.sources import (
     Asked,
@@ -31,14 +37,26 @@ from polyver.web.sources import (
     Watched,
     Where,
 )
+from polyver.web.sources._composites import (
+    Composition,
+    KindOf,
+    composite_of,
+    composition_of,
+    composition_shown,
+    kind_of,
+    places_of,
+    where_composition,
+)
 
 __all__ = ["RevisionsSource"]
 
 _CAPABILITY = "revisions"
+_COMPOSITE = "composite"
 _FUNCTIONS = Resource(GROUP, STORED, FUNCTIONS.names.plural, namespaced=False)
 _REVISIONS = Resource(GROUP, STORED, FUNCTION_REVISIONS.names.plural, namespaced=False)
-_COMPOSITIONS = Resource(
-    "apiextensions.crossplane.io", "v1", "compositionrevisions", namespaced=False
+_DEFINITIONS, _COMPOSITIONS = (
+    Resource(COMPOSITION_GROUP, COMPOSITION_STORED, kind.names.plural, namespaced=False)
+    for kind in (DEFINITIONS, COMPOSITION_REVISIONS)
 )
 
 
@@ -63,9 +81,19 @@ class RevisionsSource(Source):
         self._functions: dict[str, _Function] = {}
         self._revisions: dict[str, dict[str, _Revision]] = {}
         """By function and name."""
-        self._pipelines: dict[str, Pipeline] = {}
+        self._compositions: dict[str, dict[str, Composition]] = {}
+        """By composition and revision."""
         self._asking: dict[str, set[str]] = {}
         """The dependents that each composition has."""
+        self._crds: set[str] = set()
+        """Of composite resources."""
+        self._kinds: dict[str, KindOf] = {}
+        """By their definitions."""
+        self._composites: dict[tuple[Resource, Key], Composite] = {}
+        self._users: dict[str, set[tuple[Resource, Key]]] = {}
+        """Of compositions: the composite resources that have them."""
+        self._used: dict[str, Counter[str]] = {}
+        """Of compositions: how many use each revision."""
 
     def open(self, book: Book, following: Following) -> None:
         self._book = book
@@ -73,15 +101,80 @@ class RevisionsSource(Source):
         following.follow(self, Watched(_FUNCTIONS, _function, self._observe_function))
         following.follow(self, Watched(_REVISIONS, _revision, self._observe_revision))
         # Compositions may not be there, and a collection that is not is never known as a whole.
-        following.follow(self, Watched(CRDS, _is_composition, self._observe_kind, metadata=True))
+        following.follow(self, Watched(CRDS, _role, self._observe_kind, metadata=True))
 
-    async def _observe_kind(self, change: Change[bool]) -> None:
-        if change.after:
-            watched = Watched(_COMPOSITIONS, pipeline_of, self._observe_pipeline)
+    async def _observe_kind(self, change: Change[str]) -> None:
+        role, is_there = change.after or change.before or "", bool(change.after)
+        if role == _COMPOSITE:
+            (self._crds.add if is_there else self._crds.discard)(change.key.name)
+            await self._follow_composites(change.key.name)
+        elif role == _COMPOSITIONS.plural:
+            watched = Watched(_COMPOSITIONS, composition_of, self._observe_composition)
+            await self._follow(watched, is_there=is_there)
+        elif role == _DEFINITIONS.plural:
+            watched_kinds = Watched(_DEFINITIONS, kind_of, self._observe_definition)
+            await self._follow(watched_kinds, is_there=is_there)
+
+    async def _follow(self, watched: Watched[Any], *, is_there: bool) -> None:
+        if is_there:
             self._following.follow(self, watched)
-        elif change.before:
-            for key, known in (await self._following.unfollow(self, _COMPOSITIONS)).items():
-                await self._observe_pipeline(Change(key, known, None))
+            return
+        for key, known in (await self._following.unfollow(self, watched.resource)).items():
+            await watched.observe(Change(key, known, None))
+
+    async def _observe_definition(self, change: Change[KindOf | None]) -> None:
+        before = self._kinds.pop(change.key.name, None)
+        if before is not None and before != change.after:
+            await self._follow(self._watched(before), is_there=False)
+        if change.after is not None:
+            self._kinds[change.key.name] = change.after
+        await self._follow_composites(change.key.name)
+
+    async def _follow_composites(self, definition: str) -> None:
+        kind = self._kinds.get(definition)
+        if kind is not None:
+            await self._follow(self._watched(kind), is_there=definition in self._crds)
+
+    def _watched(self, kind: KindOf) -> Watched[Composite]:
+        return Watched(
+            kind.resource,
+            lambda obj: composite_of(obj, kind),
+            lambda change: self._observe_composite(kind.resource, change),
+        )
+
+    async def _observe_composite(self, place: Resource, change: Change[Composite]) -> None:
+        key = place, change.key
+        for known in filter(None, (change.before, change.after)):
+            self._users.setdefault(known.composition, set()).discard(key)
+        if change.after is None:
+            if key in self._composites:
+                self._book.ask(_CAPABILITY, self._composites.pop(key).shown)
+        else:
+            self._composites[key] = change.after
+            self._users[change.after.composition].add(key)
+            self._ask_composite(change.after)
+        self._count(change)
+
+    def _count(self, change: Change[Composite]) -> None:
+        """Take note of how many use a revision; the first and the last of them matter."""
+        for known, number in ((change.before, -1), (change.after, 1)):
+            if known is not None:
+                used = self._used.setdefault(known.composition, Counter())
+                before = used[known.revision]
+                used[known.revision] += number
+                if not before or not used[known.revision]:
+                    self._ask(known.composition)
+
+    def _ask_composite(self, composite: Composite) -> None:
+        revisions = self._compositions.get(composite.composition) or {}
+        shown = self._book.get(where_composition(composite.composition))
+        lineage = shown.shown.lineage if shown is not None and shown.shown is not None else None
+        used = revisions.get(composite.revision)
+        places = places_of(composite, lineage, used, self._is_shown)
+        self._book.ask(_CAPABILITY, composite.shown, places)
+
+    def _is_shown(self, function: str) -> bool:
+        return self._book.get(Where(_CAPABILITY, function)) is not None
 
     async def _observe_function(self, change: Change[_Function]) -> None:
         name = change.key.name
@@ -109,21 +202,41 @@ class RevisionsSource(Source):
             self._book.show(_shown(where, function, revisions))
         if was_there is (self._book.get(where) is None):
             # Who asked a function that was not there can be answered now, and the other way round.
-            for composition in {each.composition for each in self._pipelines.values()}:
+            for composition in self._compositions:
                 self._ask(composition)
+            for composite in self._composites.values():
+                self._ask_composite(composite)
 
-    async def _observe_pipeline(self, change: Change[Pipeline]) -> None:
-        if change.after is None:
-            self._pipelines.pop(change.key.name, None)
-        else:
-            self._pipelines[change.key.name] = change.after
+    async def _observe_composition(self, change: Change[Composition]) -> None:
+        name = change.key.name
         for known in filter(None, (change.before, change.after)):
-            self._ask(known.composition)
+            self._compositions.setdefault(known.pipeline.composition, {}).pop(name, None)
+        if change.after is not None:
+            self._compositions[change.after.pipeline.composition][name] = change.after
+        for known in filter(None, (change.before, change.after)):
+            self._show_composition(known.pipeline.composition, name)
+
+    def _show_composition(self, composition: str, revision: str) -> None:
+        """Show it anew, and ask again for those whom a revision of it concerns."""
+        where, revisions = where_composition(composition), self._compositions.get(composition)
+        was_there = self._book.get(where) is not None
+        if revisions:
+            self._book.show(composition_shown(composition, revisions))
+        else:
+            self._compositions.pop(composition, None)
+            self._book.hide(where)
+        self._ask(composition)
+        everyone = was_there is (self._book.get(where) is None)
+        for key in self._users.get(composition, ()):
+            composite = self._composites[key]
+            if everyone or composite.revision == revision:
+                self._ask_composite(composite)
 
     def _ask(self, composition: str) -> None:
-        mine = [each for each in self._pipelines.values() if each.composition == composition]
+        mine = [each.pipeline for each in self._compositions.get(composition, {}).values()]
+        used = {name for name, number in self._used.get(composition, Counter()).items() if number}
         places: dict[str, list[Asked | Unanswered]] = {}
-        for use in uses_in(mine, ()):
+        for use in uses_in(mine, used):
             where = Where(_CAPABILITY, use.function)
             dependent: Dependent = use.dependent
             asked: Asked | Unanswered = Asked(
@@ -140,8 +253,14 @@ class RevisionsSource(Source):
         self._asking[composition] = set(places)
 
 
-def _is_composition(obj: Object) -> bool:
-    return bool(obj["metadata"]["name"] == f"{_COMPOSITIONS.plural}.{_COMPOSITIONS.group}")
+def _role(obj: Object) -> str:
+    """What a definition is of, as far as that matters here."""
+    metadata = obj["metadata"]
+    for each in (_COMPOSITIONS, _DEFINITIONS):
+        if metadata["name"] == f"{each.plural}.{each.group}":
+            return each.plural
+    owners = metadata.get("ownerReferences") or ()
+    return _COMPOSITE if any(each.get("kind") == DEFINITIONS.kind for each in owners) else ""
 
 
 def _function(obj: Object) -> _Function:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +13,7 @@ from polyver.capabilities.apis.declaring import Kind
 from polyver.capabilities.functions.kinds import ACTION_SETS, BLUEPRINTS, GROUP
 from polyver.core import PolyverError, listed
 from polyver.objects import Document, encode_json, load_manifests, objects_of
+from polyver.objects.conforming import field_path, plain_cause
 from polyver.objects.converted import fresh
 from polyver.objects.manifests import dotted
 from polyver.objects.schema import Schema, compile_schema
@@ -219,7 +219,7 @@ def _schema(kind: Kind) -> Schema:
 def _unknown(document: Document, kind: Kind) -> Iterator[Finding]:
     """Fields that a server would drop."""
     for name in _schema(kind).prune(_copied(document)):
-        path = _steps(name)
+        path = field_path(name)
         yield _finding(document, f'"{path[-1]}" is not known here', path)
 
 
@@ -230,7 +230,7 @@ def _violations(document: Document, kind: Kind) -> Iterator[Finding]:
         fact = f"{value['apiVersion']} is not known"
         yield _finding(document, fact, ("apiVersion",), f"expected {version}")
     for cause in _schema(kind).validate(value):
-        yield _finding(document, _plain(cause.message, cause.field), _steps(cause.field))
+        yield _finding(document, plain_cause(cause), field_path(cause.field))
 
 
 def _copied(document: Document) -> dict[str, Any]:
@@ -241,15 +241,3 @@ def _copied(document: Document) -> dict[str, Any]:
 
 def _finding(document: Document, fact: str, path: _Path, hint: str = "") -> Finding:
     return Finding(fact, path, document.place(*path), hint)
-
-
-def _plain(message: str, field: str) -> str:
-    """What a server says of a field, without the field."""
-    if message == "Required value":
-        return f'"{_steps(field)[-1]}" is missing'
-    return message.rpartition(f"{field} in body ")[2] or message
-
-
-def _steps(text: str) -> _Path:
-    found = re.findall(r"\[(\d+)\]|([^.\[\]]+)", text)
-    return tuple(int(number) if number else name for number, name in found)

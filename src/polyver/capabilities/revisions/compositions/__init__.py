@@ -37,9 +37,11 @@ from polyver.capabilities.revisions.compositions._definitions import (
     Defined,
     check_definition,
     definition_crd,
+    presumed_definition,
     read_definition,
     unheeded_fields,
 )
+from polyver.capabilities.revisions.compositions._explaining import Explained, explain
 from polyver.capabilities.revisions.compositions._revisions import (
     Changes,
     KnownRevision,
@@ -53,9 +55,11 @@ from polyver.capabilities.revisions.compositions._revisions import (
     revisions_after,
 )
 from polyver.capabilities.revisions.compositions._steps import (
+    AskedStep,
     Installed,
     Secret,
     Step,
+    ask_steps,
     moved_pipelines,
     resolve_steps,
 )
@@ -63,15 +67,18 @@ from polyver.capabilities.revisions.compositions._steps import (
 __all__ = [
     "APPLIER",
     "CATEGORY",
+    "AskedStep",
     "Candidate",
     "Changes",
     "Chosen",
     "Composite",
     "Defined",
+    "Explained",
     "Installed",
     "KnownRevision",
     "Secret",
     "Step",
+    "ask_steps",
     "candidate_of",
     "check_composition",
     "check_composition_revision",
@@ -92,6 +99,7 @@ __all__ = [
     "crd_content",
     "definition_crd",
     "definition_status",
+    "explain",
     "is_by_force",
     "is_going",
     "is_ours",
@@ -99,6 +107,7 @@ __all__ = [
     "known_composition_revision",
     "moved_pipelines",
     "no_longer_defined",
+    "presumed_definition",
     "read_composite",
     "read_definition",
     "references_patch",

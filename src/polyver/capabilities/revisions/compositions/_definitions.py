@@ -12,6 +12,7 @@ from polyver.capabilities.apis.conversion_kind import definition_of, place_of
 from polyver.capabilities.revisions._asking import mapping, named
 from polyver.capabilities.revisions.compositions._injected import (
     COLUMNS,
+    INSIDE,
     LEGACY_COLUMNS,
     RESERVED,
     injected,
@@ -29,6 +30,7 @@ __all__ = [
     "UpdatePolicy",
     "check_definition",
     "definition_crd",
+    "presumed_definition",
     "read_definition",
     "unheeded_fields",
 ]
@@ -80,6 +82,15 @@ def read_definition(obj: Object) -> Defined:
         spec.get("defaultCompositionUpdatePolicy") or "Automatic",
         tuple(spec.get("connectionSecretKeys") or ()),
     )
+
+
+def presumed_definition(composite: Object) -> Defined:
+    """What can be told of a kind whose definition is not there, by one object of it."""
+    group, _, version = str(composite["apiVersion"]).rpartition("/")
+    spec, metadata = mapping(composite.get("spec")), mapping(composite.get("metadata"))
+    legacy = INSIDE not in spec and not metadata.get("namespace")
+    kind = composite["kind"]
+    return Defined(f"the kind {kind}", group, kind, version, legacy=legacy)
 
 
 def _is_legacy(spec: Object) -> bool:

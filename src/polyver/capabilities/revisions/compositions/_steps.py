@@ -5,7 +5,7 @@ All steps are resolved at once, from what is known at one moment, so that a run 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,7 +37,15 @@ from polyver.core import (
     resolve,
 )
 
-__all__ = ["Installed", "Secret", "Step", "moved_pipelines", "resolve_steps"]
+__all__ = [
+    "AskedStep",
+    "Installed",
+    "Secret",
+    "Step",
+    "ask_steps",
+    "moved_pipelines",
+    "resolve_steps",
+]
 
 Object = Mapping[str, Any]
 
@@ -125,14 +133,54 @@ def resolve_steps(
 
     `several` is the switch FunctionRevisions.
     """
-    used = _used(composite.obj)
     found = []
+    for each in ask_steps(revision, composite, installed, several=several):
+        if isinstance(each.answer, Refusal):
+            raise each.answer
+        found.append(_made(each, each.answer, installed))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedStep:
+    """What a step asks for, and what it gets."""
+
+    step: Object
+    at: str
+    selector: Selector
+    used: Pin | None
+    """What it called when the composite resource was composed last."""
+    answer: Resolution | Refusal
+
+    @property
+    def name(self) -> str:
+        return str(self.step["step"])
+
+    @property
+    def function(self) -> str:
+        return named(self.step.get("functionRef"))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        if isinstance(self.answer, Refusal):
+            return ()
+        asks_twice = self.step.get("functionRevisionSelector") is not None
+        both = isinstance(self.selector, Exact) and asks_twice
+        told = f"{self.at}.functionRevisionSelector has no effect: functionRevisionRef wins"
+        return (*((told,) if both else ()), *self.answer.warnings)
+
+
+def ask_steps(
+    revision: Object, composite: Composite, installed: Installed, *, several: bool
+) -> Iterator[AskedStep]:
+    """Each step of a CompositionRevision with what it gets, or why it gets nothing."""
+    used = _used(composite.obj)
     for place, step in enumerate(revision["spec"].get("pipeline") or ()):
         at = f"CompositionRevision {revision['metadata']['name']}, spec.pipeline[{place}]"
-        for refusal in check_step(step, at, several=several):
-            raise refusal
-        found.append(_resolved(step, at, composite, installed, used))
-    return tuple(found)
+        pin = used.get((step["step"], named(step.get("functionRef"))))
+        selector, wrong = step_selector(step), next(check_step(step, at, several=several), None)
+        answer = wrong or _answer(step, at, composite.dependent(at, pin), installed)
+        yield AskedStep(step, at, selector, pin, answer)
 
 
 def _used(composite: Object) -> dict[tuple[str, str], Pin]:
@@ -144,38 +192,28 @@ def _used(composite: Object) -> dict[tuple[str, str], Pin]:
     }
 
 
-def _resolved(
-    step: Object,
-    at: str,
-    composite: Composite,
-    installed: Installed,
-    used: Mapping[tuple[str, str], Pin],
-) -> Step:
-    function = named(step.get("functionRef"))
-    dependent = composite.dependent(at, used.get((step["step"], function)))
-    selector = step_selector(step)
+def _answer(
+    step: Object, at: str, dependent: Dependent, installed: Installed
+) -> Resolution | Refusal:
+    lineage = installed.lineage(named(step.get("functionRef")))
     try:
-        found = resolve(installed.lineage(function), selector, REVISIONS, dependent)
+        return resolve(lineage, step_selector(step), REVISIONS, dependent)
     except NoMatch as error:
-        raise _refusal(error, installed, at) from None
-    both = isinstance(selector, Exact) and step.get("functionRevisionSelector") is not None
-    ignored = (f"{at}.functionRevisionSelector has no effect: functionRevisionRef wins",)
-    return _made(step, function, found, installed, ignored if both else ())
+        return _refusal(error, installed, at)
 
 
-def _made(
-    step: Object, function: str, found: Resolution, installed: Installed, told: tuple[str, ...]
-) -> Step:
+def _made(asked: AskedStep, found: Resolution, installed: Installed) -> Step:
+    step = asked.step
     required = mapping(step.get("requirements")).get("requiredResources") or ()
     release = found.release
     return Step(
-        step["step"],
-        function,
+        asked.name,
+        asked.function,
         release.name,
         release.digest,
         installed.endpoint(release.name),
         found.reason,
-        (*told, *found.warnings),
+        asked.warnings,
         step.get("input"),
         {
             each["name"]: Secret(each["secretRef"]["namespace"], each["secretRef"]["name"])

@@ -11,6 +11,7 @@
 """
 
 from polyver.capabilities.revisions.compositions import Step
+from polyver.capabilities.revisions.pipeline._finding import found_among
 from polyver.capabilities.revisions.pipeline._machine import (
     MOST_ROUNDS,
     Call,
@@ -70,6 +71,7 @@ __all__ = [
     "deleting_conditions",
     "failed",
     "fetched",
+    "found_among",
     "observe",
     "paused_conditions",
     "published_details",

@@ -1,6 +1,6 @@
 """Revisions served by processes beside this one: embedded, and for development."""
 
-from polyver.engine.runtimes.process._deciding import Timing
+from polyver.engine.runtimes.process._deciding import Timing, without_again
 from polyver.engine.runtimes.process._digests import folder_digest
 from polyver.engine.runtimes.process._memory import InvalidMemory, read_memory
 from polyver.engine.runtimes.process._packages import (
@@ -30,4 +30,5 @@ __all__ = [
     "folder_digest",
     "read_memory",
     "read_packages",
+    "without_again",
 ]

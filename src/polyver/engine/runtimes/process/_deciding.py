@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -9,8 +10,9 @@ from typing import Literal
 from polyver.client import Backoff
 from polyver.engine.runtimes.port import Served
 
-__all__ = ["Ending", "Life", "Outlook", "Timing", "Tries", "ended", "outlook"]
+__all__ = ["Ending", "Life", "Outlook", "Timing", "Tries", "ended", "outlook", "without_again"]
 
+_AGAIN = re.compile(r"; (?:it is started|tried) again in \d+ s")
 _LINES = 5
 _SAID = 600
 
@@ -143,3 +145,12 @@ def ended(life: Life, why: Outlook, ending: Ending, timing: Timing, *, again: fl
 def _told(fact: str, ending: Ending, next_step: str) -> str:
     lines = ending.last_lines
     return f"{fact}; {next_step}" + (f"; its last lines:\n{lines}" if lines else "")
+
+
+def without_again(message: str) -> str:
+    """What is told of a revision by whoever does not try again.
+
+    >>> without_again("it ended; it is started again in 3 s; its last lines: no")
+    'it ended; its last lines: no'
+    """
+    return _AGAIN.sub("", message)
