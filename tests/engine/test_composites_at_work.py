@@ -107,6 +107,30 @@ def test_one_that_moves_to_another_address_is_called_there() -> None:
     run(scenario, patient=True)
 
 
+def test_a_function_that_is_elsewhere_after_a_restart_is_no_news() -> None:
+    async def scenario(world: World) -> None:
+        await world.define()
+        revision = await world.install("a", 1, settings)
+        await world.compose(composing.composition())
+        await world.bucket()
+        async with world.engine():
+            ready = await world.until(is_ready)
+            await world.idle()
+        await world.endpoint(revision, "127.0.0.1:9")
+        async with world.engine():
+            await world.ran(2)
+            await world.endpoint(revision, await world.serve(settings))
+            while world.caller.metrics.of(composing.name_of("a")).results.get("Success", 0) < 1:
+                await asyncio.sleep(0.002)
+            await world.idle()
+        assert await world.client.get(BUCKETS, "my-bucket") == ready
+        await world.endpoint(revision, "127.0.0.1:9")
+        async with world.engine(limits=replace(QUICK, quiet=0.01)):
+            await world.until(says("Unreachable"))
+
+    run(scenario, acting=False)
+
+
 def test_a_run_that_began_ends_with_what_it_resolved() -> None:
     async def scenario(world: World) -> None:
         begun, go = asyncio.Event(), asyncio.Event()

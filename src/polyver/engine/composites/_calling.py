@@ -32,6 +32,8 @@ class CompositeLimits:
     """After how many seconds one is looked at again, although nothing has changed."""
     shortest: float = 1.0
     """The least time that a function may say its answer holds."""
+    quiet: float = 15.0
+    """How long a function may be silent before those that were fine say so: it may just start."""
     backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, most=60.0))
     """When what failed is tried again."""
 

@@ -13,7 +13,6 @@ from polyver.capabilities import Refusal
 from polyver.capabilities.revisions.compositions import (
     Composite,
     Defined,
-    Installed,
     Secret,
     Step,
     choose_composition,
@@ -47,7 +46,7 @@ from polyver.engine.composites._looking import Looking
 from polyver.engine.composites._observing import Observation, Observing
 from polyver.engine.composites._outputs import ComposedOutputs
 from polyver.engine.composites._publishing import publish
-from polyver.engine.composites._telling import Telling, is_paused
+from polyver.engine.composites._telling import Telling, is_paused, is_synced
 from polyver.objects.status import ApiError
 
 __all__ = ["Composing", "Work"]
@@ -119,7 +118,10 @@ class Composing:
         self._looking = Looking(client, kinds)
         self._observing = Observing(client, kinds, outputs)
         self._applier = Applier(client, kinds, outputs, clock)
+        self._clock = clock
         self._failures: dict[CompositeKey, int] = {}
+        self._silent: dict[CompositeKey, float] = {}
+        """Since when a function of theirs does not answer."""
         # What a run itself has changed is looked at again at once, unless that never ends.
         again = Backoff(first=0.01, most=60.0, factor=3.0)
         self._again = Patience[CompositeKey](clock, again, quiet=30.0)
@@ -131,6 +133,7 @@ class Composing:
 
     def forget(self, key: CompositeKey) -> None:
         self._failures.pop(key, None)
+        self._silent.pop(key, None)
         self._applier.forget(key)
         self._calling.forget(key)
         self._telling.forget(key)
@@ -161,8 +164,7 @@ class Composing:
         await release(self._client, work.resource, work.found, CROSSPLANE_HOLDS)
 
     async def _bring(self, work: Work) -> Result | None:
-        # As functions are at this moment, for the whole run.
-        resolved = await self._resolve(work, self._known.installed)
+        resolved = await self._resolve(work)
         if not await self._calling.enter(work.key, resolved.revisions):
             return None
         asking = Asking(self._calling)
@@ -175,13 +177,15 @@ class Composing:
         finally:
             self._calling.leave(work.key, resolved.revisions, asking)
         outcome = conclude(run)
+        if asking.silent and self._may_be_starting(work):
+            return self._retry(work.key)
         if outcome.failure is not None:
             return await self._failed(work, outcome)
         return await self._perform(work, resolved, there, outcome)
 
     # What it uses.
 
-    async def _resolve(self, work: Work, installed: Installed) -> _Resolved:
+    async def _resolve(self, work: Work) -> _Resolved:
         composite, defined = work.composite, work.defined
         names = composite.composition, defined.enforced, defined.default
         chosen = choose_composition(composite, defined, self._known.candidates(defined, *names))
@@ -193,6 +197,9 @@ class Composing:
         if revision is None:
             fact = f"revision {found.release.name} has just been deleted"
             raise Refusal("RevisionNotFound", fact, at=f"{composite.at}.compositionRevisionRef")
+        # As functions are at this moment, for the whole run: what it uses is noted by now, so that
+        # whatever changes from here on wakes it.
+        installed = self._known.installed
         steps = resolve_steps(revision, work.composite, installed, several=self._several)
         self._check_served(work, steps)
         # Others than the oldest sort of kinds have no secrets of their own.
@@ -277,6 +284,7 @@ class Composing:
         if applied.problems:
             return self._retry(key)
         self._failures.pop(key, None)
+        self._silent.pop(key, None)
         after = self._limits.resync
         if outcome.ttl is not None:
             after = min(after, max(outcome.ttl, self._limits.shortest))
@@ -291,6 +299,12 @@ class Composing:
     def _retry(self, key: CompositeKey) -> Result:
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         return Result(self._limits.backoff.delay(failures, spread=chance()))
+
+    def _may_be_starting(self, work: Work) -> bool:
+        """Whether it is too early to say that a function does not answer."""
+        now = self._clock.time()
+        since = self._silent.setdefault(work.key, now)
+        return now - since < self._limits.quiet and is_synced(work.found)
 
     async def _failed(self, work: Work, outcome: Outcome) -> Result:
         assert outcome.failure is not None

@@ -100,6 +100,7 @@ class CompositeController(Controller[CompositeKey]):
             several=several,
             limits=limits,
         )
+        self._has_begun = False
         self._waiting: set[CompositeKey] = set()
         """Those that need a kind that is not served."""
 
@@ -207,7 +208,7 @@ class CompositeController(Controller[CompositeKey]):
         if change.before == change.after:
             return ()
         lineages = self._known.revise(change)
-        if not self.synced:
+        if not self._has_begun:
             return ()  # all are looked at when everything is known
         told = [each for each in (change.before, change.after) if each is not None]
         targets = {each.target for each in told}
@@ -246,9 +247,10 @@ class CompositeController(Controller[CompositeKey]):
         """Whether all is known, or is in a moment: thousands need not come back one by one."""
         for _ in range(_MOMENTS):
             if self.synced:
+                self._has_begun = True
                 return True
             await sleep(self._clock, _SOON)
-        return self.synced
+        return False
 
     async def _reconcile(self, key: CompositeKey) -> Result | None:
         defined = self._known.defined(key.group, key.kind)
@@ -267,6 +269,10 @@ class CompositeController(Controller[CompositeKey]):
     def _noted(self, key: CompositeKey, before: Object, after: Object) -> None:
         """What was written is no news, but what others have written before it is."""
         self._news.note(key, number_of(after))
+        defined = self._known.defined(key.group, key.kind)
+        if defined is not None and self._following.owner(after["metadata"]["uid"]) is not None:
+            # Known at once: who it uses must not wait for a watch to tell.
+            self._following.put(key, state_of(read_composite(after, defined), number_of(after)))
         if _others(before) != _others(after):
             self._wake(key)
 

@@ -74,7 +74,10 @@ class Following:
     def put(self, key: CompositeKey, state: State | None) -> None:
         """Take note of a composite resource; None if it is gone."""
         there = self._states.setdefault(key[:2], {})
-        before = there.pop(Key(*key[2:]), None)
+        before = there.get(Key(*key[2:]))
+        if before is not None and state is not None and before.revision > state.revision:
+            return  # what was written since is known already
+        there.pop(Key(*key[2:]), None)
         if before is not None and self._uids.get(before.uid) == key:
             del self._uids[before.uid]
         if state is not None:

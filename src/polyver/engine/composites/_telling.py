@@ -23,7 +23,7 @@ from polyver.engine._events import Events
 from polyver.engine.composites._applying import MANAGER
 from polyver.engine.composites._following import CompositeKey
 
-__all__ = ["Telling", "is_paused"]
+__all__ = ["Telling", "is_paused", "is_synced"]
 
 _SYSTEM = ("Synced", "Ready")
 
@@ -31,6 +31,14 @@ _SYSTEM = ("Synced", "Ready")
 def is_paused(composite: Object) -> bool:
     """Whether somebody wants that nothing is done about it."""
     return (composite["metadata"].get("annotations") or {}).get(PAUSED) == "true"
+
+
+def is_synced(composite: Object) -> bool:
+    """Whether it says that all that it asks for now is composed."""
+    conditions = (composite.get("status") or {}).get("conditions") or ()
+    synced = _by_type(conditions).get("Synced", {})
+    seen = synced.get("observedGeneration") == composite["metadata"].get("generation")
+    return bool(seen and synced.get("status") == "True")
 
 
 class Telling:
