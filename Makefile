@@ -2,7 +2,7 @@
 PYTHON ?= python3
 RUN := .venv/bin
 .DEFAULT_GOAL := help
-.PHONY: help up test check format docs kube kube-old cue record e2e bench bench-peers lock clean
+.PHONY: help up test check format docs kube kube-old cue record e2e bench bench-quick lock clean
 
 help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -28,7 +28,7 @@ format: .venv/ready ## format the code and fix what the linter can
 	@$(RUN)/ruff format .
 	@$(RUN)/ruff check --fix .
 
-docs: .venv/ready ## write the generated pages of docs/reference
+docs: .venv/ready ## write the generated pages, and those with figures of measurements
 	@$(RUN)/python docs/generate.py
 
 kube: .venv/ready ## build a real kube-apiserver, its controllers, etcd and kubectl (needs Go or PyPI)
@@ -58,13 +58,11 @@ e2e: kube ## run the tests that need the real API server, and those that need cu
 	@$(RUN)/python tests/kube/build.py cue || echo "======== NOT TESTED WITH CUE ========" >&2
 	@$(RUN)/pytest -n 4 -m "kube or cue" $(ARGS)
 
-bench: .venv/ready ## measure the core, conversions and calls of functions
-	@$(RUN)/python bench/core.py
-	@$(RUN)/python bench/conversion.py
-	@$(RUN)/python bench/calling.py
+bench: .venv/ready ## measure everything beside peers that it builds, and print one table (needs Go; 15 minutes)
+	@$(RUN)/python -m bench $(ARGS)
 
-bench-peers: .venv/ready ## compare conversion webhooks with controller-runtime's, which it builds (needs Go)
-	@$(RUN)/python -m bench.webhooks
+bench-quick: .venv/ready ## measure what needs no peers, in a minute
+	@$(RUN)/python -m bench --quick $(ARGS)
 
 lock: .venv/ready ## pin the newest versions of all dependencies, with hashes
 	@$(COMPILE) pyproject.toml -o requirements/runtime.txt
@@ -75,7 +73,7 @@ COMPILE = $(RUN)/uv pip compile --quiet --upgrade --universal --python-version 3
 	--generate-hashes --no-emit-index-url --no-annotate --no-header
 
 clean: ## remove the environment and all caches
-	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache dist
+	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
 
 # pip brings uv, uv brings the rest; where uv does not reach an index that pip is set up for, pip does.
 INSTALL = $(RUN)/uv pip install --quiet --system-certs --python $(RUN)/python

@@ -1,6 +1,6 @@
 """Many applications on `polyver up`: how fast they are rendered first, and what one release costs.
 
-python bench/applications.py --applications 20000 --definitions 50
+python -m bench.applications --applications 20000 --definitions 50
 
 All are there before their definitions are published, so that what is measured is resolving,
 rendering, applying and recording. Another process asks the API for a small object meanwhile.
@@ -13,7 +13,6 @@ import base64
 import http.client
 import json
 import multiprocessing
-import os
 import re
 import shutil
 import signal
@@ -26,11 +25,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import yaml
+from bench.rows import Curve, Found, Row, say
 
 GROUP = "/apis/core.oam.dev"
+MOVED = 10
 PROBE = "/api/v1/namespaces/default/configmaps/probe"
 TEMPLATE = """\
 apiVersion: v1
@@ -66,9 +68,9 @@ class Server:
 
     @property
     def cpu(self) -> float:
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        ticks: int = os.sysconf("SC_CLK_TCK")
-        return (int(fields[11]) + int(fields[12])) / ticks
+        """The seconds that it has used so far."""
+        # What clock_getcpuclockid(3) gives for a process.
+        return time.clock_gettime((~self.pid << 3) | 2)
 
     @property
     def memory(self) -> str:
@@ -158,13 +160,13 @@ def application(number: int, asked: str) -> dict[str, Any]:
     }
 
 
-def create(server: Server, args: argparse.Namespace) -> None:
+def create(server: Server, applications: int, moved: int, definitions: int) -> None:
     """All applications; the first few of them ask for another series of the first definition."""
 
     def some(first: int) -> None:
         connection = server.connect()
-        for number in range(first, args.applications, 4):
-            asked = "d0@2" if number < args.moved else f"d{number % args.definitions}@1"
+        for number in range(first, applications, 4):
+            asked = "d0@2" if number < moved else f"d{number % definitions}@1"
             path = f"{GROUP}/v1beta1/namespaces/default/applications"
             connection.raw("POST", path, application(number, asked))
 
@@ -254,7 +256,7 @@ def measure(server: Server, args: argparse.Namespace) -> None:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe"}}
     connection.raw("POST", PROBE.rpartition("/")[0], config)
     with timed(server, f"{args.applications} applications created", args.applications):
-        create(server, args)
+        create(server, args.applications, args.moved, args.definitions)
     connection = server.connect()  # the server has let go of one that nobody used for so long
     # They are told that there is no definition first.
     until(lambda: states(connection).get("failed", 0) == args.applications, 600)
@@ -271,7 +273,7 @@ def measure(server: Server, args: argparse.Namespace) -> None:
     with timed(server, f"a release that moves {args.moved}", args.moved), probed(server, "it"):
         start = time.monotonic()
         write(connection, definition("d0", "1.0.0", "2.0.0", "2.1.0"))
-        until(lambda: moved(connection, args.moved), 600)
+        until(lambda: moved(connection, args.moved, "2.1.0"), 600)
         took = time.monotonic() - start
         time.sleep(2)
     after = connection.counts()
@@ -279,30 +281,102 @@ def measure(server: Server, args: argparse.Namespace) -> None:
     print(f"  all {args.moved} are running with it after {1000 * took:.0f} ms; {done}")
 
 
-def moved(connection: Connection, number: int) -> bool:
+def moved(connection: Connection, number: int, version: str) -> bool:
     """Whether all that are to move have moved, by what they applied."""
     path = "/api/v1/namespaces/default/configmaps"
     found = [connection.ask("GET", f"{path}/a{each}-web") for each in range(number)]
-    if any(each["data"]["version"] != "2.1.0" for each in found):
+    if any(each["data"]["version"] != version for each in found):
         return False
     path = f"{GROUP}/v1beta1/namespaces/default/applications"
-    apps = [connection.ask("GET", f"{path}/a{each}")["status"] for each in range(number)]
-    return all((s["status"], s["resolutions"][0]["version"]) == ("running", "2.1.0") for s in apps)
+    return all(runs(connection.ask("GET", f"{path}/a{each}"), version) for each in range(number))
 
 
 def restart(server: Server, args: argparse.Namespace) -> None:
     """What a new process does about applications that have not changed."""
     connection = server.connect()
     with timed(server, "looked at again after a restart", args.applications), probed(server, "it"):
-        idle = [server.cpu - 1.0]
-
-        def rests() -> bool:
-            time.sleep(1)
-            idle.append(server.cpu)
-            return idle[-1] - idle[-2] < 0.15
-
-        until(rests, 600)
+        rest(server, 600)
     print(f"  {connection.counts()} {states(connection)}")
+
+
+# What a release costs, by how many applications there are.
+
+
+def rows(*, quick: bool = False) -> Iterator[Found]:
+    sizes, rounds = ((100, 500), 3) if quick else ((100, 1_000, 5_000), 7)
+    taken = {}
+    for size in sizes:
+        say(f"{size:,} applications, and {rounds} releases that move {MOVED} of them")
+        with (
+            tempfile.TemporaryDirectory(prefix="polyver-bench-") as folder,
+            running(Path(folder)) as server,
+        ):
+            taken[size] = released(server, size, rounds)
+    for size, (waited, used) in taken.items():
+        name = f"a release moves {MOVED} of {size:,} applications"
+        yield Row(name=f"{name}, until all run with it", unit="ms", ours=waited)
+        yield Row(name=f"{name}, CPU", unit="ms", ours=used)
+    first, last = (taken[size][1] for size in (min(sizes), max(sizes)))
+    grown = tuple(one / other for one, other in zip(last, first, strict=True))
+    told = f"CPU of a release, {max(sizes):,} applications beside {min(sizes):,}"
+    yield Row(name=told, unit="×", ours=grown, most=2)
+    points = tuple((size, median(used)) for size, (_, used) in taken.items())
+    yield Curve(name=f"release, {MOVED} move", unit="ms", sizes="applications", points=points)
+
+
+def released(server: Server, size: int, rounds: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Milliseconds until all have moved, and of CPU, for release after release."""
+    connection = server.connect()
+    versions = ["1.0.0", "2.0.0"]
+    definitions = min(50, size // MOVED)
+    for number in range(definitions):
+        write(connection, definition(f"d{number}", *versions))
+    create(server, size, MOVED, definitions)
+    connection = server.connect()  # the server has let go of one that nobody used for so long
+    until(lambda: states(connection).get("running", 0) == size, 600, every=1)
+    taken = []
+    for number in range(rounds):
+        versions.append(f"2.{number + 1}.0")
+        taken.append(release(server, connection, versions))
+    waited, used = zip(*taken, strict=True)
+    return waited, used
+
+
+def release(server: Server, connection: Connection, versions: list[str]) -> tuple[float, float]:
+    path = f"{GROUP}/v1beta1/namespaces/default/applications"
+    at = connection.ask("GET", f"{path}?limit=1")["metadata"]["resourceVersion"]
+    # Seen in a watch, because asking again and again costs the server more than the release.
+    events = server.connect().lines("GET", f"{path}?watch=1&resourceVersion={at}")
+    rest(server)
+    began, cpu = time.perf_counter(), server.cpu
+    write(connection, definition("d0", *versions))
+    missing = {f"a{number}" for number in range(MOVED)}
+    while missing:
+        obj = json.loads(next(events))["object"]
+        if runs(obj, versions[-1]):
+            missing.discard(obj["metadata"]["name"])
+    waited = time.perf_counter() - began
+    rest(server)
+    assert moved(connection, MOVED, versions[-1])
+    return waited * 1e3, (server.cpu - cpu) * 1e3
+
+
+def runs(application: Any, version: str) -> bool:
+    status = application.get("status", {})
+    found = [each.get("version") for each in status.get("resolutions", ())]
+    return status.get("status") == "running" and found == [version]
+
+
+def rest(server: Server, patience: float = 60) -> None:
+    """Wait until it has nothing to do."""
+    used = [server.cpu - 1.0]
+
+    def rests() -> bool:
+        time.sleep(0.5)
+        used.append(server.cpu)
+        return used[-1] - used[-2] < 0.05
+
+    until(rests, patience)
 
 
 def main() -> None:

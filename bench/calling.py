@@ -1,8 +1,7 @@
 """What calls of a function cost: one from examples/revisions, over mTLS and one connection.
 
 The peer is a caller made with the SDK's own messages, in the function's environment. Objects are
-turned into messages and back by both. Only ratios of CPU time mean something on a busy machine;
-each figure is from the round that took the least of it.
+turned into messages and back by both. Only ratios of CPU time mean something on a busy machine.
 """
 
 from __future__ import annotations
@@ -22,6 +21,8 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from bench.rows import Row, say
 
 from polyver.calling import Caller, CertificateFolder, Endpoint, FunctionFailed, Limits, probe
 from polyver.capabilities.revisions.messages import Request, RequestMeta, Resource, State
@@ -161,6 +162,29 @@ def peer(python: Path, endpoint: Endpoint, calls: int) -> list[dict[str, float]]
     return found
 
 
+def rounds(python: Path, calls: int, count: int) -> list[tuple[list[dict[str, float]], ...]]:
+    """What both took, in turns, so that both meet the same neighbours."""
+    now = datetime.datetime.now(datetime.UTC)
+    with tempfile.TemporaryDirectory() as folder:
+        certificates = CertificateFolder(Path(folder))
+        files = certificates.issue(REVISION, now=now).folder
+        with served(python, files) as address:
+            endpoint = Endpoint(REVISION, address, certificates.trust(REVISION, now=now))
+            return [
+                (asyncio.run(ours(endpoint, calls)), peer(python, endpoint, calls))
+                for _ in range(count)
+            ]
+
+
+def rows(*, quick: bool = False) -> Iterator[Row]:
+    say(f"{CALLS} calls by each, {', '.join(map(str, CONCURRENT))} at once")
+    taken = rounds(environment(ENVIRONMENT), CALLS, ROUNDS if quick else ROUNDS + 2)
+    for at, concurrent in enumerate(CONCURRENT):
+        own, theirs = (tuple(found[side][at]["cpu"] * 1e3 for found in taken) for side in range(2))
+        name = f"call of a function with 4 KB over mTLS, {concurrent} at once, CPU of the caller"
+        yield Row(name=name, unit="ms", ours=own, peer="SDK", theirs=theirs, goal=1)
+
+
 def best(rounds: Sequence[list[dict[str, float]]]) -> list[dict[str, float]]:
     """For each number of calls at the same time, the round that took the least CPU."""
     return [min(found, key=lambda each: each["cpu"]) for found in zip(*rounds, strict=True)]
@@ -177,18 +201,8 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=CALLS)
     given = parser.parse_args()
     python = environment(given.environment)
-    now = datetime.datetime.now(datetime.UTC)
-    with tempfile.TemporaryDirectory() as folder:
-        certificates = CertificateFolder(Path(folder))
-        files = certificates.issue(REVISION, now=now).folder
-        with served(python, files) as address:
-            endpoint = Endpoint(REVISION, address, certificates.trust(REVISION, now=now))
-            # In turns, so that both meet the same neighbours.
-            rounds = [
-                (asyncio.run(ours(endpoint, given.calls)), peer(python, endpoint, given.calls))
-                for _ in range(ROUNDS)
-            ]
-    own, theirs = (best(each) for each in zip(*rounds, strict=True))
+    taken = rounds(python, given.calls, ROUNDS)
+    own, theirs = (best(each) for each in zip(*taken, strict=True))
     print(f"an object of {len(json.dumps(bucket())):,} bytes; times in ms")
     print(f"{'':>8} {'at':>4} {'calls/s':>8} {'p50':>8} {'p99':>8} {'CPU':>8}")
     for concurrent, one, other in zip(CONCURRENT, own, theirs, strict=True):

@@ -1,18 +1,18 @@
 """How much CPU a conversion takes, beside reading and writing the same bytes with msgspec.
 
-100 objects of about 3 KB, with full metadata, from one version to another two edges away and back;
-each figure is the least of many rounds, because a machine is never only slower by itself.
+100 objects of about 3 KB, with full metadata, from one version to another two edges away and back.
 """
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import msgspec
+from bench.rows import Row, print_rows
 
 from polyver.capabilities.apis.conversion import Converter, DeclaredEdge, Rules
 
@@ -84,32 +84,34 @@ def crontab(number: int, *, legacy: bool) -> dict[str, Any]:
     return {**about, "metadata": metadata, "spec": spec | more, "status": status}
 
 
-def least(objects: list[bytes], run: Callable[[bytes], object]) -> float:
+def taken(objects: list[bytes], run: Callable[[bytes], object]) -> float:
     """Microseconds of CPU for each object."""
-    best = float("inf")
-    for _ in range(ROUNDS):
-        began = time.process_time()
-        for each in objects:
-            run(each)
-        best = min(best, time.process_time() - began)
-    return best / COUNT * 1e6
+    began = time.process_time()
+    for each in objects:
+        run(each)
+    return (time.process_time() - began) / COUNT * 1e6
 
 
-def main() -> None:
+def rows(*, quick: bool = False) -> Iterator[Row]:
     known = converter()
-    gc.disable()
     decode, encode = msgspec.json.decode, msgspec.json.encode
-    for title, legacy in (("nothing is lost", False), ("one field is carried", True)):
+    rounds = ROUNDS // 4 if quick else ROUNDS
+    gc.disable()
+    for title, legacy in (("", False), (", one field carried", True)):
         old = [encode(crontab(number, legacy=legacy)) for number in range(COUNT)]
         new = [known.convert_raw(each, "v3") for each in old]
         assert [decode(known.convert_raw(each, "v1")) for each in new] == [decode(o) for o in old]
-        print(f"\n{COUNT} objects of {len(old[0])} bytes, {title}: µs of CPU for each")
-        plain = least(old, lambda each: encode(decode(each)))
-        print(f"  msgspec, decode and encode   {plain:6.1f}")
         for way, objects, version in (("v1 to v3", old, "v3"), ("v3 to v1", new, "v1")):
-            took = least(objects, partial(known.convert_raw, version=version))
-            print(f"  {way}                     {took:6.1f}   {took / plain:.2f} times that")
+            convert = partial(known.convert_raw, version=version)
+            rounds_of_both = [
+                (taken(objects, lambda each: encode(decode(each))), taken(objects, convert))
+                for _ in range(rounds)
+            ]
+            theirs, ours = zip(*rounds_of_both, strict=True)
+            name = f"one object of {len(old[0]):,} bytes from {way}{title}"
+            peer = "msgspec, decode and encode"
+            yield Row(name=name, unit="µs", ours=ours, peer=peer, theirs=theirs)
 
 
 if __name__ == "__main__":
-    main()
+    print_rows(rows())

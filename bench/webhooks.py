@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import http.client
+import itertools
 import os
 import shutil
 import socket
@@ -22,11 +23,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from typing import Any
 
 import msgspec
 from bench.objects import review
+from bench.rows import Row, print_rows
 
 from polyver.cli._conversions import load_converters
 from polyver.tls import Authority
@@ -34,7 +36,8 @@ from polyver.webhook import Converters
 from polyver.webhook import review as answer_review
 
 HERE = Path(__file__).parent
-GOALS = {("https", 1): 5.0, ("https", 100): 10.0, ("process", 100): 12.0}
+PEER = "controller-runtime"
+GOALS = {("https", 1): 5.0, ("https", 100): 10.0, ("https", 500): 10.0, ("process", 100): 12.0}
 
 
 @dataclass
@@ -89,9 +92,9 @@ def servers(folder: Path, peer: Path) -> Iterator[list[Server]]:
         rules = ["--conversions", str(HERE / "kinds" / "rules.yaml")]
         functions = ["--kinds", str(HERE / "kinds" / "functions.py")]
         yield [
-            start("controller-runtime", go, ports[0]),
-            start("polyver, rules", [*own, str(ports[1]), *rules], ports[1]),
-            start("polyver, functions", [*own, str(ports[2]), *functions], ports[2]),
+            start(PEER, go, ports[0]),
+            start("conversion by rules", [*own, str(ports[1]), *rules], ports[1]),
+            start("conversion by functions", [*own, str(ports[2]), *functions], ports[2]),
         ]
 
 
@@ -180,20 +183,23 @@ def round_of(server: Server, body: bytes, connections: int, requests: int, count
         each.join()
 
 
-def over_https(peer: Path, rounds: int) -> None:
+def over_https(
+    peer: Path,
+    rounds: int,
+    sizes: Sequence[int],
+    counts: Sequence[int],
+    connections: Sequence[int],
+) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder, servers(Path(folder), peer) as found:
-        for size in (1000, 3000, 10000):
-            for count in (1, 100, 500):
-                check_equal(found, review(count, size))
-        head = ["https", "objects", "bytes", "conns", *(each.name for each in found), "times less"]
-        print_row(head)
-        for size in (1000, 3000, 10000):
-            for count in (1, 100, 500):
-                for connections in (1, 8):
-                    measure(found, size, count, connections, rounds)
+        for size, count in itertools.product(sizes, counts):
+            check_equal(found, review(count, size))
+        for size, count, many in itertools.product(sizes, counts, connections):
+            yield from measure(found, size, count, many, rounds)
 
 
-def measure(found: Sequence[Server], size: int, count: int, connections: int, rounds: int) -> None:
+def measure(
+    found: Sequence[Server], size: int, count: int, connections: int, rounds: int
+) -> Iterator[Row]:
     body = review(count, size)
     requests = max(1, 400 // count // connections)
     for each in found:
@@ -201,19 +207,25 @@ def measure(found: Sequence[Server], size: int, count: int, connections: int, ro
     for _ in range(rounds):
         for each in found:
             round_of(each, body, connections, requests, count)
-    row = ["https", count, len(body) // count, connections, *map(told, found)]
-    print_row([*row, ratio("https", size, count, found[0].took, found[1].took)])
+    theirs, *own = found
+    for each in own:
+        yield Row(
+            name=f"{each.name} over HTTPS, {described(count, size)}, {connections} at once",
+            unit="µs",
+            ours=tuple(each.took),
+            peer=theirs.name,
+            theirs=tuple(theirs.took),
+            # What somebody writes in Python costs what it costs.
+            goal=goal_of("https", size, count) if "rules" in each.name else None,
+        )
 
 
-def told(server: Server) -> str:
-    low, high = min(server.took), max(server.took)
-    return f"{median(server.took):.1f} µs ({low:.1f}…{high:.1f})"
+def described(count: int, size: int) -> str:
+    return f"{count} × {size // 1000} KB"
 
 
-def ratio(where: str, size: int, count: int, theirs: list[float], ours: list[float]) -> str:
-    times = median(theirs) / median(ours)
-    goal = GOALS.get((where, count)) if size == 3000 else None
-    return f"{times:.1f}" + (f" (goal {goal:g})" if goal else "")
+def goal_of(where: str, size: int, count: int) -> float | None:
+    return GOALS.get((where, count)) if size == 3000 else None
 
 
 FORMS = {"rules": "rules.yaml", "functions": "functions.py", "classes": "classes.py"}
@@ -228,46 +240,48 @@ def forms() -> dict[str, Converters]:
     }
 
 
-def in_process(peer: Path, rounds: int) -> None:
+def in_process(
+    peer: Path, rounds: int, sizes: Sequence[int], counts: Sequence[int]
+) -> Iterator[Row]:
     """The handlers alone: no TLS, no HTTP."""
     ours = forms()
-    heads = ["controller-runtime", *(f"polyver, {form}" for form in ours), "times less"]
-    print_row(["process", "objects", "bytes", "", *heads])
-    for size in (1000, 3000, 10000):
-        for count in (1, 100, 500):
-            body = review(count, size)
-            check_equal_in_process(peer, ours, body)
-            took = timed_in_process(peer, ours, body, rounds, count)
-            row = ["process", count, len(body) // count, "", *map(spread, took.values())]
-            times = ratio("process", size, count, took["go"], took["rules"])
-            print_row([*row, times])
+    for size, count in itertools.product(sizes, counts):
+        body = review(count, size)
+        check_equal_in_process(peer, ours, body)
+        took = timed_in_process(peer, ours, body, rounds, count)
+        for form in ours:
+            yield Row(
+                name=f"conversion by {form}, in process, {described(count, size)}",
+                unit="µs",
+                ours=tuple(took[form]),
+                peer=PEER,
+                theirs=tuple(took[PEER]),
+                goal=goal_of("process", size, count) if form == "rules" else None,
+            )
 
 
 def check_equal_in_process(peer: Path, ours: Mapping[str, Converters], body: bytes) -> None:
     expected = converted(go_answer(peer, body, 1).stdout)
     for form, converters in ours.items():
         if converted(answer_review(body, converters).body) != expected:
-            sys.exit(f"polyver, {form} answers something else than controller-runtime")
+            sys.exit(f"polyver, {form} answers something else than {PEER}")
 
 
 def timed_in_process(
     peer: Path, ours: Mapping[str, Converters], body: bytes, rounds: int, count: int
 ) -> dict[str, list[float]]:
-    """Microseconds of CPU for each object; the peer and each form take turns."""
-    took: dict[str, list[float]] = {"go": [], **{form: [] for form in ours}}
+    """Microseconds of CPU for each object, round by round; the peer and each form take turns."""
+    took: dict[str, list[float]] = {PEER: [], **{form: [] for form in ours}}
     for _ in range(rounds):
-        took["go"] += [each / count for each in go_rounds(peer, body, 10)]
+        took[PEER].append(median(go_rounds(peer, body, 10)) / count)
         for form, converters in ours.items():
+            once = []
             for _ in range(10 if form == "rules" else 3):
                 began = time.process_time_ns()
                 answer_review(body, converters)
-                took[form].append((time.process_time_ns() - began) / count / 1e3)
+                once.append((time.process_time_ns() - began) / count / 1e3)
+            took[form].append(median(once))
     return took
-
-
-def spread(took: Sequence[float]) -> str:
-    low, *_, high = quantiles(took, n=10)
-    return f"{median(took):.1f} µs ({low:.1f}…{high:.1f})"
 
 
 def go_rounds(peer: Path, body: bytes, rounds: int) -> list[float]:
@@ -283,9 +297,10 @@ def go_answer(peer: Path, body: bytes, rounds: int) -> subprocess.CompletedProce
         return subprocess.run(command, capture_output=True, check=True)
 
 
-def print_row(cells: Sequence[object]) -> None:
-    widths = [8, 7, 6, 5, *[26] * (len(cells) - 5), 16]
-    print("  ".join(f"{cell!s:<{width}}" for cell, width in zip(cells, widths, strict=True)))
+def rows(*, quick: bool = False) -> Iterator[Row]:
+    peer, rounds = build_peer(), 3 if quick else 7
+    yield from in_process(peer, rounds, [3000], [1, 100])
+    yield from over_https(peer, rounds, [3000], [1, 100], [1, 8])
 
 
 def main() -> None:
@@ -293,10 +308,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     given = parser.parse_args()
     peer = build_peer()
-    print("CPU of the server for each object; the median of all rounds, the least and the most\n")
-    in_process(peer, given.rounds)
-    print()
-    over_https(peer, given.rounds)
+    sizes, counts = (1000, 3000, 10000), (1, 100, 500)
+    print("CPU of the server for each object; the median of all rounds\n")
+    print_rows(
+        [
+            *in_process(peer, given.rounds, sizes, counts),
+            *over_https(peer, given.rounds, sizes, counts, [1, 8]),
+        ]
+    )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Writes the pages of docs/reference that follow from the code; `--check` only compares."""
+"""Writes the pages that follow from the code or from measurements; `--check` only compares."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from polyver.capabilities.apis.checking import RULES as CHECKS
 from polyver.capabilities.apis.compatibility import RULES, Rule, Severity
@@ -17,7 +18,11 @@ from polyver.objects.gotemplate._functions import Function
 from polyver.objects.gotemplate._methods import METHODS
 from polyver.objects.gotemplate._values import Version
 
+if TYPE_CHECKING:
+    from bench.report import Report
+
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent))  # where bench is, which nobody installs
 
 
 def command_line() -> str:
@@ -280,7 +285,34 @@ def absent_rows() -> str:
     return "\n".join(f"| {', '.join(names)} | {reason} |" for reason, names in reasons.items())
 
 
+FIGURES = "<!-- Written by `make docs` from bench/results.json. -->\n"
+END = "<!-- End of the figures. -->"
+
+
+def performance() -> str:
+    from bench.report import markdown
+
+    before, after = read(HERE / "explanation" / "performance.md").split(FIGURES)
+    _, after = after.split(END)
+    return f"{before}{FIGURES}{markdown(figures())}{END}{after}"
+
+
+def scale() -> str:
+    from bench.__main__ import TITLE
+    from bench.chart import chart
+
+    return chart(figures().curves, title=TITLE)
+
+
+def figures() -> Report:
+    from bench.report import read as read_report
+
+    return read_report(HERE.parent / "bench" / "results.json")
+
+
 PAGES = {
+    "explanation/performance.md": performance,
+    "explanation/scale.svg": scale,
     "reference/checking.md": checking,
     "reference/cli.md": command_line,
     "reference/compatibility.md": compatibility,

@@ -94,6 +94,27 @@ def test_what_is_there_is_told_and_then_what_changes() -> None:
     asyncio.run(scenario())
 
 
+def test_others_get_their_turn_while_a_long_list_is_taken() -> None:
+    async def scenario() -> None:
+        world = await _prepared()
+        for number in range(200):
+            await world.make(f"m{number}")
+        turns: list[int] = []
+
+        async def other() -> None:
+            while True:
+                turns.append(len(world.told))
+                await asyncio.sleep(0)
+
+        async with informed(world) as informer:
+            waiting = asyncio.create_task(other())
+            await informer.synced.wait()
+            waiting.cancel()
+        assert turns.count(0) >= 4, "nobody was asked before the whole list was there"
+
+    asyncio.run(scenario())
+
+
 def test_a_compacted_log_costs_a_list_and_loses_nothing() -> None:
     async def scenario() -> None:
         world = await _prepared()

@@ -23,7 +23,7 @@ from polyver.server._http import Request, Response
 from polyver.server.asgi import App
 from polyver.server.credentials import Credentials, server_names
 from polyver.server.identity import Identities, self_review
-from polyver.serving import listening as _serving
+from polyver.serving import connections, listening
 from polyver.serving.listening import CannotListen, bind, serving
 from polyver.store import Store
 from polyver.testing import EmbeddedServer
@@ -279,7 +279,7 @@ def test_whatever_is_sent_the_server_goes_on(client: Client, sent: bytes, tls: b
 def test_a_request_that_does_not_end_is_not_waited_for(
     sent: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_serving, "_REQUEST", 0.05)
+    monkeypatch.setattr(connections, "_REQUEST", 0.05)
     with started() as client, client.socket() as connection:
         connection.sendall(sent)
         assert hangs_up(connection)
@@ -289,7 +289,7 @@ def test_a_request_that_does_not_end_is_not_waited_for(
 def test_a_handshake_that_does_not_come_is_not_waited_for(
     sent: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_serving, "_HANDSHAKE", 0.05)
+    monkeypatch.setattr(listening, "_HANDSHAKE", 0.05)
     with started() as client, client.socket(tls=False) as connection:
         connection.sendall(sent)
         assert hangs_up(connection)

@@ -319,3 +319,66 @@ def compare(store: Store, model: Model, chance: random.Random) -> None:
     page = store.page("/a/", revision=then, limit=limit)
     assert page.entries == (expected[:limit] if limit else expected)
     assert page.remaining == len(expected) - len(page.entries)
+
+
+def test_whoever_has_seen_a_change_never_sees_what_was_before(opened: Opener) -> None:
+    async def test(store: Store) -> None:
+        seen = 0
+
+        async def write() -> None:
+            entry = await store.write(put("/g/things/a"))
+            for _ in range(30):
+                entry = await store.write(put(entry.key, "x", entry.revision))
+                assert entry.revision <= revision_of(store.get(entry.key))
+
+        writing = asyncio.create_task(write())
+        while not writing.done():
+            listed = store.page("/g/things/").entries
+            for now in (*map(revision_of, listed), revision_of(store.get("/g/things/a"))):
+                assert now >= seen
+                seen = now
+            await asyncio.sleep(0)
+        await writing
+
+    run(opened, test)
+
+
+def revision_of(entry: Entry | None) -> int:
+    return entry.revision if entry else 0
+
+
+def test_a_change_that_fails_leaves_what_was_there(opened: Opener) -> None:
+    async def test(store: Store) -> None:
+        entry = await store.write(put("/g/things/a"))
+        with pytest.raises(Conflict):
+            await store.write(put("/g/things/a", "x", 99))
+        assert store.get("/g/things/a") == entry
+        await store.write(delete(entry))
+        assert store.get("/g/things/a") is None
+
+    run(opened, test)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "is_told"),
+    [
+        ("", True),
+        ("/g/th", True),
+        ("/g/things/", True),
+        ("/g/things/ns/", True),
+        ("/g/things/ns/a", True),
+        ("/g/things/other/", False),
+        ("/g/others/", False),
+        ("/h/things/", False),
+    ],
+)
+def test_watchers_are_told_of_what_begins_as_they_asked(
+    opened: Opener, prefix: str, *, is_told: bool
+) -> None:
+    async def test(store: Store) -> None:
+        watch = store.watch(prefix, 0)
+        entry = await store.write(put("/g/things/ns/a"))
+        assert await watch.batch(0.01) == ([Event(entry, None, deleted=False)] if is_told else [])
+        assert watch.revision == entry.revision
+
+    run(opened, test)

@@ -7,7 +7,7 @@ import json
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ import pytest
 from tests.webhook.converters import Hosts, asked, host, served
 
 from polyver.webhook import App, Served
+from polyver.webhook import app as webhook_app
 
 
 def serving(*converters: Hosts) -> Served:
@@ -255,3 +256,85 @@ def test_objects_may_be_raw() -> None:
 
     found = answer("POST", "/convert", REVIEW, app=App(serving(Renaming())))
     assert found.json["response"]["convertedObjects"] == [host("v2", host="h", port="1")]
+
+
+# At once.
+
+
+@dataclass
+class Asked:
+    """A request that has come as a whole."""
+
+    body: bytes
+    path: str = "/convert"
+    method: str = "POST"
+    query: bytes = b"timeout=30s"
+    headers: tuple[tuple[bytes, bytes], ...] = ((b"content-type", b"application/json"),)
+    state: Mapping[str, Any] = field(default_factory=dict)
+
+
+@pytest.fixture
+def all_are_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it takes on this machine."""
+    monkeypatch.setattr(webhook_app, "_QUICK", float("inf"))
+
+
+BODIES = [
+    REVIEW,
+    asked(),
+    asked(host(), host("v2"), host(hostPort="h:1")),
+    asked(host(), host(wrong=True)),
+    asked(host() | {"kind": "Nothing"}),
+    asked(host(raises=True)),
+    b"",
+    b"{",
+    b"[1]",
+    b"[" * 100_000,
+    b"\xff",
+]
+
+
+@pytest.mark.usefixtures("all_are_quick")
+@pytest.mark.parametrize("body", BODIES)
+def test_what_is_answered_at_once_is_what_the_application_says(body: bytes) -> None:
+    app, other = App(serving()), App(serving())
+    found = app.at_once(Asked(body))
+    assert found is not None
+    assert found.head == b"content-type: application/json\r\n"
+    told = answer("POST", "/convert?timeout=30s", body, app=other)
+    assert (found.status, found.body) == (told.status, told.body)
+    assert counts(app) == counts(other)
+
+
+@pytest.mark.usefixtures("all_are_quick")
+@pytest.mark.parametrize(
+    "given",
+    [
+        Asked(REVIEW, path="/admit/mutate"),
+        Asked(REVIEW, path="/readyz"),
+        Asked(REVIEW, method="GET"),
+        Asked(REVIEW, headers=((b"content-type", b"application/yaml"),)),
+        Asked(REVIEW, headers=((b"content-encoding", b"gzip"),)),
+        Asked(REVIEW + b" " * 1000),
+    ],
+)
+def test_all_that_is_unusual_is_left_to_the_application(given: Asked) -> None:
+    app = App(serving(), most_body=1000)
+    assert app.at_once(given) is None
+    assert app.at_once(Asked(REVIEW)) is not None
+    app.drain()
+    assert app.at_once(Asked(REVIEW)) is None
+
+
+def test_nothing_slow_is_answered_at_once() -> None:
+    app = App(serving())
+    assert app.at_once(Asked(REVIEW)) is None, "nobody knows yet"
+    answer("POST", "/convert", asked(host(seconds=0.2, hostPort="h:1")), app=app)
+    assert app.at_once(Asked(REVIEW)) is None
+
+
+def test_what_was_quick_is_answered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhook_app, "_QUICK", 60.0)
+    app = App(serving())
+    answer("POST", "/convert", REVIEW, app=app)
+    assert app.at_once(Asked(REVIEW)) is not None

@@ -111,6 +111,7 @@ async def replica(settings: Settings) -> AsyncIterator[Replica]:
                 app,
                 listener,
                 lambda: wired.pair.shown.context,
+                at_once=app.at_once,
                 ending=app.drain,
                 patience=_PATIENCE,
             )

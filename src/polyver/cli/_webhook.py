@@ -75,7 +75,14 @@ async def webhook(
             most_body=settings.most_body,
         )
         await undo.enter_async_context(
-            serving(app, listener, lambda: pair.shown.context, ending=app.drain, patience=_PATIENCE)
+            serving(
+                app,
+                listener,
+                lambda: pair.shown.context,
+                at_once=app.at_once,
+                ending=app.drain,
+                patience=_PATIENCE,
+            )
         )
         reloads = _Conversions(app, load, fingerprint, known, log)
         jobs = [

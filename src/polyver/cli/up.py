@@ -95,8 +95,13 @@ def up(
     at = _page_port(page_port, port) if page else None
     settings = Settings(_data(data), host, port, kubeconfig, verbose, choices, own, at)
     manifests = _manifests(load or [])
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(settings, manifests))
+    # Nothing of what is loaded goes away again: the collector would look at all of it in vain.
+    gc.disable()
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(settings, manifests))
+    finally:
+        gc.enable()
 
 
 def _page_port(chosen: int | None, port: int) -> int:
@@ -133,14 +138,16 @@ async def _serve(settings: Settings, manifests: Sequence[Manifest]) -> None:
     began = time.monotonic()
     ended = signalled()
     async with embedded(settings) as running:
+        # What is here now stays; the collector need not look at it again and again.
+        gc.freeze()
+        # A list makes and drops tens of thousands of objects, none of which hold each other.
+        gc.set_threshold(20_000, 10, 10)
+        gc.enable()
         if manifests:
             from polyver.cli._loading import load
 
             await load(running.api, manifests)
         _announce(running, settings, time.monotonic() - began, loaded=len(manifests))
-        # What is here now stays; the collector need not look at it again and again.
-        gc.collect()
-        gc.freeze()
         await ended
 
 

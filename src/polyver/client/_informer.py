@@ -114,7 +114,10 @@ class Informer(Generic[T]):
                 more=more,
                 metadata=self._metadata,
             )
-            for item in page.items:
+            for number, item in enumerate(page.items):
+                if number % _TURN == 0:
+                    # A server in this process answers at once, and nobody else would get a turn.
+                    await asyncio.sleep(0)
                 found[key_of(item)] = self._keep(item)
             version, more = page.resource_version, page.more
             if not more:

@@ -23,12 +23,14 @@ from polyver.server._http import Response
 from polyver.server.call import Call
 from polyver.server.conversion import Unreadable, unreadable_list
 from polyver.server.media import JSON, YAML, Form
-from polyver.server.resource import NotConverted, Resource, encode_sorted
+from polyver.server.resource import NotConverted, Resource, encode_sorted, metadata_alone
 from polyver.server.rules import Object
 from polyver.store import Entry
 
 T = TypeVar("T")
 _AT_ONCE = 16
+_AS_STORED = frozenset({"", "PartialObjectMetadata"})
+"""The forms that are put together without decoding an object."""
 __all__ = ["in_form", "list_answer", "object_answer", "status_answer"]
 
 
@@ -36,8 +38,12 @@ async def object_answer(
     call: Call, entry: Entry, status: int = 200, *, kept: bool = False
 ) -> Response:
     """An object that is stored."""
-    if not call.form.kind and call.form.media == JSON:
-        return call.answer(status, await call.resource.shown(entry, kept=kept))
+    form = call.form
+    if form.media == JSON and form.kind in _AS_STORED:
+        value = await call.resource.shown(entry, kept=kept)
+        if form.kind:
+            value = metadata_alone(value, form.api_version)
+        return call.answer(status, value)
     return data_answer(call, await call.resource.decode(entry, kept=kept), status)
 
 
@@ -106,20 +112,34 @@ def _include(text: str) -> Include:
 async def list_answer(call: Call, entries: Sequence[Entry], metadata: Object) -> Response:
     """A list of stored objects."""
     resource, form = call.resource, call.form
-    if not form.kind and form.media == JSON:
+    if form.media == JSON and not form.kind:
         return call.answer(200, await _joined(resource, entries, metadata))
+    if form.media == JSON and form.kind == "PartialObjectMetadataList":
+        values = await _values(resource, entries)
+        alone = [metadata_alone(value, form.api_version) for value in values]
+        return call.answer(200, _list(form.kind, form.api_version, metadata, alone))
     if form.kind == "PartialObjectMetadata":
         what = "*unstructured.UnstructuredList" if resource.kind.custom else _go_name(resource)
         text = f"you requested PartialObjectMetadata, but the requested object is a list ({what})"
         raise ApiError(406, "NotAcceptable", text)
-    objects = await _all(resource, entries, lambda entry: resource.decode(entry, kept=True))
+    objects = await _objects(resource, entries)
     if form.kind == "Table":
-        return _written(call, table_of(call, objects, metadata), 200)
+        table = table_of(call, objects, metadata)
+        is_included = _include(call.query.text("includeObject")) == "Metadata"
+        if is_included and form.media == JSON and all(map(resource.is_shown, entries)):
+            _include_stored(table, entries)
+        return _written(call, table, 200)
     if form.kind:
         items = [partial_metadata(obj, form.api_version) for obj in objects]
         listed = {"kind": form.kind, "apiVersion": form.api_version}
         return _written(call, listed | {"metadata": metadata, "items": items}, 200)
     return _written(call, list_of(resource, objects, metadata), 200)
+
+
+def _include_stored(table: Object, entries: Sequence[Entry]) -> None:
+    """Have every row show its object's metadata as it is stored, which nobody has to encode."""
+    for row, entry in zip(table["rows"] or (), entries, strict=True):
+        row["object"] = msgspec.Raw(metadata_alone(entry.value, table["apiVersion"]))
 
 
 def list_of(resource: Resource, objects: Sequence[Object], metadata: Object) -> Object:
@@ -140,17 +160,28 @@ def _go_name(resource: Resource) -> str:
 
 async def _joined(resource: Resource, entries: Sequence[Entry], metadata: Object) -> bytes:
     """A list, put together from its objects as they are stored."""
-    values: Sequence[bytes] = [entry.value for entry in entries]
-    if not all(map(resource.is_shown, entries)):
-        values = await _all(resource, entries, lambda entry: resource.shown(entry, kept=True))
+    values = await _values(resource, entries)
     if not resource.kind.custom:
         start = len(resource.head)
         values = [b"{" + value[start:] for value in values]
-    return b'%b,"metadata":%b,"items":[%b]}' % (
-        _list_head(resource.kind.list_kind, resource.kind.api_version),
-        encode_json(metadata),
-        b",".join(values),
-    )
+    return _list(resource.kind.list_kind, resource.kind.api_version, metadata, values)
+
+
+async def _objects(resource: Resource, entries: Sequence[Entry]) -> Sequence[Object]:
+    if all(map(resource.is_shown, entries)):
+        return [resource.as_stored(entry) for entry in entries]
+    return await _all(resource, entries, lambda entry: resource.decode(entry, kept=True))
+
+
+async def _values(resource: Resource, entries: Sequence[Entry]) -> Sequence[bytes]:
+    if all(map(resource.is_shown, entries)):
+        return [entry.value for entry in entries]
+    return await _all(resource, entries, lambda entry: resource.shown(entry, kept=True))
+
+
+def _list(kind: str, api_version: str, metadata: Object, items: Sequence[bytes]) -> bytes:
+    head = _list_head(kind, api_version)
+    return b'%b,"metadata":%b,"items":[%b]}' % (head, encode_json(metadata), b",".join(items))
 
 
 async def _all(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import datetime
 import secrets
-import uuid
 from collections.abc import Awaitable, Callable, Mapping
 
 from polyver.admission.chain import Chain
@@ -13,6 +12,7 @@ from polyver.objects import encode_json
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError, bad_request, internal, not_allowed, not_found
 from polyver.server._http import Request, Response
+from polyver.server._uids import new_uid
 from polyver.server.accounts import Accounts
 from polyver.server.answers import as_unreadable, data_answer, status_answer
 from polyver.server.call import Call, Server
@@ -67,7 +67,7 @@ class Api:
         store: Store,
         *,
         now: Callable[[], datetime.datetime] = _now,
-        new_uid: Callable[[], str] = lambda: str(uuid.uuid4()),
+        new_uid: Callable[[], str] = new_uid,
         new_suffix: Callable[[], str] = _suffix,
         release: str = RELEASE,
         address: str = "127.0.0.1:6443",
@@ -153,14 +153,21 @@ class Api:
         if resource.warning:
             call.warn(resource.warning)
         try:
-            async with asyncio.timeout(_patience(query, verb)):
-                return await self._perform(call, verb)
-        except TimeoutError:
-            return _out_of_time()
+            return await self._perform_in_time(call, verb)
         except NotConverted as error:
             return _refused(call, _unconverted(call, verb, error))
         except ApiError as error:
             return _refused(call, error)
+
+    async def _perform_in_time(self, call: Call, verb: str) -> Response:
+        patience = _patience(call.query, verb)
+        if patience is None:
+            return await self._perform(call, verb)
+        try:
+            async with asyncio.timeout(patience):
+                return await self._perform(call, verb)
+        except TimeoutError:
+            return _out_of_time()
 
     async def _perform(self, call: Call, verb: str) -> Response:
         if call.resource.review:

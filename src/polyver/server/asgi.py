@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-import uuid
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from typing import Any, Protocol
@@ -16,6 +15,7 @@ from typing import Any, Protocol
 from polyver.objects.codec import encode_json
 from polyver.objects.status import ApiError, internal
 from polyver.server._http import Request, Response, User
+from polyver.server._uids import new_uid
 from polyver.server.identity import (
     Identities,
     Wanted,
@@ -241,7 +241,7 @@ def _refused(error: ApiError) -> Response:
 
 def _audit_id(given: str) -> str:
     """What tells this request from others: the client's own word for it, if it has one."""
-    return _UNPRINTABLE.sub("", given)[:64] or str(uuid.uuid4())
+    return (given and _UNPRINTABLE.sub("", given)[:64]) or new_uid()
 
 
 async def _compressed(response: Response, request: Request) -> Response:

@@ -48,8 +48,10 @@ class Server:
 
     def timestamp(self, ahead: float = 0) -> str:
         """Now, or some seconds ahead."""
-        moment = self.now() + datetime.timedelta(seconds=ahead)
-        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+        moment = self.now()
+        if ahead:
+            moment += datetime.timedelta(seconds=ahead)
+        return f"{moment.isoformat()[:19]}Z"
 
 
 @dataclass(slots=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Protocol
 
 from polyver.capabilities.apis.conversion import Converter
@@ -215,7 +215,6 @@ def _resource(family: _Family, version: Mapping[str, Any]) -> Resource:
         parts,
         terminating="deletionTimestamp" in definition["metadata"],
     )
-    conform = partial(_conform, schema)
     return Resource(
         kind=kind,
         rules=rules,
@@ -226,7 +225,7 @@ def _resource(family: _Family, version: Mapping[str, Any]) -> Resource:
         since=family.entry.created,
         settled=family.settled,
         shapes=family.shapes,
-        conform=conform,
+        conform=schema.conform,
         schema=(version.get("schema") or {}).get("openAPIV3Schema") or {},
         warning=_deprecation(definition, version),
         parts=_parts(parts, rules),
@@ -234,12 +233,6 @@ def _resource(family: _Family, version: Mapping[str, Any]) -> Resource:
             kind, family.stored, family.schemas, family.converter, family.cache
         ),
     )
-
-
-def _conform(schema: Schema, obj: Object, *, drop_nulls: bool = True) -> Sequence[str]:
-    dropped = schema.prune(obj)
-    schema.default(obj, drop_nulls=drop_nulls)
-    return dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +248,7 @@ class CustomConversion:
     async def shown(self, obj: Object, *, kept: bool = False) -> Object:
         """What is stored, as it is described now in the version that it is stored in."""
         if obj["apiVersion"] in self.schemas:
-            _conform(self.schemas[obj["apiVersion"]], obj)
+            self.schemas[obj["apiVersion"]].conform(obj)
         return await self._pruned(
             obj, self.kind.api_version, self.cache if kept else self.converter
         )

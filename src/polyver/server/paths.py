@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 __all__ = ["Place", "read_place"]
 
@@ -25,6 +26,7 @@ class Place:
     """Whether the path goes on after what this holds."""
 
 
+@lru_cache(maxsize=64)  # each path is read twice: to answer it, and to count it
 def read_place(path: str) -> Place | None:
     """The place of a path in the API, if it is one below a version.
 

@@ -26,7 +26,8 @@ _TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - no secret
 async def get_object(call: Call) -> Response:
     """One object."""
     revision = call.query.text("resourceVersion")
-    refuse_future(call, read_revision(revision))
+    if revision:
+        refuse_future(call, read_revision(revision))
     return await object_answer(call, find(call), kept=revision == "0")
 
 
@@ -107,7 +108,8 @@ def _start(call: Call, options: ListOptions) -> _Cut:
             raise bad_request("specifying resource version is not allowed when using continue")
         return _continued(call, options.continued)
     revision = _list_revision(options.revision)
-    refuse_future(call, revision)
+    if revision:
+        refuse_future(call, revision)
     if options.match == "Exact" or (options.limit and revision and not options.match):
         _refuse_compacted(call, revision)
         return _Cut(revision)

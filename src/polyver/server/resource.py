@@ -15,7 +15,7 @@ from polyver.objects.tables import Printer
 from polyver.server.rules import Object, Part, Rules
 from polyver.store import Entry, Watch
 
-__all__ = ["Catalogue", "Resource", "encode_sorted", "rewritten"]
+__all__ = ["Catalogue", "Resource", "encode_sorted", "metadata_alone", "rewritten"]
 
 _sorted = msgspec.json.Encoder(order="sorted")
 _decode = msgspec.json.Decoder()
@@ -111,9 +111,14 @@ class Resource:
         """Whether what is stored is what is sent, as it is most of the time."""
         return entry.revision >= self.settled and entry.value.startswith(self.head)
 
+    def as_stored(self, entry: Entry) -> Object:
+        """A stored object as data, in the version that it was written in."""
+        obj: Object = _decode.decode(entry.value)
+        return obj
+
     async def decode(self, entry: Entry, *, kept: bool = False) -> Object:
         """A stored object as data, in this version."""
-        obj: Object = _decode.decode(entry.value)
+        obj = self.as_stored(entry)
         if self.is_shown(entry) or not self.conversion:
             return obj
         try:
@@ -142,6 +147,23 @@ def _written(head: bytes, obj: Object) -> tuple[bytes, bytes]:
     before = b"," if metadata else b""
     start = b'%b"metadata":%b%b"resourceVersion":"' % (head, written[:-1], before)
     return start, b'"},%b' % _sorted.encode(rest)[1:] if rest else b'"}}'
+
+
+class _About(msgspec.Struct):
+    """What a stored object holds, of which its metadata stays as it is written."""
+
+    metadata: msgspec.Raw
+
+
+_about = msgspec.json.Decoder(_About)
+
+
+def metadata_alone(value: bytes, api_version: str) -> bytes:
+    """A stored object's metadata as an object of its own; nothing of it is decoded."""
+    return b'{"kind":"PartialObjectMetadata","apiVersion":"%b","metadata":%b}' % (
+        api_version.encode(),
+        _about.decode(value).metadata,
+    )
 
 
 def rewritten(value: bytes) -> tuple[bytes, bytes]:

@@ -9,13 +9,13 @@ from functools import lru_cache
 
 from polyver.objects import encode_json
 from polyver.objects.status import expired
-from polyver.objects.tables import partial_metadata
 from polyver.server._http import Response
 from polyver.server.answers import table_of
 from polyver.server.call import Call
+from polyver.server.media import Form
 from polyver.server.options import ListOptions, read_revision
 from polyver.server.reading import too_large_revision
-from polyver.server.resource import NotConverted, Resource, rewritten
+from polyver.server.resource import NotConverted, Resource, metadata_alone, rewritten
 from polyver.server.rules import Object
 from polyver.server.selecting import Selection, read_selection
 from polyver.store import Compacted, Entry, Event, Lagging, StoreClosed, Watch
@@ -48,6 +48,8 @@ class _Watching:
         self._selection = selection
         self._prefix = self._narrowed()
         self._columns_told = False
+        # What most watchers want, and what is the same for all of them.
+        self._as_stored = selection.everything and call.form.kind != "Table"
         seconds = options.timeout or _LONGEST
         self._end = time.monotonic() + seconds
 
@@ -130,6 +132,8 @@ class _Watching:
 
     async def _told(self, event: Event) -> bytes:
         """The line for an event; empty for one that cannot be converted, as on the real server."""
+        if self._as_stored and self._call.resource.is_shown(event.entry):
+            return _stored_line(event, self._call.form)
         try:
             return await self._selected(event)
         except NotConverted:
@@ -149,12 +153,12 @@ class _Watching:
 
     async def _line(self, kind: str, entry: Entry) -> bytes:
         resource, form = self._call.resource, self._call.form
-        if not form.kind:
-            return _plain_line(kind, await resource.shown(entry, kept=True))
-        obj = await resource.decode(entry, kept=True)
         if form.kind == "Table":
-            return _data_line(kind, self._table(obj))
-        return _data_line(kind, partial_metadata(obj, form.api_version))
+            return _data_line(kind, self._table(await resource.decode(entry, kept=True)))
+        value = await resource.shown(entry, kept=True)
+        if form.kind:
+            return _metadata_line(kind, value, form.api_version)
+        return _plain_line(kind, value)
 
     def _table(self, obj: Object) -> Object:
         """A Table of one row; only the first has the columns."""
@@ -184,10 +188,23 @@ def _as_of(before: Entry, revision: int) -> Entry:
     return before._replace(value=b"%b%d%b" % (head, revision, tail), revision=revision)
 
 
+def _stored_line(event: Event, form: Form) -> bytes:
+    """The line for an event that is selected, as everything is, and sent as it is stored."""
+    kind = "DELETED" if event.deleted else "ADDED" if event.previous is None else "MODIFIED"
+    if form.kind:
+        return _metadata_line(kind, event.entry.value, form.api_version)
+    return _plain_line(kind, event.entry.value)
+
+
 # Many watchers get the same line, one after the other.
 @lru_cache(maxsize=4)
 def _plain_line(kind: str, value: bytes) -> bytes:
     return b'{"type":"%b","object":%b}\n' % (kind.encode(), value)
+
+
+@lru_cache(maxsize=4)
+def _metadata_line(kind: str, value: bytes, api_version: str) -> bytes:
+    return _plain_line(kind, metadata_alone(value, api_version))
 
 
 def _data_line(kind: str, obj: Object) -> bytes:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from polyver.core import PolyverError
 
 __all__ = [
+    "Answer",
+    "Application",
+    "AtOnce",
     "Gone",
     "Receive",
+    "Request",
     "Response",
     "Scope",
     "Send",
@@ -24,6 +28,44 @@ __all__ = [
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Request(Protocol):
+    """A request that has come as a whole."""
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def query(self) -> bytes: ...
+
+    @property
+    def headers(self) -> Sequence[tuple[bytes, bytes]]:
+        """Names are in lower case."""
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """What is known of the connection."""
+
+    @property
+    def body(self) -> bytes: ...
+
+
+class Answer(NamedTuple):
+    """What is answered as a whole."""
+
+    status: int
+    head: bytes
+    """Lines of headers, each with its end; the length, the date and the connection's are added."""
+    body: bytes
+
+
+AtOnce = Callable[[Request], Answer | None]
+"""Answers what is quick and usual without waiting for anything; None is the application's."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 

@@ -1,7 +1,7 @@
 """Listening: TLS connections that cannot hold each other up, and an end that loses no answer.
 
-uvicorn's HTTP protocol does the talking. Accepting is done here, because a connection's first byte
-tells TLS from plain HTTP, whose clients deserve an answer; so is the end, which is immediate.
+A connection's first byte tells TLS from plain HTTP, whose clients deserve an answer, so that is
+looked at before anybody speaks.
 """
 
 from __future__ import annotations
@@ -9,44 +9,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
-import logging
 import socket
 import ssl
 import sys
 import termios
-from collections.abc import AsyncIterator, Awaitable, Callable
-from email.utils import formatdate
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any, cast
-
-from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.server import ServerState
+from typing import Any
 
 from polyver.core import PolyverError
-from polyver.serving.http import Receive, Scope, Send
+from polyver.serving.connections import Connection, Hall, Known
+from polyver.serving.http import Application, AtOnce
 
 __all__ = ["CannotListen", "bind", "serving", "tls_context"]
 
-_KEEP_ALIVE = 120
-"""Longer than clients keep connections that they do not use, so that they close, not we."""
 _HANDSHAKE = 10.0
-_REQUEST = 60.0
 _GOODBYE = 0.02
-_MOST_HEAD = 1024 * 1024
 _TLS_HANDSHAKE = 0x16
 _BACKLOG = 512
 _PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 60_000}
 _PLAIN_HTTP = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
-
-_silent = logging.getLogger("polyver.uvicorn")
-_silent.addHandler(logging.NullHandler())
-_silent.propagate = False
-
-
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
-Known = Callable[[asyncio.Transport], dict[str, Any]]
-"""What is to be known of a connection: the state of each of its requests."""
 
 
 class CannotListen(PolyverError):
@@ -116,17 +98,21 @@ async def serving(
     listener: socket.socket,
     context: Callable[[], ssl.SSLContext] | None,
     *,
+    at_once: AtOnce | None = None,
     known: Known = _nothing_known,
     ending: Callable[[], None] = lambda: None,
     patience: float = 5.0,
 ) -> AsyncIterator[None]:
     """Serve while the body runs.
 
+    What has come as a whole is first shown to `at_once`, if that is given, and to the application
+    if that has no answer. Exceptions of `at_once` end the connection.
+
     Each new connection asks for its TLS context; without any it is plain HTTP. At the end nobody
     is accepted any more, `ending` is called, and requests in flight have `patience` seconds to
     finish.
     """
-    server = _Server(app, listener, context, known)
+    server = _Server(Hall(app, at_once, known), listener, context)
     try:
         yield
     finally:
@@ -137,37 +123,14 @@ class _Server:
     """The connections of one listening socket."""
 
     def __init__(
-        self,
-        app: Application,
-        listener: socket.socket,
-        context: Callable[[], ssl.SSLContext] | None,
-        known: Known,
+        self, hall: Hall, listener: socket.socket, context: Callable[[], ssl.SSLContext] | None
     ) -> None:
+        self._hall = hall
         self._listener = listener
         self._context = context
-        self._known = known
         self._loop = asyncio.get_running_loop()
-        self._state = ServerState()
-        self._config = Config(
-            cast("Any", app),
-            http=_Connection,
-            ws="none",
-            loop="none",
-            lifespan="off",
-            workers=1,
-            interface="asgi3",
-            log_config=None,
-            proxy_headers=False,
-            timeout_keep_alive=_KEEP_ALIVE,
-        )
-        self._config.load()
         self._arriving: set[asyncio.Task[None]] = set()
-        self._tick()
         self._accepting = self._loop.create_task(self._accept())
-
-    def _tick(self) -> None:
-        self._state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
-        self._ticking = self._loop.call_later(1.0, self._tick)
 
     # Arriving.
 
@@ -213,7 +176,7 @@ class _Server:
     async def _connect(self, connection: socket.socket) -> None:
         context = self._context() if self._context else None
         await self._loop.connect_accepted_socket(
-            lambda: _Connection(self._config, self._state, self._known, self._loop),
+            lambda: Connection(self._hall),
             connection,
             ssl=context,
             ssl_handshake_timeout=_HANDSHAKE if context else None,
@@ -222,23 +185,23 @@ class _Server:
     # Leaving.
 
     async def stop(self, ending: Callable[[], None], patience: float) -> None:
-        self._ticking.cancel()
+        self._hall.close()
         await _cancelled(self._accepting, *self._arriving)
         self._listener.close()
         ending()
-        for connection in list(self._state.connections):
+        for connection in list(self._hall.connections):
             connection.shutdown()
-        await _until(lambda: not self._state.tasks and not self._unsent(), patience)
+        await _until(lambda: not self._hall.tasks and not self._unsent(), patience)
         # Who listens has heard by now that this is the end; a client with an idle connection in
         # its pool does not, and is not waited for.
-        await _until(lambda: not self._state.connections, _GOODBYE)
-        for connection in list(self._state.connections):
+        await _until(lambda: not self._hall.connections, _GOODBYE)
+        for connection in list(self._hall.connections):
             connection.transport.abort()
-        await _cancelled(*self._state.tasks)
-        await _until(lambda: not self._state.connections, _GOODBYE)
+        await _cancelled(*self._hall.tasks)
+        await _until(lambda: not self._hall.connections, _GOODBYE)
 
     def _unsent(self) -> bool:
-        return any(_bytes_unsent(each.transport) for each in self._state.connections)
+        return any(_bytes_unsent(each.transport) for each in self._hall.connections)
 
 
 async def _until(done: Callable[[], bool], patience: float) -> None:
@@ -284,80 +247,3 @@ def _hang_up(connection: socket.socket, answer: bytes) -> None:
     connection.recv(65536)
     connection.send(answer)
     connection.shutdown(socket.SHUT_WR)
-
-
-class _Connection(HttpToolsProtocol):
-    """uvicorn's protocol, which also knows who its client is, and its own limits."""
-
-    _timer: asyncio.TimerHandle | None = None
-    _whole = False
-    _in_head = True
-    _head = 0
-
-    def __init__(
-        self, config: Config, state: ServerState, known: Known, loop: asyncio.AbstractEventLoop
-    ) -> None:
-        super().__init__(config, state, {}, loop)
-        self._known = known
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self.logger = _silent
-        self.access_log = False
-        self.app_state = self._known(transport)
-        self._watch_progress()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._forget_timer()
-        super().connection_lost(exc)
-        # uvicorn leaves this timer running after an error.
-        self._unset_keepalive_if_required()
-
-    def data_received(self, data: bytes) -> None:
-        self._head += len(data)
-        super().data_received(data)
-        if self._in_head and self._head > _MOST_HEAD:
-            self._refuse("431 Request Header Fields Too Large")
-        self._watch_progress()
-
-    def _watch_progress(self) -> None:
-        """A request that has begun has to come to its end in time."""
-        if self._whole:
-            self._forget_timer()
-        elif self._timer is None:
-            self._timer = self.loop.call_later(_REQUEST, self._out_of_time)
-
-    def _out_of_time(self) -> None:
-        self._timer = None
-        if self.flow.read_paused:
-            # It is us who do not read, while an earlier request is answered.
-            self._watch_progress()
-        else:
-            self.transport.abort()
-
-    def _forget_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._whole, self._in_head = False, True
-
-    def on_headers_complete(self) -> None:
-        self._in_head, self._head = False, 0
-        super().on_headers_complete()
-
-    def on_message_complete(self) -> None:
-        self._whole, self._head = True, 0
-        super().on_message_complete()
-
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words
-        self._refuse("400 Bad Request")
-
-    def _refuse(self, status: str) -> None:
-        if self.transport.is_closing():
-            return
-        head = "content-type: text/plain; charset=utf-8\r\nconnection: close"
-        self.transport.write(f"HTTP/1.1 {status}\r\n{head}\r\n\r\n{status}".encode())
-        self.transport.close()

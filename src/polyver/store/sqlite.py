@@ -10,8 +10,9 @@ import asyncio
 import fcntl
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple, Self
@@ -19,6 +20,7 @@ from typing import IO, NamedTuple, Self
 import apsw
 
 from polyver.core import PolyverError
+from polyver.store._recent import Recent
 from polyver.store._watching import Hub, Watcher
 from polyver.store.port import (
     Change,
@@ -59,15 +61,20 @@ _NOW = f"""
 select one.key, value, one.revision, created
 from current as one cross join log on log.revision = one.revision where {_RANGE}
 """
-_THEN = f"""
-select key, value, revision, created from log as one
-where {_RANGE} and not deleted and revision = (
+_COUNT = f"select count(*) from current as one where {_RANGE}"
+# Of what was there at a revision, most is there still; the rest is among what has changed since.
+_KEPT = "and one.revision <= :at"
+_SINCE = f"""
+select one.key, was.revision from (
+    select distinct key from log as one where one.revision > :at and {_RANGE}
+) as one cross join log as was on was.revision = (
     select max(revision) from log where key = one.key and revision <= :at
-)
+) where not was.deleted order by one.key
 """
+_WRITTEN = "select key, value, revision, created from log where revision = ?"
 _ONE = """
 select one.key, value, one.revision, created
-from current as one cross join log on log.revision = one.revision where one.key = :key
+from current as one cross join log on log.revision = one.revision where one.key = ?
 """
 _PAST = """
 select one.key, one.value, one.revision, one.created, one.deleted,
@@ -89,7 +96,18 @@ delete from log where revision in (
 _TOMBSTONES = "delete from log where revision > :start and revision <= :end and deleted"
 
 _Values = dict[str, str | int]
-_Do = Callable[[apsw.Connection], Event | None]
+
+
+@dataclass(slots=True)
+class _Writing:
+    """One transaction: its connection, and the newest revision in it."""
+
+    database: apsw.Connection
+    newest: int
+
+
+_Do = Callable[[_Writing], Event | None]
+_Outcome = Event | PolyverError | None
 
 
 class _Work(NamedTuple):
@@ -97,6 +115,8 @@ class _Work(NamedTuple):
 
     do: _Do
     done: asyncio.Future[Event | None]
+    key: str = ""
+    """What it changes, if it is one entry."""
 
 
 class SqliteStore:
@@ -111,6 +131,8 @@ class SqliteStore:
             self._lock.close()
             raise StoreFailed(f"{folder} cannot be opened: {error}") from None
         self._hub = Hub()
+        self._recent = Recent()
+        self._newest = _fact(self._writer, "newest")  # the writing thread's own
         self._loop = asyncio.get_running_loop()
         self._asked: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
         self._open = True
@@ -123,7 +145,7 @@ class SqliteStore:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    # Reading, on the event loop: a few microseconds from SQLite's cache.
+    # Reading, on the event loop: a few microseconds from SQLite's cache, less from our own.
 
     @property
     def revision(self) -> int:
@@ -136,21 +158,37 @@ class SqliteStore:
 
     def get(self, key: str) -> Entry | None:
         self._check_open()
-        return _get(self._reader, key)
+        entry = self._recent.get(key)
+        if entry is None:
+            entry = _get(self._reader, key)
+            if entry is not None:
+                self._recent.keep(entry)
+        return entry
 
     def page(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
         with self._snapshot(revision or None) as newest:
             at = revision or newest
-            rows = _NOW if at == newest else _THEN
             asked: _Values = {"at": at, "after": after, "start": prefix, "end": prefix + _LAST}
+            past = self._since(asked) if at < newest else []
+            still = _KEPT if at < newest else ""
             limited = {**asked, "limit": limit or -1}
-            found = self._reader.execute(f"{rows} order by one.key limit :limit", limited)
-            entries = list(map(Entry._make, found))
+            found = self._reader.execute(f"{_NOW}{still} order by one.key limit :limit", limited)
+            entries = [*map(Entry._make, found), *self._written(past[: limit or None])]
+            if past:
+                entries.sort()
             remaining = 0
-            if limit and len(entries) == limit:
-                last = {**asked, "after": entries[-1].key}
-                remaining = _number(self._reader, f"select count(*) from ({rows})", last)
+            if limit and len(entries) >= limit:
+                remaining = _number(self._reader, f"{_COUNT} {still}", asked) + len(past) - limit
+                del entries[limit:]
         return Page(entries, at, remaining)
+
+    def _since(self, asked: _Values) -> list[int]:
+        """The revisions of what is no longer as it was, or not there, in the order of the keys."""
+        return [int(revision) for _, revision in self._reader.execute(_SINCE, asked)]
+
+    def _written(self, revisions: Sequence[int]) -> Iterator[Entry]:
+        for revision in revisions:
+            yield from map(Entry._make, self._reader.execute(_WRITTEN, (revision,)))
 
     def watch(self, prefix: str, revision: int) -> Watcher:
         with self._snapshot(revision) as newest:
@@ -179,30 +217,32 @@ class SqliteStore:
     # Writing, in the one thread that does.
 
     async def write(self, change: Change) -> Entry:
-        event = await self._ask(lambda database: _apply(database, change))
+        event = await self._ask(partial(_apply, change), change.key)
         assert event is not None
         return event.entry
 
     async def compact(self, revision: int) -> None:
         if revision > self.revision:
             raise FutureRevision(revision, self.revision)
-        await self._ask(lambda database: _set_fact(database, "compacted", revision))
+        await self._ask(lambda writing: _set_fact(writing.database, "compacted", revision))
         # In small pieces, so that writers do not wait for all of it; the cost is that of what has
         # changed since the last time.
         while (start := _fact(self._reader, "cleaned")) < revision:
             await self._ask(partial(_clean, start, min(start + _CLEANED_AT_ONCE, revision)))
 
-    def _ask(self, do: _Do) -> asyncio.Future[Event | None]:
+    def _ask(self, do: _Do, key: str = "") -> asyncio.Future[Event | None]:
         self._check_open()
         done: asyncio.Future[Event | None] = self._loop.create_future()
-        self._asked.put(_Work(do, done))
+        if key:
+            self._recent.begin(key)
+        self._asked.put(_Work(do, done, key))
         return done
 
     def _write_all(self) -> None:
         while batch := self._batch():
             outcomes = self._commit([work.do for work in batch])
-            told = zip((work.done for work in batch), outcomes, strict=True)
-            self._loop.call_soon_threadsafe(self._tell, list(told))
+            told = list(zip(batch, outcomes, strict=True))
+            self._loop.call_soon_threadsafe(self._tell, told)
 
     def _batch(self) -> list[_Work]:
         """Whatever waits now, at least one; none at the end."""
@@ -220,16 +260,20 @@ class SqliteStore:
             self._asked.put(None)
         return batch
 
-    def _commit(self, all_work: list[_Do]) -> list[Event | PolyverError | None]:
-        outcomes: list[Event | PolyverError | None] = []
+    def _commit(self, all_work: list[_Do]) -> list[_Outcome]:
+        outcomes: list[_Outcome] = []
+        writing = _Writing(self._writer, self._newest)
         try:
             self._writer.execute("begin immediate")
             for do in all_work:
                 try:
-                    outcomes.append(do(self._writer))
+                    outcomes.append(do(writing))
                 except Conflict as conflict:
                     outcomes.append(conflict)
+            if writing.newest != self._newest:
+                _set_fact(self._writer, "newest", writing.newest)
             self._writer.execute("commit")
+            self._newest = writing.newest
         except Exception as error:
             # Whatever it was, the thread goes on: without it nobody would be answered any more.
             if self._writer.in_transaction:
@@ -237,11 +281,13 @@ class SqliteStore:
             return [StoreFailed(f"the disk refused a write: {error}") for _ in all_work]
         return outcomes
 
-    def _tell(
-        self, told: list[tuple[asyncio.Future[Event | None], Event | PolyverError | None]]
-    ) -> None:
-        for done, outcome in told:
+    def _tell(self, told: list[tuple[_Work, _Outcome]]) -> None:
+        for (_, done, key), outcome in told:
+            if key:
+                self._recent.end(key)
             if isinstance(outcome, Event):
+                if not outcome.deleted:
+                    self._recent.keep(outcome.entry)
                 self._hub.publish(outcome)
             if done.cancelled():
                 continue
@@ -303,12 +349,12 @@ def _opened(path: Path) -> apsw.Connection:
 
 
 def _get(database: apsw.Connection, key: str) -> Entry | None:
-    row = database.execute(_ONE, {"key": key}).fetchone()
-    return Entry(*row) if row else None
+    row = database.execute(_ONE, (key,)).fetchone()
+    return Entry._make(row) if row else None
 
 
-def _apply(database: apsw.Connection, change: Change) -> Event:
-    revision = _fact(database, "newest") + 1
+def _apply(change: Change, writing: _Writing) -> Event:
+    database, revision = writing.database, writing.newest + 1
     event = change.made(_get(database, change.key), revision)
     entry = event.entry
     row = (revision, entry.key, entry.value, entry.created, change.delete)
@@ -317,11 +363,12 @@ def _apply(database: apsw.Connection, change: Change) -> Event:
         database.execute("delete from current where key = ?", (change.key,))
     else:
         database.execute("insert or replace into current values (?, ?)", (change.key, revision))
-    _set_fact(database, "newest", revision)
+    writing.newest = revision
     return event
 
 
-def _clean(start: int, end: int, database: apsw.Connection) -> None:
+def _clean(start: int, end: int, writing: _Writing) -> None:
+    database = writing.database
     for statement in (_REPLACED, _TOMBSTONES):
         database.execute(statement, {"start": start, "end": end})
     _set_fact(database, "cleaned", end)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
+from time import monotonic
 from urllib.parse import parse_qs
 
 from polyver.admission.chain import Chain
@@ -20,8 +20,10 @@ from polyver.objects.status import ApiError
 from polyver.serving.aside import Aside
 from polyver.serving.health import Checks, health
 from polyver.serving.http import (
+    Answer,
     Gone,
     Receive,
+    Request,
     Response,
     Scope,
     Send,
@@ -48,11 +50,17 @@ _QUICK = 0.01
 """Not much longer than Python lets a thread hold up the others: a thread would not help."""
 _SMALL = 64 * 1024
 """Reviews up to this size are taken to cost the same: what they cost is not their bytes."""
+_FORGETTING = 0.9
+"""A process that had to wait once for a processor is not slow for hundreds of reviews."""
 _TIMEOUT = 30.0
 _IN_TIME = 0.95
 """The share of a client's patience after which an answer would come too late."""
+_USUAL = b"application/json"
+"""What API servers say of a body."""
 _HEALTH = (["healthz"], ["livez"], ["readyz"])
 _JSON = [("content-type", "application/json")]
+_JSON_LINE = b"content-type: application/json\r\n"
+_FAILED = "this request failed; the webhook's log says why"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +126,7 @@ class App:
             return
         except Exception as error:
             self._log.failure("a request failed", error, path=scope["path"])
-            text = "this request failed; the webhook's log says why"
-            response = _refusal(500, "InternalError", text)
+            response = _refusal(500, "InternalError", _FAILED)
         closing = [("connection", "close")] if self._draining else []
         await send(start(response, closing))
         await send({"type": "http.response.body", "body": response.body})
@@ -145,47 +152,68 @@ class App:
     # Reviewing.
 
     async def _review(self, scope: Scope, receive: Receive) -> Response:
-        began = time.monotonic()
-        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        began = monotonic()
         act = _ACTS.get(scope["path"])
         try:
-            _check_content(headers)
+            _check_content(dict(scope["headers"]))
             with self._room.guest() as keep:
                 most = self._room.most
                 body = await read_body(receive, most=most, most_discarded=2 * most, keep=keep)
-                with self._metrics.in_flight.track_inprogress():
-                    until = began + _patience(scope) * _IN_TIME
+                with self._metrics.under_way():
+                    until = began + _patience(scope["query_string"]) * _IN_TIME
                     answer = self._converted if act is None else partial(self._admitted, act)
                     reviewed = await answer(body, until)
         except TooLarge as error:
             reviewed = refused(ApiError(413, "RequestEntityTooLarge", str(error)))
         except ApiError as error:
             reviewed = refused(error)
-        self._note(reviewed, time.monotonic() - began)
+        self._note(reviewed, monotonic() - began)
         again = [("retry-after", "1")] if reviewed.status == 429 else []
         return Response(reviewed.status, [*_JSON, *again], reviewed.body)
 
     async def _admitted(self, act: Act, body: bytes, until: float) -> Reviewed:
-        left = max(until - time.monotonic(), 0)
+        left = max(until - monotonic(), 0)
         return await admit(body, self._served.chain, act, patience=round(left, 1))
 
     async def _converted(self, body: bytes, until: float) -> Reviewed:
-        converters = self._served.converters
-
-        def work() -> Reviewed:
-            began = time.monotonic()
-            found = review(body, converters, late=lambda: time.monotonic() > until)
-            self._pace.learn(len(body), time.monotonic() - began)
-            return found
-
+        work = partial(self._convert, body, self._served.converters, until)
         if self._pace.expected(len(body)) <= _QUICK:
             return work()
         try:
-            async with asyncio.timeout(until - time.monotonic()):
+            async with asyncio.timeout(until - monotonic()):
                 return await self._aside.run(work)
         except TimeoutError:
             text = "the conversion was not done in time"
             return refused(ApiError(504, "Timeout", text))
+
+    def _convert(self, body: bytes, converters: Converters, until: float) -> Reviewed:
+        began = monotonic()
+        found = review(body, converters, late=lambda: monotonic() > until)
+        self._pace.learn(len(body), monotonic() - began)
+        return found
+
+    def at_once(self, request: Request) -> Answer | None:
+        """The answer to a usual conversion that will be quick; None is for all others.
+
+        It is the answer that the application would give, without its detours.
+        """
+        if request.path != CONVERT or request.method != "POST" or self._draining:
+            return None
+        body = request.body
+        size = len(body)
+        if self._pace.expected(size) > _QUICK or not self._room.has(size) or _odd(request.headers):
+            return None
+        began = monotonic()
+        until = began + _patience(request.query) * _IN_TIME
+        try:
+            reviewed = review(body, self._served.converters, late=lambda: monotonic() > until)
+        except Exception as error:
+            self._log.failure("a request failed", error, path=CONVERT)
+            return Answer(500, _JSON_LINE, refused(ApiError(500, "InternalError", _FAILED)).body)
+        took = monotonic() - began
+        self._pace.learn(size, took)
+        self._note(reviewed, took)
+        return Answer(reviewed.status, _JSON_LINE, reviewed.body)
 
     def _note(self, reviewed: Reviewed, seconds: float) -> None:
         self._metrics.observe(reviewed, seconds)
@@ -202,6 +230,10 @@ class _Room:
     def __init__(self, most: int) -> None:
         self.most = most
         self._free = _BODIES_AT_ONCE * most
+
+    def has(self, size: int) -> bool:
+        """Whether there is room for a body."""
+        return size <= self.most and size <= self._free
 
     @contextlib.contextmanager
     def guest(self) -> Iterator[Callable[[int], None]]:
@@ -233,7 +265,7 @@ class _Pace:
     def learn(self, size: int, seconds: float) -> None:
         pace = seconds / max(size, _SMALL)
         known = self._slowest if self._slowest < float("inf") else pace
-        self._slowest = max(pace, 0.99 * known)
+        self._slowest = max(pace, _FORGETTING * known)
 
 
 def _allowed(path: str) -> tuple[str, ...]:
@@ -245,19 +277,34 @@ def _allowed(path: str) -> tuple[str, ...]:
     return ()
 
 
-def _patience(scope: Scope) -> float:
+@lru_cache(64)
+def _patience(query: bytes) -> float:
     """How long the client says that it waits: API servers do so with ?timeout=30s."""
-    said = parse_qs(scope["query_string"].decode("latin-1")).get("timeout", [""])[0]
+    said = parse_qs(query.decode("latin-1")).get("timeout", [""])[0]
     return min(read_duration(said) or _TIMEOUT, _TIMEOUT)
 
 
-def _check_content(headers: Mapping[bytes, str]) -> None:
-    form = headers.get(b"content-type", "").partition(";")[0].strip().lower()
+def _odd(headers: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Whether a body may be something else than JSON."""
+    for name, value in headers:
+        if name == b"content-type" and value != _USUAL:
+            return True
+        if name == b"content-encoding":
+            return True
+    return False
+
+
+def _check_content(headers: Mapping[bytes, bytes]) -> None:
+    form = _said(headers, b"content-type").partition(";")[0].strip()
     if form not in ("", "application/json") and not form.endswith("+json"):
         text = f"the body is {form[:100]}; reviews are application/json"
         raise ApiError(415, "UnsupportedMediaType", text)
-    if headers.get(b"content-encoding", "identity").strip().lower() != "identity":
+    if _said(headers, b"content-encoding").strip() not in ("", "identity"):
         raise ApiError(415, "UnsupportedMediaType", "the body is compressed; send it as it is")
+
+
+def _said(headers: Mapping[bytes, bytes], name: bytes) -> str:
+    return headers.get(name, b"").decode("latin-1").lower()
 
 
 def _refusal(code: int, reason: str, text: str) -> Response:

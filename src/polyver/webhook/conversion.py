@@ -7,9 +7,8 @@ objects would cost more than converting them.
 from __future__ import annotations
 
 import gc
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -107,12 +106,17 @@ def review(
     >>> review(b"{}", {}).status
     400
     """
-    with _collector_paused():
-        try:
-            version, request = _read(body)
-        except ApiError as error:
-            return refused(error)
+    # What a review makes is freed with it; looking for cycles in it costs more than converting.
+    paused = gc.isenabled()
+    gc.disable()
+    try:
+        version, request = _read(body)
         return _Reviewing(version, request, body, converters, late).answer()
+    except ApiError as error:
+        return refused(error)
+    finally:
+        if paused:
+            gc.enable()
 
 
 def _read(body: bytes) -> tuple[str, _Request | _OpenedRequest]:
@@ -121,18 +125,6 @@ def _read(body: bytes) -> tuple[str, _Request | _OpenedRequest]:
         return _opened_form.read(body)
     except ApiError:
         return _form.read(body)
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    # What a review makes is freed with it; looking for cycles in it costs more than converting.
-    paused = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if paused:
-            gc.enable()
 
 
 # Converting.
@@ -157,7 +149,7 @@ class _Reviewing:
         self._wanted = request.desired
         self._group, _, self._version = self._wanted.rpartition("/")
         self._ways = _Ways(converters, self._wanted)
-        self._counts: Counter[Key] = Counter()
+        self._counts: defaultdict[Key, int] = defaultdict(int)
         self._quick: list[str] = []
 
     @cached_property
@@ -197,8 +189,9 @@ class _Reviewing:
 
     def _counted(self) -> Mapping[Key, int]:
         """How many objects were converted, by their kinds."""
-        quick = {(self._group, kind): count for kind, count in Counter(self._quick).items()}
-        return self._counts + Counter(quick)
+        for kind in set(self._quick):
+            self._counts[self._group, kind] += self._quick.count(kind)
+        return self._counts
 
     def _response(self, done: Sequence[Made], result: Mapping[str, str]) -> bytes:
         response = {"uid": self._request.uid, "convertedObjects": done, "result": result}

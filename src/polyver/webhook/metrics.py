@@ -1,31 +1,39 @@
 """What the webhook has done, for Prometheus.
 
-Only kinds that are served have labels of their own: what clients write cannot fill the memory.
+Counting is a few additions in plain dictionaries. Only kinds that are served have labels of their
+own: what clients write cannot fill the memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
-from itertools import product
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.registry import Collector
 
 from polyver.serving.http import Response
-from polyver.webhook.reviews import OUTCOMES, Key, Reviewed
-
-if TYPE_CHECKING:
-    from prometheus_client.registry import Collector
+from polyver.serving.times import Times
+from polyver.webhook.reviews import Admitted, Key, Reviewed
 
 __all__ = ["Metrics"]
 
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+Labels = TypeVar("Labels", bound=tuple[str, ...])
 _OF_A_KIND = ("group", "kind")
 
 
-class Metrics:
+class Metrics(Collector):
     """Counts since the start."""
 
     def __init__(
@@ -35,71 +43,77 @@ class Metrics:
         also: Sequence[Callable[[], Collector]] = (),
     ) -> None:
         """`also` are those who count something else that is told in the same place."""
-        self._registry = CollectorRegistry()
-        for each in also:
-            self._registry.register(each())
-        self._reviews = Counter(
-            "polyver_webhook_reviews",
-            "Reviews answered.",
-            ("code", "result"),
-            registry=self._registry,
-        )
-        self._objects = Counter(
-            "polyver_webhook_objects", "Objects converted.", _OF_A_KIND, registry=self._registry
-        )
-        self._failures = Counter(
-            "polyver_webhook_failures",
-            "Reviews that an object failed; without a kind if that is not served.",
-            _OF_A_KIND,
-            registry=self._registry,
-        )
-        self._admissions = Counter(
-            "polyver_webhook_admissions",
-            "Writes that were admitted or not; without a kind if that is not served.",
-            ("act", *_OF_A_KIND, "result"),
-            registry=self._registry,
-        )
-        self._seconds = Histogram(
-            "polyver_webhook_review_seconds",
-            "How long answers took.",
-            buckets=_BOUNDS,
-            registry=self._registry,
-        )
-        self.in_flight = Gauge(
-            "polyver_webhook_reviews_in_flight",
-            "Reviews that have come and are not answered yet.",
-            registry=self._registry,
-        )
-        if valid_until:
-            Gauge(
-                "polyver_webhook_certificate_until_seconds",
-                "When the certificate ends, in seconds since 1970.",
-                registry=self._registry,
-            ).set_function(lambda: valid_until().timestamp())
+        self._valid_until = valid_until
+        self._also = also
+        self._reviews: Counter[tuple[int, str]] = Counter()
+        self._objects: Counter[Key] = Counter()
+        self._failures: Counter[Key] = Counter()
+        self._admissions: Counter[Admitted] = Counter()
+        self._times = Times(_BOUNDS)
+        self._in_flight = 0
+
+    @contextmanager
+    def under_way(self) -> Iterator[None]:
+        """For as long as a review is being answered."""
+        self._in_flight += 1
+        try:
+            yield
+        finally:
+            self._in_flight -= 1
 
     def observe(self, reviewed: Reviewed, seconds: float) -> None:
         """Count one review."""
         result = "failure" if reviewed.failed else "success"
         refused = reviewed.status != 200
-        self._reviews.labels(str(reviewed.status), "refused" if refused else result).inc()
-        self._seconds.observe(seconds)
+        self._reviews[reviewed.status, "refused" if refused else result] += 1
+        self._times.observe(seconds)
         for key, count in reviewed.objects.items():
-            self._objects.labels(*key).inc(count)
+            self._objects[key] += count
         if reviewed.failed is not None:
-            self._failures.labels(*reviewed.failed).inc()
+            self._failures[reviewed.failed] += 1
         if reviewed.admitted is not None:
-            act, kind, outcome = reviewed.admitted
-            self._admissions.labels(act, *kind, outcome).inc()
+            self._admissions[reviewed.admitted] += 1
 
     def withdraw(self, *keys: Key) -> None:
         """Forget kinds that are not served any more."""
         for key in keys:
-            for counter in (self._objects, self._failures):
-                counter.remove(*key)
-            for act, outcome in product(("mutate", "validate"), OUTCOMES):
-                self._admissions.remove(act, *key, outcome)
+            self._objects.pop(key, None)
+            self._failures.pop(key, None)
+        for admitted in [each for each in self._admissions if each.kind in keys]:
+            del self._admissions[admitted]
 
     def response(self) -> Response:
         """All of it in Prometheus' text."""
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self)
+        for each in self._also:
+            registry.register(each())
         headers = [("content-type", CONTENT_TYPE_PLAIN_0_0_4)]
-        return Response(200, headers, generate_latest(self._registry))
+        return Response(200, headers, generate_latest(registry))
+
+    def collect(self) -> Iterator[Metric]:
+        """What Prometheus' library asks for."""
+        reviews = {(str(code), result): each for (code, result), each in self._reviews.items()}
+        yield _counter("reviews", "Reviews answered.", ("code", "result"), reviews)
+        yield _counter("objects", "Objects converted.", _OF_A_KIND, self._objects)
+        text = "Reviews that an object failed; without a kind if that is not served."
+        yield _counter("failures", text, _OF_A_KIND, self._failures)
+        text = "Writes that were admitted or not; without a kind if that is not served."
+        written = {(act, *kind, result): n for (act, kind, result), n in self._admissions.items()}
+        yield _counter("admissions", text, ("act", *_OF_A_KIND, "result"), written)
+        took = HistogramMetricFamily("polyver_webhook_review_seconds", "How long answers took.")
+        took.add_metric((), self._times.buckets(), self._times.seconds)
+        yield took
+        text = "Reviews that have come and are not answered yet."
+        yield GaugeMetricFamily("polyver_webhook_reviews_in_flight", text, self._in_flight)
+        if self._valid_until is not None:
+            text = "When the certificate ends, in seconds since 1970."
+            until = self._valid_until().timestamp()
+            yield GaugeMetricFamily("polyver_webhook_certificate_until_seconds", text, until)
+
+
+def _counter(name: str, text: str, labels: Sequence[str], counts: Mapping[Labels, int]) -> Metric:
+    family = CounterMetricFamily(f"polyver_webhook_{name}", text, labels=labels)
+    for key, count in counts.items():
+        family.add_metric(key, count)
+    return family

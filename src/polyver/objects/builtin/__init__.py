@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from polyver.objects.builtin._kinds import builtin_kinds
 from polyver.objects.builtin._types import shape_named, type_names
 from polyver.objects.shape import Shape
@@ -23,6 +25,7 @@ def shape_of(group: str, version: str, kind: str) -> Shape:
     return shape_named(name)
 
 
+@cache
 def metadata_shape() -> Shape:
     """The shape of the metadata that objects of all kinds have."""
     return shape_of("", "v1", "ConfigMap").fields["metadata"]

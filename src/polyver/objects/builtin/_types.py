@@ -66,6 +66,7 @@ def _facts() -> dict[str, msgspec.Raw]:
     return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
 
 
+@cache
 def type_names() -> frozenset[str]:
     """All types that there are, such as `apps/v1.Deployment`."""
     return frozenset(_facts())

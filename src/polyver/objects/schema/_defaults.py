@@ -7,7 +7,7 @@ from typing import Any
 
 from polyver.objects.schema._structure import Structure
 
-__all__ = ["fill_in"]
+__all__ = ["complete", "fill_in"]
 
 _FILLED = frozenset([dict, list, type(None)])
 
@@ -18,6 +18,28 @@ def fill_in(value: Any, place: Structure, *, drop: bool = True) -> None:
         _fill_in_fields(value, place, drop=drop)
     elif type(value) is list and place.items is not None:
         _fill_in_items(value, place.items, drop=drop)
+
+
+def complete(value: Any, place: Structure) -> None:
+    """Add what is missing to a value in which nothing is null that may not be."""
+    if type(value) is dict:
+        _complete_fields(value, place)
+    elif type(value) is list and place.items is not None and place.items.has_defaults:
+        for item in value:
+            complete(item, place.items)
+
+
+def _complete_fields(value: dict[str, Any], place: Structure) -> None:
+    for name, child in place.defaults:
+        if name not in value:
+            value[name] = _copied(child.default)
+    for name, child in place.fields.items():
+        if child.has_defaults and name in value:
+            complete(value[name], child)
+    if place.values is not None and place.values.has_defaults:
+        for name, inside in value.items():
+            if name not in place.fields:
+                complete(inside, place.values)
 
 
 def _fill_in_fields(value: dict[str, Any], place: Structure, *, drop: bool) -> None:

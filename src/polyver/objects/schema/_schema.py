@@ -5,14 +5,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Final
 
 from polyver.objects.schema._checks import Checks
-from polyver.objects.schema._defaults import fill_in
+from polyver.objects.schema._defaults import complete, fill_in
 from polyver.objects.schema._embedded import check_embedded, coerce_embedded
 from polyver.objects.schema._lists import check_lists
 from polyver.objects.schema._old import NEW
 from polyver.objects.schema._pruning import prune
+from polyver.objects.schema._quick import Quick
 from polyver.objects.schema._report import Report
 from polyver.objects.schema._rules import Findings, compile_rules
 from polyver.objects.schema._structure import read_structure, shape_of
@@ -49,6 +51,7 @@ class Schema:
     """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = schema
         self.shape = shape_of(schema, root=True)
         self._structure = read_structure(schema)
         self._rules = compile_rules(schema, self._structure)
@@ -58,6 +61,11 @@ class Schema:
         place = self._structure.fields.get("status")
         self._status = Checks(status, place) if status is not None else None
 
+    @cached_property
+    def _quick(self) -> Quick:
+        # Made with the first object: many kinds are served and never used.
+        return Quick(self._schema)
+
     def prune(self, obj: dict[str, Any]) -> list[str]:
         """Drop the fields that the schema does not know, in place; the paths are returned.
 
@@ -65,6 +73,8 @@ class Schema:
         objects further inside is pruned, too, and `MalformedMetadata` raised if it cannot be
         read; the object's own is left to whoever reads it.
         """
+        if self._quick.fits(obj):
+            return []
         dropped: list[str] = []
         prune(obj, self._root, "", dropped)
         dropped.sort()
@@ -74,27 +84,45 @@ class Schema:
             dropped += sorted(more)
         return dropped
 
+    def conform(self, obj: dict[str, Any], *, drop_nulls: bool = True) -> list[str]:
+        """Prune and then fill in, in place; most objects need neither, which is seen at once."""
+        if self._quick.fits(obj):
+            complete(obj, self._structure)
+            return []
+        dropped = self.prune(obj)
+        self.default(obj, drop_nulls=drop_nulls)
+        return dropped
+
     def default(self, obj: dict[str, Any], *, drop_nulls: bool = True) -> None:
         """Fill in defaults, in place, and drop nulls that may not be.
 
         The real server keeps such nulls in what server-side apply yields, and then refuses them.
         """
-        fill_in(obj, self._structure, drop=drop_nulls)
+        if not drop_nulls and not self._structure.has_defaults:
+            return
+        if not self._quick.fits(obj):
+            fill_in(obj, self._structure, drop=drop_nulls)
+        elif self._structure.has_defaults:
+            complete(obj, self._structure)
 
     def validate(self, obj: dict[str, Any]) -> list[Cause]:
         """All that is wrong with an object that is to be created, its own metadata apart."""
-        report = Report()
-        self._checks.run(obj, "", NEW, report)
-        causes = list(dict.fromkeys(report.causes))
+        causes: list[Cause] = []
+        if not self._quick.fits(obj):
+            report = Report()
+            self._checks.run(obj, "", NEW, report)
+            causes += dict.fromkeys(report.causes)
         causes += check_embedded(obj, self._structure, "")
         causes += check_lists(obj, self._structure, "")
         return self._completed(causes, obj)
 
     def validate_update(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[Cause]:
         """All that is wrong with an object that replaces another, less what stays as it was."""
-        report = Report()
-        self._checks.check(new, "", old, report)
-        causes = list(dict.fromkeys(report.causes))
+        causes: list[Cause] = []
+        if not self._quick.fits(new):
+            report = Report()
+            self._checks.check(new, "", old, report)
+            causes += dict.fromkeys(report.causes)
         causes += check_embedded(new, self._structure, "")
         return self._completed(causes + self._new_doubles(new, old), new, old)
 

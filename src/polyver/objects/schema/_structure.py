@@ -32,6 +32,8 @@ class Structure:
     default: Any = None
     defaults: tuple[tuple[str, Structure], ...] = ()
     """The fields that have a default."""
+    has_defaults: bool = False
+    """Whether there is a default here or further inside."""
     preserves: bool = False
     embedded: bool = False
     list_type: str = ""
@@ -76,6 +78,7 @@ def read_structure(schema: Mapping[str, Any]) -> Structure:
     )
     within = list(found.within())
     found.has_lists = found.list_type in ("set", "map") or any(each.has_lists for each in within)
+    found.has_defaults = found.default is not None or any(each.has_defaults for each in within)
     found.listed = tuple((name, each) for name, each in fields.items() if each.has_lists)
     found.has_embedded = found.embedded or any(each.has_embedded for each in within)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from polyver.objects.cel import Condition, Uncompilable
+from polyver.objects import cel
 from polyver.objects.rules import dns_1035_label_problems, dns_subdomain_problems
 from polyver.objects.selection import label_key_problems
 from polyver.objects.status import (
@@ -96,8 +96,8 @@ def _check_expression(field: str, given: str) -> Iterator[Cause]:
         yield required(field)
         return
     try:
-        Condition.compile(text)
-    except Uncompilable as error:
+        cel.Condition.compile(text)
+    except cel.Uncompilable as error:
         yield invalid_field(field, text, str(error))
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from polyver.objects import cel
 from polyver.objects._texts import quoted, same
-from polyver.objects.cel import ConditionFailed, Facts, Question
 from polyver.objects.kinds import Kind
 from polyver.objects.selection import selects
 from polyver.objects.status import ApiError, bad_request, forbidden, internal, not_found
@@ -270,13 +270,13 @@ class Webhooks:
     ) -> bool:
         shown = await versions.show(found.kind)
         request = request_of(subject, found.kind, found.resource.kind, shown)
-        facts = Facts(request, _answers(subject.user), _question(subject))
+        facts = cel.Facts(request, _answers(subject.user), _question(subject))
         problems: list[str] = []
         for condition in found.hook.conditions:
             try:
                 if not condition.holds(facts):
                     return False
-            except ConditionFailed as error:
+            except cel.ConditionFailed as error:
                 problems.append(str(error))
         if not problems or found.hook.ignored:
             return not problems
@@ -318,9 +318,9 @@ def _labels(obj: Mapping[str, object]) -> Mapping[str, str]:
     return labels if isinstance(labels, dict) else {}
 
 
-def _question(subject: Subject) -> Question:
+def _question(subject: Subject) -> cel.Question:
     kind = subject.resource.kind
-    return Question(
+    return cel.Question(
         group=kind.group,
         resource=kind.plural,
         subresource=subject.subresource,
@@ -329,8 +329,8 @@ def _question(subject: Subject) -> Question:
     )
 
 
-def _answers(user: User) -> Callable[[Question], bool]:
-    def answer(asked: Question) -> bool:
+def _answers(user: User) -> Callable[[cel.Question], bool]:
+    def answer(asked: cel.Question) -> bool:
         who = account_user(*asked.account, "", {}) if asked.account else user
         wanted = Wanted(
             asked.verb,

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from polyver.objects.cel import Condition, ConditionFailed, Facts, Uncompilable
+from polyver.objects import cel
 from polyver.server.webhooks.matching import Rule
 from polyver.store import Compacted, Entry, Lagging, Store, Watch
 
@@ -27,7 +27,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 class Holds(Protocol):
     """A condition on requests."""
 
-    def holds(self, facts: Facts) -> bool: ...
+    def holds(self, facts: cel.Facts) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +77,15 @@ class _Broken:
 
     text: str
 
-    def holds(self, facts: Facts) -> bool:
+    def holds(self, facts: cel.Facts) -> bool:
         del facts
-        raise ConditionFailed(self.text)
+        raise cel.ConditionFailed(self.text)
 
 
 def _compiled(text: str) -> Holds:
     try:
-        return Condition.compile(text)
-    except Uncompilable as error:
+        return cel.Condition.compile(text)
+    except cel.Uncompilable as error:
         return _Broken(f"expression '{text}' resulted in error: {error}")
 
 
