@@ -18,7 +18,12 @@ from polyver.capabilities.apis.conversion._compile import Compiled, Unusual, com
 from polyver.capabilities.apis.conversion._delta import without
 from polyver.capabilities.apis.conversion._hops import ByFunctions, Function, Step, by_rules
 from polyver.capabilities.apis.conversion._keeping import InAnnotation, InField, Keeping
-from polyver.capabilities.apis.conversion._opened import OpenedWays, Way, check_passing
+from polyver.capabilities.apis.conversion._opened import (
+    OpenedWays,
+    Way,
+    check_passing,
+    touches_metadata,
+)
 from polyver.capabilities.apis.conversion._reading import Declared, DeclaredEdge
 from polyver.core import ConversionTree, Edge, Hop, InvalidTree, PolyverError, listed
 from polyver.objects import encode_json
@@ -124,7 +129,7 @@ class Converter:
         self._check(version)
         if source == version:
             return bytes(raw)
-        way = self.way(source, version)
+        way = self._opened[source, version]
         made = way(top) if way is not None else None
         return encode_json(self.convert(_plain(raw), version) if made is None else made)
 
@@ -133,6 +138,8 @@ class Converter:
 
         It may change them, and returns None for one that has to be converted raw.
         """
+        if touches_metadata(self.tree.way(source, target)):
+            return None
         return self._opened[source, target]
 
     def _compiled(self, obj: Object, source: str, target: str) -> Object | None:

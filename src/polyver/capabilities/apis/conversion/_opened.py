@@ -19,7 +19,7 @@ from polyver.capabilities.apis.conversion._keeping import Keeping
 from polyver.core import ConversionTree, Hop
 from polyver.objects.converted import check_identity, restored
 
-__all__ = ["OpenedWays", "Way", "check_passing"]
+__all__ = ["OpenedWays", "Way", "check_passing", "touches_metadata"]
 
 Object = dict[str, Any]
 Way = Callable[[Object], Object | Raw | None]
@@ -46,13 +46,13 @@ class OpenedWays(dict[tuple[str, str], Way | None]):
         if any(isinstance(hop.convert, ByFunctions) for hop in hops):
             return _by_functions(target, self._convert)
         lean, whole = (compile_way(hops, raw=True, lean=each) for each in (True, False))
-        if lean is None or whole is None or _touches_metadata(hops):
+        if lean is None or whole is None:
             return None
         return _by_rules(hops, lean, whole, self._keeping, f"{self._group}/{target}")
 
 
-def _touches_metadata(hops: Sequence[Hop[Step]]) -> bool:
-    """Whether labels and annotations may change, which are to be looked at afterwards."""
+def touches_metadata(hops: Sequence[Hop[Step]]) -> bool:
+    """Whether rules may change labels and annotations, which are to be looked at afterwards."""
     steps = [hop.convert for hop in hops if isinstance(hop.convert, ByRules)]
     rules = [rule for step in steps for rule in step.block.rules]
     return any(path[0] == "metadata" for rule in rules for path in (*rule.sources, *rule.targets))
