@@ -131,6 +131,31 @@ def test_a_function_that_is_elsewhere_after_a_restart_is_no_news() -> None:
     run(scenario, acting=False)
 
 
+def test_a_new_revision_that_is_not_served_yet_is_no_trouble() -> None:
+    async def scenario(world: World) -> None:
+        await world.define()
+        await world.install("a", 1, settings)
+        await world.compose(composing.composition())
+        await world.bucket()
+        async with world.engine():
+            ready = await world.until(is_ready)
+            await world.idle()
+            revision = await world.install("b", 2, "")
+            await world.bucket("two")
+            await world.until(says("RevisionNotServed"), "two")
+            assert await world.client.get(BUCKETS, "my-bucket") == ready
+            await world.endpoint(revision, await world.serve(settings))
+            await world.until(
+                lambda found: found["status"]["pipeline"][0]["revision"] == composing.name_of("b")
+            )
+            await world.until(is_ready, "two")
+        await world.install("c", 3, "")
+        async with world.engine(limits=replace(QUICK, quiet=0.01)):
+            await world.until(says("RevisionNotServed"))
+
+    run(scenario, acting=False)
+
+
 def test_a_run_that_began_ends_with_what_it_resolved() -> None:
     async def scenario(world: World) -> None:
         begun, go = asyncio.Event(), asyncio.Event()

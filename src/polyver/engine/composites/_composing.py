@@ -53,6 +53,7 @@ __all__ = ["Composing", "Work"]
 
 _PASSING: Final = (404, 408, 409, 429)
 _UNSERVED: Final = "KindNotServed"
+_NOT_SERVED: Final = "RevisionNotServed"
 
 
 @dataclass(slots=True)
@@ -149,6 +150,8 @@ class Composing:
         try:
             return await self._bring(work)
         except Refusal as refusal:
+            if refusal.reason == _NOT_SERVED and self._may_be_starting(work):
+                return self._retry(work.key)
             return await self._failed(work, refused(refusal))
         except ApiError as error:
             if error.code >= 500 or error.code in _PASSING:
@@ -227,7 +230,7 @@ class Composing:
                 self._calling.stick(work.key, step.revision)
                 fact = f'{step.revision}, which step "{step.name}" calls, is not served yet'
                 hint = "it goes on as soon as it is; the FunctionRevision says what it waits for"
-                raise Refusal("RevisionNotServed", fact, hint=hint)
+                raise Refusal(_NOT_SERVED, fact, hint=hint)
 
     # What comes of it.
 
