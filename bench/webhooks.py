@@ -17,14 +17,13 @@ import ssl
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import msgspec
 from bench.objects import review
@@ -50,20 +49,34 @@ class Server:
     took: list[float] = field(default_factory=list)
     """Microseconds of CPU for each object, round by round."""
 
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self.port}/convert?timeout=30s"
+
     def cpu(self) -> float:
         """The seconds that it has used so far, threads that have ended included."""
         # What clock_getcpuclockid(3) gives for a process.
         return time.clock_gettime((~self.process.pid << 3) | 2)
 
 
-def build_peer() -> Path:
-    """The webhook in Go, built from its public module."""
+class Peer(NamedTuple):
+    """What is written in Go."""
+
+    webhook: Path
+    client: Path
+    """Asks any of them, as API servers do."""
+
+
+def build_peer() -> Peer:
+    """The webhook in Go, built from its public module, and who asks it."""
     if shutil.which("go") is None:
         sys.exit("there is no Go on this machine, so NOTHING was compared: install it")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "polyver" / "peers"
-    made = cache / "conversion"
     cache.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["go", "build", "-o", str(made), "./conversion"], cwd=HERE / "peers", check=True)
+    made = Peer(cache / "conversion", cache / "client")
+    for each in made:
+        command = ["go", "build", "-o", str(each), f"./{each.name}"]
+        subprocess.run(command, cwd=HERE / "peers", check=True)
     return made
 
 
@@ -158,65 +171,80 @@ def check_equal(all_of_them: Sequence[Server], body: bytes) -> None:
 # What is timed.
 
 
-def round_of(server: Server, body: bytes, connections: int, requests: int, count: int) -> None:
-    """One round: so many requests over so many connections that stay open."""
-    ready = threading.Barrier(connections + 1)
-    done = threading.Barrier(connections + 1)
+@dataclass(frozen=True)
+class Load:
+    """What is asked in a round: the same review, over connections that stay open."""
 
-    def client() -> None:
-        connection = connect(server)
-        ask(connection, body)
-        ready.wait()
-        for _ in range(requests):
-            ask(connection, body)
-        done.wait()
-        connection.close()
+    client: Path
+    body: Path
+    size: int
+    count: int
+    connections: int
 
-    threads = [threading.Thread(target=client) for _ in range(connections)]
-    for each in threads:
-        each.start()
-    ready.wait()
-    began = server.cpu()
-    done.wait()
-    server.took.append((server.cpu() - began) / (requests * connections * count) * 1e6)
-    for each in threads:
-        each.join()
+    @property
+    def requests(self) -> int:
+        """Over each of the connections; enough that nothing is new to a server."""
+        return max(1600 // self.count // self.connections, 2)
+
+    @property
+    def command(self) -> list[str]:
+        many = ["-connections", str(self.connections), "-requests", str(self.requests)]
+        return [str(self.client), "-body", str(self.body), *many]
+
+
+def round_of(server: Server, load: Load) -> None:
+    """One round."""
+    command = [*load.command, "-url", server.url]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        expect(process.stdout, b"ready")
+        began = server.cpu()
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        expect(process.stdout, b"done")
+        objects = load.requests * load.connections * load.count
+        server.took.append((server.cpu() - began) / objects * 1e6)
+
+
+def expect(lines: IO[bytes], word: bytes) -> None:
+    if lines.readline().strip() != word:
+        sys.exit("the client failed")
 
 
 def over_https(
-    peer: Path,
+    peer: Peer,
     rounds: int,
     sizes: Sequence[int],
     counts: Sequence[int],
     connections: Sequence[int],
 ) -> Iterator[Row]:
-    with tempfile.TemporaryDirectory() as folder, servers(Path(folder), peer) as found:
+    with tempfile.TemporaryDirectory() as folder, servers(Path(folder), peer.webhook) as found:
         for size, count in itertools.product(sizes, counts):
             check_equal(found, review(count, size))
         for size, count, many in itertools.product(sizes, counts, connections):
-            yield from measure(found, size, count, many, rounds)
+            body = Path(folder) / "review.json"
+            body.write_bytes(review(count, size))
+            yield from measure(found, Load(peer.client, body, size, count, many), rounds)
 
 
-def measure(
-    found: Sequence[Server], size: int, count: int, connections: int, rounds: int
-) -> Iterator[Row]:
-    body = review(count, size)
-    requests = max(1, 400 // count // connections)
+def measure(found: Sequence[Server], load: Load, rounds: int) -> Iterator[Row]:
     for each in found:
         each.took.clear()
     for _ in range(rounds):
         for each in found:
-            round_of(each, body, connections, requests, count)
+            round_of(each, load)
+    what = f"{described(load.count, load.size)}, {load.connections} at once"
     theirs, *own = found
     for each in own:
         yield Row(
-            name=f"{each.name} over HTTPS, {described(count, size)}, {connections} at once",
+            name=f"{each.name} over HTTPS, {what}",
             unit="µs",
             ours=tuple(each.took),
             peer=theirs.name,
             theirs=tuple(theirs.took),
             # What somebody writes in Python costs what it costs.
-            goal=goal_of("https", size, count) if "rules" in each.name else None,
+            goal=goal_of("https", load.size, load.count) if "rules" in each.name else None,
         )
 
 
@@ -299,7 +327,7 @@ def go_answer(peer: Path, body: bytes, rounds: int) -> subprocess.CompletedProce
 
 def rows(*, quick: bool = False) -> Iterator[Row]:
     peer, rounds = build_peer(), 3 if quick else 7
-    yield from in_process(peer, rounds, [3000], [1, 100])
+    yield from in_process(peer.webhook, rounds, [3000], [1, 100])
     yield from over_https(peer, rounds, [3000], [1, 100], [1, 8])
 
 
@@ -312,7 +340,7 @@ def main() -> None:
     print("CPU of the server for each object; the median of all rounds\n")
     print_rows(
         [
-            *in_process(peer, given.rounds, sizes, counts),
+            *in_process(peer.webhook, given.rounds, sizes, counts),
             *over_https(peer, given.rounds, sizes, counts, [1, 8]),
         ]
     )
