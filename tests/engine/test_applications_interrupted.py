@@ -6,11 +6,9 @@ import asyncio
 
 import pytest
 from tests.capabilities.definitions.samples import CONFIG, templated
+from tests.engine.mortal import Mortal
 from tests.engine.world import APPLICATIONS, MINE, RECORDS, World, run
 
-from polyver.client.rest import Answer, Ask
-from polyver.server.api import Api
-from polyver.server.direct import DirectClient
 from polyver.server.identity import CONTROLLERS
 
 TWO = CONFIG + "---\n" + CONFIG.replace("context.name", "context.name }}-more{{ print ``")
@@ -19,36 +17,12 @@ AWAY = TWO.replace("-more{{ print ``", "-away{{ print ``").replace(
 )
 
 
-class Killed(Exception):
-    """What a process that is gone does: nothing any more."""
-
-
-class Mortal(DirectClient):
-    """A client of a process that is killed right after one of its writes."""
-
-    def __init__(self, api: Api, after: int) -> None:
-        super().__init__(api, CONTROLLERS)
-        self._left = after
-        self.killed = asyncio.Event()
-
-    async def _send(self, ask: Ask) -> Answer:
-        if self.killed.is_set():
-            raise Killed
-        answer = await super()._send(ask)
-        if ask.method != "GET":
-            self._left -= 1
-            if self._left == 0:
-                self.killed.set()
-                raise Killed
-        return answer
-
-
 # It says what it will apply, records the revision, applies two objects, tells its status.
 @pytest.mark.parametrize("after", range(1, 6))
 def test_killed_while_it_is_made_it_is_made_once(after: int) -> None:
     async def scenario(world: World) -> None:
         await world.deploy(templated("1.0.0", TWO))
-        mortal = Mortal(world.api, after)
+        mortal = Mortal(world.api, CONTROLLERS, after)
         await world.live(mortal, mortal.killed.wait)
         wanted = {"c0": "1.0.0", "c0_more": "1.0.0"}
         await world.live(world.client, lambda: world.settled("running", **wanted))
@@ -66,7 +40,7 @@ def test_killed_while_it_moves_nothing_is_left_over(after: int) -> None:
         first = {"c0": "1.0.0", "c0_away": "1.0.0"}
         await world.live(world.client, lambda: world.settled("running", **first))
         await world.publish(before, later)
-        mortal = Mortal(world.api, after)
+        mortal = Mortal(world.api, CONTROLLERS, after)
         await world.live(mortal, mortal.killed.wait)
         second = {"c0": "1.1.0", "c0_more": "1.1.0"}
         await world.live(world.client, lambda: world.settled("running", **second))
@@ -82,7 +56,7 @@ def test_killed_while_it_goes_nothing_is_left_over(after: int) -> None:
         first = {"c0": "1.0.0", "c0_away": "1.0.0"}
         await world.live(world.client, lambda: world.settled("running", **first))
         await world.client.delete(APPLICATIONS, "shop", "default")
-        mortal = Mortal(world.api, after)
+        mortal = Mortal(world.api, CONTROLLERS, after)
         await world.live(mortal, mortal.killed.wait)
         await world.live(world.client, lambda: world.settled(""))
         assert not (await world.client.list(RECORDS, labels=MINE)).items

@@ -17,12 +17,13 @@ from tests.engine.composed import (
     run,
 )
 from tests.engine.installing import condition
-from tests.engine.test_applications_interrupted import Mortal
+from tests.engine.mortal import Mortal
 
 from polyver.capabilities.revisions.names import DEFINED, DELETED_BY_FORCE
 from polyver.client import CRDS, Object, Resource
 from polyver.engine.compositions import ComposedOn
 from polyver.objects.status import ApiError
+from polyver.server.identity import CONTROLLERS
 
 OLD, NEW = version("v1alpha1"), version("v1")
 BOTH = [NEW, version("v1alpha1", referenceable=False)]
@@ -372,7 +373,7 @@ def test_killed_after_any_write_it_comes_to_the_same_end(after: int) -> None:
     async def scenario(world: World) -> None:
         said: Object = {"conversion": {"strategy": "Webhook", "webhook": WEBHOOK}}
         await world.write(DEFINITIONS, definition(*BOTH, **said))
-        mortal = Mortal(world.api, after)
+        mortal = Mortal(world.api, CONTROLLERS, after)
         await world.live(mortal.killed.wait, mortal)
         await world.live(world.established)
         found = (await world.crd())["spec"]["conversion"]
@@ -388,7 +389,7 @@ def test_killed_while_a_version_goes_it_comes_to_the_same_end(after: int) -> Non
         await world.write(DEFINITIONS, definition(OLD))
         await world.live(world.established)
         await world.write(DEFINITIONS, definition(NEW))
-        mortal = Mortal(world.api, after)
+        mortal = Mortal(world.api, CONTROLLERS, after)
         await world.live(mortal.killed.wait, mortal)
         await world.live(world.established)
         found = await world.crd()
@@ -405,7 +406,7 @@ def test_killed_while_it_goes_nothing_is_left_over(after: int) -> None:
         await world.write(DEFINITIONS, definition())
         await world.live(world.established)
         await world.client.delete(DEFINITIONS, NAME)
-        mortal = Mortal(world.api, after)
+        mortal = Mortal(world.api, CONTROLLERS, after)
         await world.live(mortal.killed.wait, mortal)
         await world.live(lambda: world.gone(DEFINITIONS, NAME))
         await world.gone(CRDS, NAME)

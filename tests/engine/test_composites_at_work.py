@@ -24,6 +24,7 @@ from tests.engine.composing import (
     settings,
 )
 from tests.engine.installing import ADMIN
+from tests.engine.mortal import Mortal
 
 from polyver.capabilities.revisions.messages import (
     Ready,
@@ -317,30 +318,6 @@ def test_an_answer_that_holds_for_some_time_is_asked_for_again() -> None:
 # Interrupted.
 
 
-class Killed(Exception):
-    """What a process that is gone does: nothing any more."""
-
-
-class Mortal(DirectClient):
-    """A client of a process that is killed right after one of its writes."""
-
-    def __init__(self, api: Api, after: int) -> None:
-        super().__init__(api, ADMIN)
-        self._left = after
-        self.killed = asyncio.Event()
-
-    async def _send(self, ask: Ask) -> Answer:
-        if self.killed.is_set():
-            raise Killed
-        answer = await super()._send(ask)
-        if ask.method != "GET":
-            self._left -= 1
-            if self._left == 0:
-                self.killed.set()
-                raise Killed
-        return answer
-
-
 def two(request: Request) -> Response:
     """Composes one or the other, and what is always there."""
     size = request.observed.composite.resource["spec"]["size"]
@@ -363,7 +340,7 @@ def test_killed_while_it_is_made_it_is_made_once(after: int) -> None:
         await world.install("a", 1, two)
         await world.compose(composing.composition())
         await world.bucket(size=1)
-        mortal = Mortal(world.api, after)
+        mortal = Mortal(world.api, ADMIN, after)
         async with world.engine(mortal):
             await mortal.killed.wait()
         async with world.engine():
@@ -384,7 +361,7 @@ def test_killed_while_it_changes_nothing_is_left_over(after: int) -> None:
         async with world.engine():
             await world.until(is_ready)
         await world.client.patch(BUCKETS, "my-bucket", change={"spec": {"size": 9}})
-        mortal = Mortal(world.api, after)
+        mortal = Mortal(world.api, ADMIN, after)
         async with world.engine(mortal):
             await mortal.killed.wait()
         async with world.engine():

@@ -19,12 +19,13 @@ from tests.engine.composed import (
     buckets,
     run,
 )
-from tests.engine.test_applications_interrupted import Mortal
+from tests.engine.mortal import Mortal
 
 from polyver.capabilities.revisions.compositions import composition_changes
 from polyver.capabilities.revisions.names import COMPOSITION, CONTENT, DELETED_BY_FORCE, USED
 from polyver.client import Object, find
 from polyver.objects.status import ApiError
+from polyver.server.identity import CONTROLLERS
 
 CHOOSING: Object = {"functionRevisionRef": {"name": "function-a-0123456789ab"}}
 FORCED = {"metadata": {"annotations": {DELETED_BY_FORCE: "true"}}}
@@ -317,7 +318,7 @@ def test_killed_after_any_write_it_comes_to_the_same_end(after: int) -> None:
         await world.write(COMPOSITIONS, content(1))
         other = content(7, name="other")
         await world.write(COMPOSITIONS, other)
-        mortal = Mortal(world.api, after)
+        mortal = Mortal(world.api, CONTROLLERS, after)
         await world.live(mortal.killed.wait, mortal)
 
         async def ended() -> None:

@@ -5,13 +5,14 @@ Packages and compositions number their revisions alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from polyver.capabilities import Refusal
 from polyver.core import Serial
 
-__all__ = ["Numbered", "distinct", "next_number", "number_of_now"]
+__all__ = ["Numbered", "check_number", "distinct", "next_number", "number_of_now"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +63,10 @@ def number_of_now(there: Mapping[str, Numbered], name: str) -> int:
     if known is not None and Serial(known.number) >= Serial(others):
         return known.number
     return next_number(there.values())
+
+
+def check_number(number: int, others: Iterable[Numbered]) -> Iterator[Refusal]:
+    """Whether a new revision may have a number; `others` are those that there are."""
+    taken = next((each.name for each in others if each.number == number), "")
+    if taken:
+        yield Refusal("VersionTaken", f"{taken} has the number {number}", at="spec.revision")

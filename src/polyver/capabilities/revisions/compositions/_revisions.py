@@ -14,6 +14,7 @@ from polyver.capabilities import Refusal
 from polyver.capabilities.revisions._asking import mapping
 from polyver.capabilities.revisions._numbering import (
     Numbered,
+    check_number,
     distinct,
     next_number,
     number_of_now,
@@ -245,12 +246,7 @@ def check_composition_revision(
         fact = "it does not say to which composition it belongs"
         return [Refusal("NoComposition", fact, at=f"metadata.labels[{COMPOSITION}]")]
     found = [] if several else check_pipeline(obj)
-    number = obj["spec"]["revision"]
-    taken = [each.name for each in others if each.number == number]
-    if taken:
-        fact = f"{taken[0]} has the number {number}"
-        found.append(Refusal("VersionTaken", fact, at="spec.revision"))
-    return found
+    return [*found, *check_number(obj["spec"]["revision"], others)]
 
 
 def _check_change(obj: Object, old: Object, others: Sequence[KnownRevision]) -> Iterator[Refusal]:

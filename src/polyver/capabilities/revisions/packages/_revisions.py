@@ -8,7 +8,7 @@ from typing import Any
 
 from polyver.capabilities import Refusal
 from polyver.capabilities.revisions._manifests import content_digest
-from polyver.capabilities.revisions._numbering import Numbered, next_number
+from polyver.capabilities.revisions._numbering import Numbered, check_number, next_number
 from polyver.capabilities.revisions.kinds import FUNCTION_REVISIONS, FUNCTIONS, GROUP, STORED
 from polyver.capabilities.revisions.names import COPIED, ENDPOINT, PACKAGE, revision_name
 from polyver.capabilities.revisions.packages._reading import Function
@@ -185,12 +185,7 @@ def check_revision(obj: Object, old: Object | None, others: Sequence[Known]) -> 
     if name != revision_name(function, digits):
         fact = f"a revision of {function} is called {function}- and 12 digits of its digest"
         found.append(Refusal("InvalidName", fact, at="metadata.name"))
-    number = obj["spec"]["revision"]
-    taken = [each.name for each in others if each.number == number]
-    if taken:
-        fact = f"{taken[0]} has the number {number}"
-        found.append(Refusal("VersionTaken", fact, at="spec.revision"))
-    return found
+    return [*found, *check_number(obj["spec"]["revision"], others)]
 
 
 def _check_change(obj: Object, old: Object, others: Sequence[Known]) -> Iterable[Refusal]:
