@@ -121,13 +121,13 @@ class Loop(Generic[K]):
             self.queue.add_later(key, result.after)
 
     def _log(self, key: K, error: Exception) -> None:
+        if isinstance(error, ApiError) and error.code == 409:
+            return  # no news: somebody was faster, and what they did has woken us anyway
         import structlog  # which takes longer to load than all else here
 
         log = structlog.get_logger(__name__)
-        # A conflict is no news: somebody was faster, and what they did has woken us anyway.
-        expected = isinstance(error, ApiError) and error.code == 409
-        told = log.debug if expected else log.warning
-        told("will be tried again", controller=self.controller.name, key=key, error=repr(error))
+        told = {"controller": self.controller.name, "key": key, "error": repr(error)}
+        log.warning("will be tried again", **told)
 
 
 async def _cancel(*tasks: asyncio.Future[Any]) -> None:
