@@ -5,7 +5,7 @@ The kinds that applications use are watched, and of these only what has their la
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from polyver.engine._outputs import Outputs as _Outputs
 from polyver.engine._outputs import number_of
 from polyver.objects.health import Health, health_of
 from polyver.objects.kinds import Kind
+from polyver.objects.owners import controller_of
 
 __all__ = ["Outputs", "Seen", "part_in", "seen_in"]
 
@@ -48,11 +49,9 @@ def seen_in(kind: Kind, obj: Object) -> Seen:
     del kind
     metadata = obj["metadata"]
     labels: Mapping[str, str] = metadata.get("labels") or {}
-    owners: Sequence[Mapping[str, Any]] = metadata.get("ownerReferences") or ()
-    controllers = [each.get("uid", "") for each in owners if each.get("controller")]
     return Seen(
         application=Key(labels.get(APP_NAMESPACE, ""), labels.get(APP_NAME, "")),
-        owner=controllers[0] if controllers else "",
+        owner=controller_of(obj),
         uid=metadata.get("uid", ""),
         fields=fields_digest(obj),
         health=health_of(obj),

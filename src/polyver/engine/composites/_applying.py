@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from polyver.capabilities.revisions.pipeline import Composed, Removed, reference_to
+from polyver.capabilities.revisions.pipeline import Composed, Removed, reference_to, shown
 from polyver.client import Backoff, Client, Clock, Object, Resource
 from polyver.engine._applied import Part, fields_of, part_of
 from polyver.engine._outputs import number_of
@@ -19,9 +19,10 @@ from polyver.engine.composites._kinds import Kinds
 from polyver.engine.composites._outputs import ComposedOutputs
 from polyver.objects import digest
 from polyver.objects.kinds import Kind
+from polyver.objects.owners import controller_of
 from polyver.objects.status import ApiError
 
-__all__ = ["MANAGER", "Applied", "Applier", "Problem", "shown"]
+__all__ = ["MANAGER", "Applied", "Applier", "Problem"]
 
 MANAGER: Final = "polyver-composites"
 
@@ -83,7 +84,7 @@ class Applier:
         """Delete what is wanted no longer, if the composite resource controls it."""
         found = Applied()
         for each in removed:
-            if not _is_controlled(each.obj, composite):
+            if controller_of(each.obj) != composite["metadata"]["uid"]:
                 continue
             try:
                 await self._delete(each.obj)
@@ -161,12 +162,6 @@ def _last(wanted: str, obj: Object) -> _Last:
     return _Last(wanted, obj["metadata"].get("uid", ""), fields_of(obj, MANAGER))
 
 
-def _is_controlled(obj: Mapping[str, Any], composite: Object) -> bool:
-    owners = obj["metadata"].get("ownerReferences") or ()
-    uids = [each.get("uid") for each in owners if each.get("controller")]
-    return uids == [composite["metadata"]["uid"]]
-
-
 def _unfit(composed: Composed, kind: Kind | None) -> Problem | None:
     """Why nothing can be applied at such a place."""
     obj = composed.obj
@@ -180,13 +175,6 @@ def _unfit(composed: Composed, kind: Kind | None) -> Problem | None:
         fact = f"{obj['kind']} is in no namespace, not in {namespace}"
         return Problem(composed.name, "InvalidDesired", fact)
     return None
-
-
-def shown(obj: Mapping[str, Any]) -> str:
-    """An object as sentences name it."""
-    metadata = obj["metadata"]
-    names = filter(None, (metadata.get("namespace"), metadata.get("name")))
-    return f"{obj['kind']} {'/'.join(names)}"
 
 
 def _refused(name: str, obj: Mapping[str, Any], error: ApiError) -> Problem:

@@ -17,6 +17,7 @@ from polyver.engine._applied import Part
 from polyver.engine._outputs import Outputs, number_of
 from polyver.engine.composites._following import CompositeKey
 from polyver.objects.kinds import Kind
+from polyver.objects.owners import controller_of
 
 __all__ = ["ComposedOutputs", "Seen", "seen_in"]
 
@@ -38,9 +39,7 @@ class Seen(Struct, frozen=True, gc=False):
 def seen_in(kind: Kind, obj: Object) -> Seen:
     """What is kept of an object."""
     del kind
-    owners = obj["metadata"].get("ownerReferences") or ()
-    controllers = [each.get("uid", "") for each in owners if each.get("controller")]
-    return Seen(controllers[0] if controllers else "", number_of(obj))
+    return Seen(controller_of(obj), number_of(obj))
 
 
 class ComposedOutputs(Outputs[Seen, CompositeKey]):

@@ -11,6 +11,7 @@ from polyver.capabilities.revisions.names import CONNECTION
 from polyver.client import Client, Object, find
 from polyver.engine.composites._applying import MANAGER
 from polyver.engine.composites._observing import SECRETS
+from polyver.objects.owners import controller_of, controlling
 
 __all__ = ["publish"]
 
@@ -25,25 +26,15 @@ async def publish(
         _check_ours(there, composite, secret)
         if (there.get("data") or {}) == data:
             return False
-    about = composite["metadata"]
-    owner = {
-        "apiVersion": composite["apiVersion"],
-        "kind": composite["kind"],
-        "name": about["name"],
-        "uid": about["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-    metadata = {"name": secret.name, "namespace": secret.namespace, "ownerReferences": [owner]}
+    owners = [controlling(composite)]
+    metadata = {"name": secret.name, "namespace": secret.namespace, "ownerReferences": owners}
     content = {"apiVersion": "v1", "kind": "Secret", "type": CONNECTION, "metadata": metadata}
     await client.apply(SECRETS, {**content, "data": data}, manager=MANAGER, force=True)
     return True
 
 
 def _check_ours(there: Object, composite: Object, secret: Secret) -> None:
-    owners = there["metadata"].get("ownerReferences") or ()
-    uids = [each.get("uid") for each in owners if each.get("controller")]
-    if uids != [composite["metadata"]["uid"]] or there.get("type") != CONNECTION:
+    if controller_of(there) != composite["metadata"]["uid"] or there.get("type") != CONNECTION:
         fact = f"secret {secret} is there already and belongs to somebody else"
         hint = "name another one, or delete it"
         raise Refusal("SecretTaken", fact, at="spec.writeConnectionSecretToRef", hint=hint)

@@ -14,6 +14,7 @@ from polyver.capabilities.revisions._conditions import Fact, condition_of, condi
 from polyver.capabilities.revisions.compositions._definitions import definition_crd
 from polyver.capabilities.revisions.names import DELETED_BY_FORCE
 from polyver.core import listed
+from polyver.objects.owners import controller_of
 
 __all__ = [
     "APPLIER",
@@ -53,7 +54,7 @@ def is_ours(crd: Object, obj: Object) -> bool:
 
     One without a controller is, if it was once: after a restore, or when it was left behind.
     """
-    if _controllers(crd):
+    if controller_of(crd):
         return is_owned(crd, obj)
     entries = crd["metadata"].get("managedFields") or ()
     return any((e.get("manager"), e.get("operation")) == (APPLIER, "Apply") for e in entries)
@@ -61,12 +62,8 @@ def is_ours(crd: Object, obj: Object) -> bool:
 
 def is_owned(crd: Object, obj: Object) -> bool:
     """Whether a CustomResourceDefinition goes with a definition."""
-    return _controllers(crd) == [obj["metadata"]["uid"]]
-
-
-def _controllers(crd: Object) -> list[str]:
-    owners = crd["metadata"].get("ownerReferences") or ()
-    return [each["uid"] for each in owners if each.get("controller")]
+    uid: str = obj["metadata"]["uid"]
+    return controller_of(crd) == uid
 
 
 def check_crd(obj: Object, crd: Object | None) -> list[Refusal]:

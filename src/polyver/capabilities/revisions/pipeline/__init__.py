@@ -39,6 +39,7 @@ from polyver.capabilities.revisions.pipeline._resources import (
     connection_secret,
     observe,
     reference_to,
+    shown,
 )
 from polyver.capabilities.revisions.pipeline._run import (
     Event,
@@ -79,5 +80,6 @@ __all__ = [
     "reference_to",
     "refused",
     "secrets_of",
+    "shown",
     "start",
 ]

@@ -14,6 +14,7 @@ from polyver.capabilities.revisions.compositions import Secret
 from polyver.capabilities.revisions.messages import Ready, Resource
 from polyver.capabilities.revisions.names import COMPOSITE, RESOURCE, composed_name
 from polyver.objects.converted import fresh
+from polyver.objects.owners import controller_of, controlling
 
 __all__ = [
     "Composed",
@@ -23,6 +24,7 @@ __all__ = [
     "observe",
     "reference_to",
     "removed_of",
+    "shown",
 ]
 
 Object = Mapping[str, Any]
@@ -71,7 +73,7 @@ def observe(
     """
     found: dict[str, Resource] = {}
     for obj, details in objects:
-        controller = _controller(obj)
+        controller = controller_of(obj)
         if controller not in ("", composite["metadata"].get("uid", "")):
             continue
         name = mapping(obj["metadata"].get("annotations")).get(RESOURCE)
@@ -81,11 +83,6 @@ def observe(
             raise Refusal("AnonymousResource", fact, at="spec.resourceRefs", hint=hint)
         found[name] = Resource(dict(obj), details)
     return found
-
-
-def _controller(obj: Object) -> str:
-    owners = obj["metadata"].get("ownerReferences") or ()
-    return next((each.get("uid", "") for each in owners if each.get("controller")), "")
 
 
 def connection_secret(obj: Object) -> Secret | None:
@@ -144,22 +141,13 @@ def _place(composite: Object, name: str, metadata: dict[str, Any]) -> None:
 
 
 def _owners(composite: Object, name: str, metadata: Object) -> list[dict[str, Any]]:
-    about: Object = composite["metadata"]
-    uid = about.get("uid", "")
+    uid = composite["metadata"].get("uid", "")
     others = [
         dict(each) for each in metadata.get("ownerReferences") or () if each.get("uid") != uid
     ]
     if any(each.get("controller") for each in others):
         raise Refusal("InvalidDesired", f'"{name}" has another controller')
-    ours = {
-        "apiVersion": composite["apiVersion"],
-        "kind": composite["kind"],
-        "name": about["name"],
-        "uid": uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-    return [*others, ours]
+    return [*others, controlling(composite)]
 
 
 def _check(name: str, obj: Object) -> None:
