@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import ssl
+import http
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
+
+from polyver.objects.status import ApiError
+from polyver.testing._requests import ask
 
 PATIENCE = 25.0
 T = TypeVar("T")
@@ -63,24 +63,12 @@ class Walk:
 
 def request(server: Server, method: str, path: str, body: object = None) -> Any:
     """Ask as the administrator, for what is done around a walk; None when it is not there."""
-    asked = urllib.request.Request(
-        server.url + path,
-        method=method,
-        data=None if body is None else json.dumps(body).encode(),
-        headers={"Authorization": f"Bearer {server.token}", "Content-Type": "application/json"},
-    )
-    context = ssl.create_default_context(cafile=server.ca_file)
     try:
-        with urllib.request.urlopen(asked, context=context, timeout=30) as answer:
-            return json.load(answer)
-    except urllib.error.HTTPError as error:
-        with error:
-            answered = error.code, error.read()
-    if answered[0] == 429:  # a real server, a moment after a kind was defined
-        time.sleep(0.1)
-        return request(server, method, path, body)
-    assert answered[0] == 404, answered
-    return None
+        return ask(server, method, path, body)
+    except ApiError as error:
+        if error.code != http.HTTPStatus.NOT_FOUND:
+            raise
+        return None
 
 
 def eventually(

@@ -13,6 +13,7 @@ from tests.walks.conftest import DEFINITIONS
 from tests.walks.support import Server, Walk, eventually, request
 
 from polyver import apis
+from polyver.objects.status import ApiError
 
 
 def taken(
@@ -93,5 +94,5 @@ def test_objects_are_made_filled_in_refused_and_read(walk: Walk) -> None:
     assert (made.spec.watts, made.spec.most, made.spec.since, made.status) == (40, 60, None, None)
     scaled = walk.request("GET", f"{lamps}/desk/scale")
     assert scaled["spec"] == {"replicas": 2}
-    with pytest.raises(AssertionError, match="greater than or equal to 1"):
+    with pytest.raises(ApiError, match="greater than or equal to 1"):
         walk.request("POST", lamps, desk | {"spec": {"watts": 0}})

@@ -22,6 +22,7 @@ from tests.walks.support import eventually
 from polyver.capabilities.definitions.choosing import KEPT
 from polyver.cli._contributions import Choices
 from polyver.cli._installing import Installation
+from polyver.objects.status import ApiError
 
 pytestmark = pytest.mark.kube
 
@@ -165,8 +166,8 @@ def change(
         found = on.request("GET", path)
         try:
             return bool(on.request("PUT", path + part, found | {field: content}))
-        except AssertionError as error:
-            if "Conflict" in str(error):
+        except ApiError as error:
+            if error.reason == "Conflict":
                 return False
             raise
 

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from tests.walks.support import Walk, eventually
 
+from polyver.objects.status import ApiError
+
 OPERATOR = Path(__file__).with_name("widget_operator.py")
 
 
@@ -63,8 +65,8 @@ def change(walk: Walk, name: str, **changes: Any) -> None:
         whole["metadata"].setdefault("annotations", {}).update(changes.get("annotations", {}))
         try:
             walk.request("PUT", place(walk, name), whole)
-        except AssertionError as error:
-            if "Conflict" not in str(error):
+        except ApiError as error:
+            if error.reason != "Conflict":
                 raise
         else:
             return

@@ -5,12 +5,16 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
+import time
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from polyver.objects.status import ApiError
 
 __all__ = ["Server", "ask"]
+
+_PATIENCE: Final = 30.0
+_PAUSE: Final = 0.1
 
 
 class Server(Protocol):
@@ -27,21 +31,34 @@ class Server(Protocol):
 
 
 def ask(server: Server, method: str, path: str, body: object = None) -> Any:
-    """The decoded answer, or an ApiError."""
+    """The decoded answer, or an ApiError.
+
+    A real server turns away who asks for a kind a moment after it was defined; nothing was begun
+    then, and it is asked again.
+    """
+    end = time.monotonic() + _PATIENCE
+    while True:
+        status, told = _answer(server, method, path, body)
+        if status != http.HTTPStatus.TOO_MANY_REQUESTS or time.monotonic() > end:
+            break
+        time.sleep(_PAUSE)
+    if status < http.HTTPStatus.BAD_REQUEST:
+        return json.loads(told)
+    raise _refusal(status, told)
+
+
+def _answer(server: Server, method: str, path: str, body: object) -> tuple[int, bytes]:
     context = ssl.create_default_context(cafile=server.ca_file)
     host = server.url.removeprefix("https://")
     headers = {"Authorization": f"Bearer {server.token}", "Content-Type": "application/json"}
-    connection = http.client.HTTPSConnection(host, context=context, timeout=30)
+    connection = http.client.HTTPSConnection(host, context=context, timeout=_PATIENCE)
     try:
         sent = None if body is None else json.dumps(body)
         connection.request(method, path, sent, headers)
         response = connection.getresponse()
-        told = response.read()
+        return response.status, response.read()
     finally:
         connection.close()
-    if response.status < http.HTTPStatus.BAD_REQUEST:
-        return json.loads(told)
-    raise _refusal(response.status, told)
 
 
 def _refusal(code: int, told: bytes) -> ApiError:
