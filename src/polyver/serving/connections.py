@@ -10,6 +10,7 @@ import asyncio
 import urllib.parse
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from email.utils import formatdate
 from functools import lru_cache
 from typing import Any
@@ -17,7 +18,8 @@ from typing import Any
 import httptools
 
 from polyver.serving.exchanges import Exchange, head_of
-from polyver.serving.http import Application, AtOnce
+from polyver.serving.heads import Key, KnownHead, KnownHeads, taken_apart
+from polyver.serving.http import Answer, Application, AtOnce, Head
 
 __all__ = ["Connection", "Hall", "Known"]
 
@@ -36,6 +38,7 @@ _MOST_HELD = 2 * 1024 * 1024
 _MOST_HELD_BY_ALL = 64 * 1024 * 1024
 _ONE_RECORD = 16 * 1024
 """What is shorter is joined before it is written: copying is cheaper than a record of TLS."""
+_HEAD_ENDS = b"\r\n\r\n"
 _NEVER = float("inf")
 
 
@@ -46,17 +49,22 @@ class Hall:
         self.app = app
         self.at_once = at_once
         self.known = known
+        self.heads = KnownHeads(at_once)
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
         self.tasks: set[asyncio.Task[None]] = set()
         self.held = 0
         """How many bytes of bodies wait to be taken."""
-        self.buffer = memoryview(bytearray(_MOST_AT_ONCE))
+        self.read = bytearray(_MOST_AT_ONCE)
+        self.buffer = memoryview(self.read)
         """Where what comes is put: it is looked at before anything else can come."""
         self.date = b""
+        self.now = 0.0
+        """The loop's time, to the second."""
         self._tick()
 
     def _tick(self) -> None:
+        self.now = self.loop.time()
         self.date = b"date: %b\r\n" % formatdate(usegmt=True).encode()
         self._ticking = self.loop.call_later(1.0, self._tick)
 
@@ -80,6 +88,16 @@ def _target(url: bytes) -> tuple[str, bytes, bytes]:
     return urllib.parse.unquote(path) if "%" in path else path, written, parsed.query or b""
 
 
+@dataclass(slots=True)
+class _Filling:
+    """A body of which some has come, behind a head that is known."""
+
+    known: KnownHead
+    body: bytearray
+    rest: memoryview
+    """Where what comes next belongs."""
+
+
 class Connection(asyncio.BufferedProtocol):
     """One client."""
 
@@ -98,6 +116,8 @@ class Connection(asyncio.BufferedProtocol):
         self._in_head = True
         self._in_message = True
         self._incoming: Exchange | None = None
+        self._learning: Key | None = None
+        self._filling: _Filling | None = None
         self._reads = True
         self._closing = False
         """Whether no request is taken any more."""
@@ -130,6 +150,9 @@ class Connection(asyncio.BufferedProtocol):
             self._timer.cancel()
         if self._answering is not None:
             self._drop(self._answering)
+        if self._filling is not None:
+            self._hall.held -= len(self._filling.body)
+            self._filling = None
         while self._queue:
             self._drop(self._queue.pop())
         self.resume_writing()
@@ -143,11 +166,11 @@ class Connection(asyncio.BufferedProtocol):
         """Answer what has come, and then close."""
         self._closing = True
         newest = self._queue[-1] if self._queue else self._answering
-        if newest is None:
-            self.transport.close()
-        else:
+        if newest is not None:
             newest.keep_alive = False
             self._advance()
+        elif self._filling is None:
+            self.transport.close()
 
     def close(self) -> None:
         self.transport.close()
@@ -170,9 +193,16 @@ class Connection(asyncio.BufferedProtocol):
     # What comes.
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's words
-        return self._hall.buffer
+        filling = self._filling
+        return self._hall.buffer if filling is None else filling.rest
 
     def buffer_updated(self, nbytes: int) -> None:
+        if self._filling is not None:
+            self._fill(self._filling, nbytes)
+        elif not self._take_known(nbytes):
+            self._parse(nbytes)
+
+    def _parse(self, nbytes: int) -> None:
         if self._closing and (self._incoming is None or self._incoming.whole):
             return
         self._unparsed += nbytes
@@ -221,6 +251,11 @@ class Connection(asyncio.BufferedProtocol):
             expects=self._expects,
         )
         self._queue.append(self._incoming)
+        if self._learning is not None and lasting and not self._expects:
+            method, target = self._incoming.method, _target(self._url)
+            head = Head(method, target[0], target[2], self._headers)
+            self._hall.heads.learn(self._learning, head, target)
+        self._learning = None
 
     def on_body(self, body: bytes) -> None:
         exchange = self._incoming
@@ -235,6 +270,74 @@ class Connection(asyncio.BufferedProtocol):
             self._incoming.wake()
         busy = self._queue or self._answering
         self._deadline = _NEVER if busy else self._hall.loop.time() + _KEEP_ALIVE
+
+    # What comes behind heads that are known.
+
+    def _take_known(self, nbytes: int) -> bool:
+        """Take a request whose head was read before, without reading it again; False if it is none.
+
+        Only the first bytes of a request are looked at, when no other is under way, and only if
+        not more has come than this one: all else is parsed.
+        """
+        hall = self._hall
+        busy = self._in_message or self._answering or self._queue or self._written
+        if busy or self._closing or hall.at_once is None:
+            return False
+        ends = hall.read.find(_HEAD_ENDS, 0, nbytes)
+        found = taken_apart(bytes(hall.buffer[:ends])) if ends >= 0 else None
+        if found is None:
+            self._learning = None
+            return False
+        key, size = found
+        known = hall.heads.get(key)
+        if known is None:
+            self._learning = key
+            return False
+        begins = ends + len(_HEAD_ENDS)
+        if nbytes - begins == size:
+            self._answer_known(known, bytes(hall.buffer[begins:nbytes]))
+            return True
+        if nbytes - begins > size or size > _MOST_HELD or hall.held + size > _MOST_HELD_BY_ALL:
+            return False
+        body = bytearray(size)
+        body[: nbytes - begins] = hall.buffer[begins:nbytes]
+        self._filling = _Filling(known, body, memoryview(body)[nbytes - begins :])
+        hall.held += size
+        self._in_message = True
+        self._deadline = hall.loop.time() + _REQUEST
+        return True
+
+    def _fill(self, filling: _Filling, nbytes: int) -> None:
+        """What has come is in its place already."""
+        filling.rest = filling.rest[nbytes:]
+        if not filling.rest:
+            self._filling = None
+            self._hall.held -= len(filling.body)
+            self._in_message = False
+            self._answer_known(filling.known, filling.body)
+
+    def _answer_known(self, known: KnownHead, body: bytes | bytearray) -> None:
+        answer = known.quick(body)
+        if answer is not None:
+            self._say(answer, answer.body, keep_alive=not self._closing)
+            self._deadline = self._hall.now + _KEEP_ALIVE
+            if self._closing:
+                self.transport.close()
+            return
+        exchange = self._answering = Exchange(
+            self,
+            known.head.method,
+            known.target,
+            known.headers(len(body)),
+            "1.1",
+            keep_alive=not self._closing,
+            expects=False,
+        )
+        self._hall.held += len(body)
+        exchange.add(bytes(body))
+        exchange.whole = True
+        self._deadline = _NEVER
+        self._hall.start(exchange)
 
     def _refuse(self, status: str) -> None:
         """Take nothing more after what is no request, nor after what is too large for one."""
@@ -278,14 +381,22 @@ class Connection(asyncio.BufferedProtocol):
         at_once = self._hall.at_once
         if at_once is None or not exchange.whole or self._written is not None:
             return False
-        answer = at_once(exchange)
+        head = Head(exchange.method, exchange.path, exchange.query, exchange.headers)
+        quick = at_once(head)
+        answer = None if quick is None else quick(exchange.body)
         if answer is None:
             return False
-        status, lines, body = answer
-        head = head_of(status, self._hall.date, lines, len(body), keep_alive=exchange.keep_alive)
-        self.write(head, b"" if exchange.method == "HEAD" else body)
+        if exchange.method == "HEAD":
+            self._say(answer, b"", keep_alive=exchange.keep_alive)
+        else:
+            self._say(answer, answer.body, keep_alive=exchange.keep_alive)
         exchange.finish()
         return True
+
+    def _say(self, answer: Answer, body: bytes, *, keep_alive: bool) -> None:
+        status, lines, whole = answer
+        head = head_of(status, self._hall.date, lines, len(whole), keep_alive=keep_alive)
+        self.write(head, body)
 
     def _regulate(self) -> None:
         """Read on only if there is room for what comes."""

@@ -136,12 +136,6 @@ class Exchange:
         return self._begun
 
     @property
-    def state(self) -> Mapping[str, Any]:
-        """What is known of the connection."""
-        found: Mapping[str, Any] = self._way.scope["state"]
-        return found
-
-    @property
     def body(self) -> bytes:
         """All that has come and is not taken yet; it stays."""
         parts = self._parts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from polyver.core import PolyverError
 
@@ -14,8 +14,9 @@ __all__ = [
     "Application",
     "AtOnce",
     "Gone",
+    "Head",
+    "Quick",
     "Receive",
-    "Request",
     "Response",
     "Scope",
     "Send",
@@ -31,28 +32,14 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-class Request(Protocol):
-    """A request that has come as a whole."""
+class Head(NamedTuple):
+    """What is said before the body of a request."""
 
-    @property
-    def method(self) -> str: ...
-
-    @property
-    def path(self) -> str: ...
-
-    @property
-    def query(self) -> bytes: ...
-
-    @property
-    def headers(self) -> Sequence[tuple[bytes, bytes]]:
-        """Names are in lower case."""
-
-    @property
-    def state(self) -> Mapping[str, Any]:
-        """What is known of the connection."""
-
-    @property
-    def body(self) -> bytes: ...
+    method: str
+    path: str
+    query: bytes
+    headers: Sequence[tuple[bytes, bytes]]
+    """Names are in lower case."""
 
 
 class Answer(NamedTuple):
@@ -64,8 +51,11 @@ class Answer(NamedTuple):
     body: bytes
 
 
-AtOnce = Callable[[Request], Answer | None]
-"""Answers what is quick and usual without waiting for anything; None is the application's."""
+Quick = Callable[[bytes | bytearray], Answer | None]
+"""Answers a body without waiting for anything, or leaves it to the application (None)."""
+
+AtOnce = Callable[[Head], Quick | None]
+"""Says who may answer the bodies behind a head at once; the same for the same head, always."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 

@@ -22,8 +22,9 @@ from polyver.serving.health import Checks, health
 from polyver.serving.http import (
     Answer,
     Gone,
+    Head,
+    Quick,
     Receive,
-    Request,
     Response,
     Scope,
     Send,
@@ -192,19 +193,21 @@ class App:
         self._pace.learn(len(body), monotonic() - began)
         return found
 
-    def at_once(self, request: Request) -> Answer | None:
-        """The answer to a usual conversion that will be quick; None is for all others.
+    def at_once(self, head: Head) -> Quick | None:
+        """Who answers usual conversions that will be quick; None is for all others.
 
-        It is the answer that the application would give, without its detours.
+        The answers are those that the application would give, without its detours.
         """
-        if request.path != CONVERT or request.method != "POST" or self._draining:
+        if head.path != CONVERT or head.method != "POST" or _odd(head.headers):
             return None
-        body = request.body
+        return partial(self._convert_at_once, _patience(head.query) * _IN_TIME)
+
+    def _convert_at_once(self, patience: float, body: bytes | bytearray) -> Answer | None:
         size = len(body)
-        if self._pace.expected(size) > _QUICK or not self._room.has(size) or _odd(request.headers):
+        if self._draining or self._pace.expected(size) > _QUICK or not self._room.has(size):
             return None
         began = monotonic()
-        until = began + _patience(request.query) * _IN_TIME
+        until = began + patience
         try:
             reviewed = review(body, self._served.converters, late=lambda: monotonic() > until)
         except Exception as error:

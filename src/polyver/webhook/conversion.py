@@ -99,7 +99,7 @@ class _Failed(Exception):
 
 
 def review(
-    body: bytes, converters: Converters, *, late: Callable[[], bool] = lambda: False
+    body: bytes | bytearray, converters: Converters, *, late: Callable[[], bool] = lambda: False
 ) -> Reviewed:
     """The answer to the body of a request; `late` says when nobody waits for it any more.
 
@@ -119,7 +119,7 @@ def review(
             gc.enable()
 
 
-def _read(body: bytes) -> tuple[str, _Request | _OpenedRequest]:
+def _read(body: bytes | bytearray) -> tuple[str, _Request | _OpenedRequest]:
     """What a body asks for, its objects opened if nothing in them is against it."""
     try:
         return _opened_form.read(body)
@@ -137,7 +137,7 @@ class _Reviewing:
         self,
         version: str,
         request: _Request | _OpenedRequest,
-        body: bytes,
+        body: bytes | bytearray,
         converters: Converters,
         late: Callable[[], bool],
     ) -> None:

@@ -86,7 +86,7 @@ class ReviewForm(Generic[R]):
         self._versions = (f"{group}/v1", f"{group}/v1beta1")
         self._decoder = decoder
 
-    def read(self, body: bytes) -> tuple[str, R]:
+    def read(self, body: bytes | bytearray) -> tuple[str, R]:
         """The version of a review, in which it is answered, and what it asks."""
         try:
             found = self._decoder.decode(_text(body))
@@ -102,7 +102,7 @@ class ReviewForm(Generic[R]):
             raise bad(f"the {self.kind} has no request")
         return version, found.request
 
-    def _said(self, body: bytes) -> Head:
+    def _said(self, body: bytes | bytearray) -> Head:
         """What a body says it is; what is no object says nothing."""
         try:
             return _head.decode(body)
@@ -123,7 +123,7 @@ class ReviewForm(Generic[R]):
 _head = msgspec.json.Decoder(Head)
 
 
-def _text(body: bytes) -> bytes:
+def _text(body: bytes | bytearray) -> bytes | bytearray:
     """The body, if it is text; objects are passed on without a look inside."""
     if not body.isascii():
         body.decode()
