@@ -19,7 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DEPTH = 200, MOST_FIELDS = 512, CHUNK = 64 * 1024, LONG_REVIEW = 64 * 1024 };
+enum { MOST_DEPTH = 200, MOST_FIELDS = 512, MOST_HOLES = 10000, LONG_REVIEW = 64 * 1024 };
+enum { CHUNK = 64 * 1024, LARGEST_CHUNK = 32 * 1024 * 1024 };
 static const int64_t LARGE = 1000000000000000000; /* beyond this Python looks at numbers */
 
 /* Memory. */
@@ -32,7 +33,7 @@ typedef struct Chunk {
 
 typedef struct {
     Chunk *chunks;
-    jmp_buf *failed; /* where to go without memory */
+    jmp_buf *failed; /* where to go without memory, or with too much of it */
 } Arena;
 
 static void *take(Arena *arena, size_t size) {
@@ -41,7 +42,7 @@ static void *take(Arena *arena, size_t size) {
     if (!chunk || chunk->size - chunk->used < size) {
         size_t room = chunk ? 2 * chunk->size : CHUNK;
         if (room < size) room = size;
-        Chunk *fresh = malloc(sizeof(Chunk) + room);
+        Chunk *fresh = room > LARGEST_CHUNK ? NULL : malloc(sizeof(Chunk) + room);
         if (!fresh) longjmp(*arena->failed, 1);
         *fresh = (Chunk){.next = chunk, .size = room};
         arena->chunks = chunk = fresh;
@@ -79,6 +80,7 @@ typedef enum { GOES = 1, ALONE = 2 } CleanFlag;
 
 typedef struct {
     int parent;
+    int level;
     int flags;
     Text key;
 } Container;
@@ -234,6 +236,11 @@ static bool is_hex(char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
+/* Half of a character, of which there must be another half, is left to Python. */
+static bool is_surrogate(const char *digits) {
+    return (*digits == 'd' || *digits == 'D') && !(digits[1] >= '0' && digits[1] <= '7');
+}
+
 static const char *past_escape(Run *run, const char *at, const char *end) {
     if (at == end) give_up(run);
     if (*at != 'u') {
@@ -243,6 +250,7 @@ static const char *past_escape(Run *run, const char *at, const char *end) {
     if (end - at < 5) give_up(run);
     for (int each = 1; each < 5; each++)
         if (!is_hex(at[each])) give_up(run);
+    if (is_surrogate(at + 1)) give_up(run);
     return at + 5;
 }
 
@@ -355,7 +363,7 @@ static Text read_key(Run *run, const char **at, const char *end) {
     return key;
 }
 
-static bool is_string(Text text) { return text.at && *text.at == '"'; }
+static bool is_string(Text text) { return text.size > 1 && *text.at == '"'; }
 
 /* What is between the quotation marks of a string without escapes. */
 static Text content_of(Run *run, Value value) {
@@ -430,16 +438,17 @@ static Object *object_of(Run *run, Value value) {
     return opened(run, &at, at + value.text.size);
 }
 
-static size_t length_of(const Object *object);
+static size_t length_of(Run *run, const Object *object, int depth);
 
-static size_t length_of_value(Value value) {
-    return value.object ? length_of(value.object) : value.text.size;
+static size_t length_of_value(Run *run, Value value, int depth) {
+    return value.object ? length_of(run, value.object, depth) : value.text.size;
 }
 
-static size_t length_of(const Object *object) {
+static size_t length_of(Run *run, const Object *object, int depth) {
     size_t size = 2;
+    if (depth > MOST_DEPTH) give_up(run);
     for (Field *each = object->fields, *end = each + object->count; each < end; each++)
-        if (each->key.at) size += each->key.size + 2 + length_of_value(each->value);
+        if (each->key.at) size += each->key.size + 2 + length_of_value(run, each->value, depth + 1);
     return object->there ? size - 1 : size;
 }
 
@@ -574,7 +583,8 @@ static void append(Run *run, List *list, Value value) {
 
 static Value list_made(Run *run, const List *list) {
     size_t size = 2;
-    for (int each = 0; each < list->count; each++) size += length_of_value(list->values[each]) + 1;
+    for (int each = 0; each < list->count; each++)
+        size += length_of_value(run, list->values[each], 0) + 1;
     char *to;
     Value made = text_made(run, list->count ? size - 1 : size, &to);
     *to++ = '[';
@@ -996,7 +1006,7 @@ static void convert_one(Run *run, const char **at, const char *end) {
     if (program->carry.size && metadata && has(metadata->value.text, program->carry)) give_up(run);
     for (int each = 0; each < program->blocks; each++) convert(run, program->block[each], top);
     top->fields[API_VERSION].value = (Value){run->wanted, NULL};
-    size_t size = length_of(top);
+    size_t size = length_of(run, top, 0);
     make_room(run, size);
     put_object(run->answer + run->used, top);
     run->used += size;
@@ -1005,6 +1015,7 @@ static void convert_one(Run *run, const char **at, const char *end) {
 }
 
 static void note_hole(Run *run, const char *begin, const char *end) {
+    if (run->count_holes == MOST_HOLES) give_up(run);
     if (run->count_holes == run->room_holes) {
         int room = run->room_holes ? 2 * run->room_holes : 16;
         Hole *holes = realloc(run->holes, (size_t)room * sizeof(Hole));
@@ -1129,10 +1140,15 @@ static bool is_answered(Run *run, const char *body, size_t size) {
 
 /* Programs, read from what Python wrote: tuples, numbers and bytes. */
 
+static bool refuse(PyObject *error, const char *why) {
+    if (!PyErr_Occurred()) PyErr_SetString(error, why);
+    return false;
+}
+
 static PyObject *item_of(PyObject *tuple, Py_ssize_t at) {
-    PyObject *item = PyTuple_Check(tuple) ? PyTuple_GetItem(tuple, at) : NULL;
-    if (!item && !PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a program is made of tuples");
-    return item;
+    if (PyTuple_Check(tuple) && at < PyTuple_Size(tuple)) return PyTuple_GetItem(tuple, at);
+    refuse(PyExc_TypeError, "a program is made of tuples that have all their items");
+    return NULL;
 }
 
 static bool read_text(Arena *arena, PyObject *given, Text *to) {
@@ -1141,8 +1157,23 @@ static bool read_text(Arena *arena, PyObject *given, Text *to) {
     if (!given || PyBytes_AsStringAndSize(given, &at, &size) < 0) return false;
     char *copy = take(arena, (size_t)size + 1);
     memcpy(copy, at, (size_t)size);
+    copy[size] = 0; /* somebody may look whether a colon is behind it */
     *to = (Text){copy, (size_t)size};
     return true;
+}
+
+static bool is_json(Text text) {
+    jmp_buf here;
+    Run run = {.unusual = &here};
+    if (setjmp(here)) return false;
+    return past_value(&run, text.at, text.at + text.size, 0) == text.at + text.size;
+}
+
+static bool is_name(Text text) { return is_string(text) && is_json(text); }
+
+static bool read_name(Arena *arena, PyObject *given, Text *to) {
+    if (!read_text(arena, given, to)) return false;
+    return is_name(*to) || refuse(PyExc_ValueError, "a name in a program is no text");
 }
 
 static bool read_number(PyObject *given, int64_t least, int64_t most, int64_t *to) {
@@ -1150,8 +1181,7 @@ static bool read_number(PyObject *given, int64_t least, int64_t most, int64_t *t
     *to = PyLong_AsLongLong(given);
     if (*to == -1 && PyErr_Occurred()) return false;
     if (*to >= least && *to <= most) return true;
-    PyErr_SetString(PyExc_ValueError, "a number in a program is out of its range");
-    return false;
+    return refuse(PyExc_ValueError, "a number in a program is out of its range");
 }
 
 static bool read_int(PyObject *given, int least, int most, int *to) {
@@ -1161,13 +1191,14 @@ static bool read_int(PyObject *given, int least, int most, int *to) {
     return true;
 }
 
+enum { MOST_ITEMS = 10000, MOST_LEVELS = 50 };
+
 /* How many items a tuple has, and room for as many things; NULL if it is none. */
 static void *read_count(Arena *arena, PyObject *given, size_t size, int *count) {
     Py_ssize_t found = given && PyTuple_Check(given) ? PyTuple_Size(given) : -1;
-    if (found < 0 || found > 10000) {
-        if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a program is made of tuples");
-        return NULL;
-    }
+    if (found < 0) refuse(PyExc_TypeError, "a program is made of tuples");
+    if (found > MOST_ITEMS) refuse(PyExc_ValueError, "a program is too large");
+    if (found < 0 || found > MOST_ITEMS) return NULL;
     *count = (int)found;
     return memset(take(arena, ((size_t)found + 1) * size), 0, ((size_t)found + 1) * size);
 }
@@ -1197,7 +1228,7 @@ static Port *read_ports(Arena *arena, PyObject *given, int containers, int *coun
     for (int each = 0; ports && each < *count; each++) {
         PyObject *item = item_of(given, each);
         if (!item || !read_int(item_of(item, 0), 0, containers, &ports[each].container) ||
-            !read_text(arena, item_of(item, 1), &ports[each].key))
+            !read_name(arena, item_of(item, 1), &ports[each].key))
             return NULL;
     }
     return ports;
@@ -1205,31 +1236,38 @@ static Port *read_ports(Arena *arena, PyObject *given, int containers, int *coun
 
 static Block *read_block(Arena *arena, PyObject *given, int depth);
 
+static bool all_words(const Rule *rule, bool (*are)(Text)) {
+    for (int each = 0; each < rule->count_words; each++)
+        if (!rule->words[each].at || !are(rule->words[each])) return false;
+    return true;
+}
+
 static bool fits(const Rule *rule) {
     int words = rule->count_words, reads = rule->count_read, writes = rule->count_written;
-    for (int each = 0; each < words; each++)
-        if (!rule->words[each].at && !(rule->operation == SPLIT || rule->operation == JOIN))
-            return false;
     switch (rule->operation) {
     case DROP: return reads <= 1 && writes <= 1;
-    case CONST_WRITTEN: return !reads && writes == 1 && words == 1;
-    case CONST_READ: return reads == 1 && !writes && words == 1;
-    case VALUES: return reads == 1 && writes == 1 && !(words % 2);
+    case CONST_WRITTEN: return !reads && writes == 1 && words == 1 && all_words(rule, is_json);
+    case CONST_READ: return reads == 1 && !writes && words == 1 && all_words(rule, is_json);
+    case VALUES: return reads == 1 && writes == 1 && !(words % 2) && all_words(rule, is_json);
     case TIMES:
     case DIVIDED: return reads == 1 && writes == 1 && rule->number;
     case SPLIT: return reads == 1 && words == PARTS + writes && writes && rule->words[0].size;
     case JOIN: return writes == 1 && words == PARTS + reads && reads && rule->words[0].size;
     case KEYED:
-    case UNKEYED: return reads == 1 && writes == 1 && (words == 1 || words == 2);
+    case UNKEYED:
+        return reads == 1 && writes == 1 && words && words <= 2 && all_words(rule, is_name);
     default: return reads == 1 && writes == 1;
     }
 }
 
-/* (operation, first read, count of reads, writes, anchor, number, words, inside or None) */
-static bool read_rule(Arena *arena, PyObject *given, const Block *block, Rule *rule, int depth) {
+/* (operation, first read, count of reads, writes, anchor, number, words, inside or None); what is
+ * read before is read by others. */
+static bool read_rule(
+    Arena *arena, PyObject *given, const Block *block, Rule *rule, int before, int depth
+) {
     int operation;
     if (!given || !read_int(item_of(given, 0), 0, OPERATIONS - 1, &operation) ||
-        !read_int(item_of(given, 1), 0, block->reads, &rule->reads) ||
+        !read_int(item_of(given, 1), before, block->reads, &rule->reads) ||
         !read_int(item_of(given, 2), 0, block->reads - rule->reads, &rule->count_read) ||
         !(rule->writes =
               read_ports(arena, item_of(given, 3), block->containers, &rule->count_written)) ||
@@ -1242,9 +1280,10 @@ static bool read_rule(Arena *arena, PyObject *given, const Block *block, Rule *r
     if (inside != Py_None && !(rule->inside = read_block(arena, inside, depth + 1))) return false;
     rule->operation = (Operation)operation;
     if (fits(rule)) return true;
-    PyErr_SetString(PyExc_ValueError, "a rule of a program is not as its operation wants it");
-    return false;
+    return refuse(PyExc_ValueError, "a rule of a program is not as its operation wants it");
 }
+
+static const char TOO_MANY_LEVELS[] = "a program has too many levels";
 
 static bool read_containers(Arena *arena, PyObject *given, Block *block) {
     block->container = read_count(arena, given, sizeof(Container), &block->containers);
@@ -1253,11 +1292,29 @@ static bool read_containers(Arena *arena, PyObject *given, Block *block) {
         PyObject *item = item_of(given, each);
         /* A parent comes before what it holds. */
         if (!item || !read_int(item_of(item, 0), 0, each, &to->parent) ||
-            !read_text(arena, item_of(item, 1), &to->key) ||
+            !read_name(arena, item_of(item, 1), &to->key) ||
             !read_int(item_of(item, 2), 0, 7, &to->flags))
             return false;
+        to->level = to->parent ? block->container[to->parent - 1].level + 1 : 1;
+        if (to->level > MOST_LEVELS) return refuse(PyExc_ValueError, TOO_MANY_LEVELS);
     }
     return block->container;
+}
+
+/* Whether nothing is opened twice, or opened and taken: then no object can get into itself. */
+static bool is_apart(const Block *block) {
+    for (int each = 0; each < block->containers; each++) {
+        const Container *one = &block->container[each];
+        for (int other = 0; other < each; other++)
+            if (block->container[other].parent == one->parent &&
+                same(block->container[other].key, one->key))
+                return false;
+        for (int read = 0; read < block->reads && !(one->flags & TAKEN); read++)
+            if (block->read[read].container == one->parent &&
+                same(block->read[read].key, one->key))
+                return false;
+    }
+    return true;
 }
 
 static bool read_cleans(Arena *arena, PyObject *given, Block *block) {
@@ -1275,10 +1332,7 @@ static bool read_cleans(Arena *arena, PyObject *given, Block *block) {
 static Block *read_block(Arena *arena, PyObject *given, int depth) {
     Block *block = take(arena, sizeof(Block));
     *block = (Block){0};
-    if (depth > 50) {
-        PyErr_SetString(PyExc_ValueError, "a program has too many levels");
-        return NULL;
-    }
+    if (depth > MOST_LEVELS && !refuse(PyExc_ValueError, TOO_MANY_LEVELS)) return NULL;
     if (!read_containers(arena, item_of(given, 0), block) ||
         !(block->allowed =
               read_names(arena, item_of(given, 1), block->containers, &block->alloweds)) ||
@@ -1289,10 +1343,14 @@ static Block *read_block(Arena *arena, PyObject *given, int depth) {
         !read_cleans(arena, item_of(given, 5), block) ||
         !(block->stray = read_names(arena, item_of(given, 6), block->containers, &block->strays)))
         return NULL;
+    if (!is_apart(block) && !refuse(PyExc_ValueError, "a program opens a field twice")) return NULL;
     PyObject *rules = item_of(given, 7);
     block->rule = rules ? read_count(arena, rules, sizeof(Rule), &block->rules) : NULL;
-    for (int each = 0; block->rule && each < block->rules; each++)
-        if (!read_rule(arena, item_of(rules, each), block, &block->rule[each], depth)) return NULL;
+    for (int each = 0, reads = 0; block->rule && each < block->rules; each++) {
+        Rule *rule = &block->rule[each];
+        if (!read_rule(arena, item_of(rules, each), block, rule, reads, depth)) return NULL;
+        reads = rule->reads + rule->count_read;
+    }
     return block->rule ? block : NULL;
 }
 
