@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DEPTH = 200, MOST_FIELDS = 512, MOST_HOLES = 10000, LONG_REVIEW = 64 * 1024 };
+enum { MOST_DEPTH = 200, MOST_FIELDS = 256, MOST_HOLES = 10000, LONG_REVIEW = 64 * 1024 };
 enum { CHUNK = 64 * 1024, LARGEST_CHUNK = 32 * 1024 * 1024 };
 static const int64_t LARGE = 1000000000000000000; /* beyond this Python looks at numbers */
 
@@ -1179,8 +1179,10 @@ static bool read_name(Arena *arena, PyObject *given, Text *to) {
 static bool read_number(PyObject *given, int64_t least, int64_t most, int64_t *to) {
     if (!given) return false;
     *to = PyLong_AsLongLong(given);
-    if (*to == -1 && PyErr_Occurred()) return false;
-    if (*to >= least && *to <= most) return true;
+    bool failed = *to == -1 && PyErr_Occurred();
+    if (failed && !PyErr_ExceptionMatches(PyExc_OverflowError)) return false;
+    if (!failed && *to >= least && *to <= most) return true;
+    PyErr_Clear();
     return refuse(PyExc_ValueError, "a number in a program is out of its range");
 }
 

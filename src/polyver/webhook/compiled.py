@@ -103,9 +103,16 @@ class Reviews:
         with self._lock:
             self._known.add((wanted, version, kind))
             if program is not None and self._by is not None:
-                self._programs += (program,)
-                self._kinds.append((group, kind))
-                self._table = self._by.table(self._programs)
+                self._take(self._by, program, (group, kind))
+
+    def _take(self, by: Compiled, program: Program, kind: Key) -> None:
+        try:
+            table = by.table((*self._programs, program))
+        except ValueError:
+            return  # it is larger than compiled code takes
+        self._programs += (program,)
+        self._kinds.append(kind)
+        self._table = table
 
 
 def _is_text(body: bytes | bytearray) -> bool:

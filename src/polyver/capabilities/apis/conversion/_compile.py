@@ -241,7 +241,8 @@ class _BlockWriter:
             at = path[:size]
             var, parent = self.containers[at], self.containers[at[:-1]]
             if size <= self._pinned:
-                if not self.out.lean or not made_of or any(each[:size] != at for each in made_of):
+                held = made_of and all(each[:size] == at != each for each in made_of)
+                if not self.out.lean or not held:
                     self.out.line(f"if {var} is M: raise Unusual")
             else:
                 self.out.line(f"if {var} is M: {var} = {parent}[{at[-1]!r}] = {{}}")

@@ -38,6 +38,8 @@ _OPERATIONS: Final = (
 _TAKEN, _NOT_EMPTY, _PINNED = 1, 2, 4
 _GOES, _ALONE = 1, 2
 _MOST: Final = 10**18
+_MOST_LEVELS: Final = 10
+"""Rules inside of rules; what has more of them is written in code by nobody, either."""
 
 
 class _Unknown(Exception):
@@ -52,7 +54,7 @@ def program_of(hops: Sequence[Hop[Step]]) -> Program | None:
         return None
     try:
         return tuple(_BlockProgram(step.block, back=step.back).made() for step in steps)
-    except _Unknown:
+    except (_Unknown, UnicodeEncodeError):
         return None
 
 
@@ -62,6 +64,7 @@ class _BlockProgram:
 
     block: Block
     back: bool
+    level: int = 0
     numbers: dict[Path, int] = field(default_factory=lambda: {(): 0})
     anchors: list[bytes] = field(default_factory=list)
 
@@ -145,7 +148,9 @@ class _BlockProgram:
     def _inside(self, rule: Rule) -> Program | None:
         if not isinstance(rule, Move | Wrap | Each | Keyed) or rule.inside.trivial:
             return None
-        return _BlockProgram(rule.inside, back=self.back).made()
+        if self.level == _MOST_LEVELS:
+            raise _Unknown
+        return _BlockProgram(rule.inside, back=self.back, level=self.level + 1).made()
 
 
 Said = tuple[str, int, tuple[bytes | None, ...]]
