@@ -192,7 +192,7 @@ class App:
 
     def _convert(self, body: bytes, reviews: Reviews, until: float) -> Reviewed:
         began = monotonic()
-        found = reviews.answer(body, late=lambda: monotonic() > until)
+        found = reviews.answer(body, until)
         self._pace.learn(len(body), monotonic() - began)
         return found
 
@@ -210,9 +210,8 @@ class App:
         if self._draining or self._pace.expected(size) > _QUICK or not self._room.has(size):
             return None
         began = monotonic()
-        until = began + patience
         try:
-            reviewed = self._reviews.answer(body, late=lambda: monotonic() > until)
+            reviewed = self._reviews.answer(body, began + patience)
         except Exception as error:
             self._log.failure("a request failed", error, path=CONVERT)
             return Answer(500, _JSON_LINE, refused(ApiError(500, "InternalError", _FAILED)).body)
