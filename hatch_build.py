@@ -1,4 +1,4 @@
-"""Builds the compiled module where there is a C compiler, into wheels and for editable installations.
+"""Builds the compiled module where there is a C compiler, into wheels or in place.
 
 Without a compiler polyver is pure Python, and so is its wheel.
 """

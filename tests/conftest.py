@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,11 @@ settings.load_profile("polyver")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if not _is_native():
+        terminalreporter.write_line(
+            "polyver.native is not built: reviews were tested in Python alone; "
+            "`python -m polyver.native.build` builds it, or says why not"
+        )
     kube = Path(__file__).parent / "kube"
     count = len(list((kube / "recorded").glob("*.json")))
     go_mod = (kube / "modules" / "kubernetes" / "go.mod").read_text()
@@ -29,3 +35,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.write_line(
         f"{count} transcripts of kube-apiserver {version} are held; `make e2e` asks the real one"
     )
+
+
+def _is_native() -> bool:
+    try:
+        import_module("polyver.native._reviews")
+    except ImportError:
+        return False
+    return True

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-__all__ = ["MODULE", "SOURCE", "Built", "NotBuilt", "build", "main"]
+__all__ = ["MODULE", "SOURCE", "Built", "NotBuilt", "build", "main", "tools"]
 
 SOURCE = Path(__file__).with_name("reviews.c")
 MODULE = "_reviews.abi3.so"
@@ -92,7 +92,7 @@ def build(folder: Path = SOURCE.parent, *, force: bool = False, sanitize: bool =
 
 
 def _build(target: Path, *, sanitize: bool) -> Built:
-    compiler, headers = _compiler(), _headers()
+    compiler, headers = tools()
     target.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=target.parent, prefix=".building-") as folder:
         made = Path(folder, MODULE)
@@ -103,8 +103,13 @@ def _build(target: Path, *, sanitize: bool) -> Built:
     return Built(f"{target} was built with {shlex.join(compiler)}", output)
 
 
+def tools() -> tuple[list[str], list[str]]:
+    """The command of the compiler, and the folders of Python's headers; or why there are none."""
+    return _compiler(), _headers()
+
+
 def _compiler() -> list[str]:
-    """$CC, which may have arguments, or the first there is; one that was asked for must be there."""
+    """$CC, which has to be there and may have arguments, or the first that is."""
     wanted = os.environ.get("CC", "").strip()
     if not wanted:
         found = next(filter(shutil.which, COMPILERS), None)
@@ -131,9 +136,7 @@ def _headers() -> list[str]:
     return folders
 
 
-def _compile(
-    compiler: Sequence[str], headers: Sequence[str], made: Path, *, sanitize: bool
-) -> str:
+def _compile(compiler: Sequence[str], headers: Sequence[str], made: Path, *, sanitize: bool) -> str:
     """What the compiler has said, which are warnings if it has done its work."""
     flags = ("-std=c11", *WARNINGS, *((*WATCHED, *SANITIZERS) if sanitize else QUICK))
     included = [argument for folder in headers for argument in ("-I", folder)]
@@ -205,8 +208,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         built = build(folder, force=asked.force, sanitize=asked.sanitize)
     except NotBuilt as error:
-        reason = f"polyver.native was not built: {error}"
-        sys.stderr.write(f"{error.output}{reason}; without it conversion costs more CPU\n")
+        line = f"polyver.native was not built: {error}; everything works without it, for more CPU"
+        sys.stderr.write(f"{error.output}{line}\n")
         return error.code
     except KeyboardInterrupt:
         return INTERRUPTED
