@@ -93,4 +93,4 @@ INSTALL = $(RUN)/uv pip install --quiet --system-certs --python $(RUN)/python
 # The installation has built it for this Python; here it follows its source. Where it cannot be
 # built the line that says why is all there is to it: Python does the same.
 $(NATIVE): src/polyver/native/reviews.c src/polyver/native/build.py | .venv/ready
-	@$(RUN)/python -m polyver.native.build || true
+	@$(RUN)/python src/polyver/native/build.py || true

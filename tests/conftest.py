@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from hypothesis import settings
 
+from polyver.native.build import MODULE, SOURCE, is_stale
+
 if TYPE_CHECKING:
     import pytest
 
@@ -22,11 +24,9 @@ settings.load_profile("polyver")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if not _is_native():
-        terminalreporter.write_line(
-            "polyver.native is not built: reviews were tested in Python alone; "
-            "`python -m polyver.native.build` builds it, or says why not"
-        )
+    if lack := _lack_of_native():
+        step = "`python -m polyver.native.build` builds it, or says why not"
+        terminalreporter.write_line(f"polyver.native is {lack}; {step}")
     kube = Path(__file__).parent / "kube"
     count = len(list((kube / "recorded").glob("*.json")))
     go_mod = (kube / "modules" / "kubernetes" / "go.mod").read_text()
@@ -37,9 +37,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     )
 
 
-def _is_native() -> bool:
+def _lack_of_native() -> str:
     try:
         import_module("polyver.native._reviews")
     except ImportError:
-        return False
-    return True
+        return "not built: reviews were tested in Python alone"
+    if is_stale(SOURCE.with_name(MODULE)):
+        return "older than its source: reviews were tested with what that was before"
+    return ""

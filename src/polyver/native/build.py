@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-__all__ = ["MODULE", "SOURCE", "Built", "NotBuilt", "build", "main", "tools"]
+__all__ = ["MODULE", "SOURCE", "Built", "NotBuilt", "build", "is_stale", "main", "tools"]
 
 SOURCE = Path(__file__).with_name("reviews.c")
 MODULE = "_reviews.abi3.so"
@@ -178,19 +178,20 @@ def _ended(code: int) -> str:
 
 def _is_current(target: Path, *, sanitize: bool) -> bool:
     """Whether there is one that is newer than its source, and of use on this machine."""
-    if not target.is_file() or _is_stale(target):
+    if not target.is_file() or is_stale(target):
         return False
     return sanitize or _run([sys.executable, "-I", "-c", LOAD, str(target)]).returncode == 0
 
 
-def _is_stale(target: Path) -> bool:
+def is_stale(target: Path) -> bool:
+    """Whether a module is older than what it is built from."""
     sources = (SOURCE, Path(__file__))
     return max(each.stat().st_mtime_ns for each in sources) > target.stat().st_mtime_ns
 
 
 def _remove_stale(target: Path) -> None:
     try:
-        if target.is_file() and _is_stale(target):
+        if target.is_file() and is_stale(target):
             target.unlink()
     except OSError as error:
         reason = f"{target} is older than {SOURCE}, and can neither be built nor removed"
