@@ -35,7 +35,8 @@ from polyver.serving.http import (
 )
 from polyver.serving.logs import Log
 from polyver.webhook.admission import Act, admit
-from polyver.webhook.conversion import Converters, review
+from polyver.webhook.compiled import Reviews
+from polyver.webhook.conversion import Converters
 from polyver.webhook.metrics import Metrics
 from polyver.webhook.reviews import Key, Reviewed, refused
 
@@ -91,6 +92,7 @@ class App:
         most_body: int = MOST_BODY,
     ) -> None:
         self._served = served
+        self._reviews = Reviews(served.converters)
         self._metrics = metrics or Metrics()
         self._log = log or Log()
         self._room = _Room(most_body)
@@ -106,6 +108,7 @@ class App:
         """Serve these kinds from now on; reviews that have begun keep what they have."""
         gone = self._served.kinds - served.kinds
         self._served = served
+        self._reviews = Reviews(served.converters)
         self._metrics.withdraw(*gone)
 
     def drain(self) -> None:
@@ -177,7 +180,7 @@ class App:
         return await admit(body, self._served.chain, act, patience=round(left, 1))
 
     async def _converted(self, body: bytes, until: float) -> Reviewed:
-        work = partial(self._convert, body, self._served.converters, until)
+        work = partial(self._convert, body, self._reviews, until)
         if self._pace.expected(len(body)) <= _QUICK:
             return work()
         try:
@@ -187,9 +190,9 @@ class App:
             text = "the conversion was not done in time"
             return refused(ApiError(504, "Timeout", text))
 
-    def _convert(self, body: bytes, converters: Converters, until: float) -> Reviewed:
+    def _convert(self, body: bytes, reviews: Reviews, until: float) -> Reviewed:
         began = monotonic()
-        found = review(body, converters, late=lambda: monotonic() > until)
+        found = reviews.answer(body, late=lambda: monotonic() > until)
         self._pace.learn(len(body), monotonic() - began)
         return found
 
@@ -209,7 +212,7 @@ class App:
         began = monotonic()
         until = began + patience
         try:
-            reviewed = review(body, self._served.converters, late=lambda: monotonic() > until)
+            reviewed = self._reviews.answer(body, late=lambda: monotonic() > until)
         except Exception as error:
             self._log.failure("a request failed", error, path=CONVERT)
             return Answer(500, _JSON_LINE, refused(ApiError(500, "InternalError", _FAILED)).body)

@@ -24,8 +24,10 @@ from polyver.capabilities.apis.conversion._opened import (
     check_passing,
     touches_metadata,
 )
+from polyver.capabilities.apis.conversion._program import program_of
 from polyver.capabilities.apis.conversion._reading import Declared, DeclaredEdge
 from polyver.core import ConversionTree, Edge, Hop, InvalidTree, PolyverError, listed
+from polyver.native import Program
 from polyver.objects import encode_json
 from polyver.objects.converted import fresh
 from polyver.objects.opened import Opened
@@ -141,6 +143,15 @@ class Converter:
         if touches_metadata(self.tree.way(source, target)):
             return None
         return self._opened[source, target]
+
+    def program(self, source: str, target: str) -> Program | None:
+        """The same way for compiled code; None if that does not know a rule on it."""
+        hops = self.tree.way(source, target)
+        blocks = None if touches_metadata(hops) or not hops else program_of(hops)
+        if blocks is None:
+            return None
+        named = (f"{self.group}/{target}", f"{self.group}/{source}", self.kind)
+        return (*map(encode_json, named), self.keeping.sign, blocks)
 
     def _compiled(self, obj: Object, source: str, target: str) -> Object | None:
         """What the compiled rules make of an object; None if the interpreter has to."""
