@@ -114,9 +114,7 @@ def servers(folder: Path, peer: Path) -> Iterator[list[Server]]:
         yield [
             start(PEER, go, ports[0]),
             start(f"conversion by {RULES}", [*own, str(ports[1]), *rules], ports[1]),
-            start(
-                f"conversion by {RULES_IN_PYTHON}", [*in_python, str(ports[2]), *rules], ports[2]
-            ),
+            start(without, [*in_python, str(ports[2]), *rules], ports[2]),
             start("conversion by functions", [*own, str(ports[3]), *functions], ports[3]),
         ]
 
