@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from math import inf
+from time import monotonic
 from typing import Final
 
 import msgspec
@@ -19,6 +21,7 @@ from polyver.webhook.reviews import Key, Reviewed
 
 __all__ = ["Reviews"]
 
+_NOTHING: Final[Mapping[Key, int]] = {}
 _LOOKED_AT: Final = 4
 """How many objects that were left to Python are looked at for ways that are not known yet."""
 _FEW: Final = 4
@@ -38,22 +41,19 @@ class Reviews:
         self._kinds: list[Key] = []
         self._table: object = by.table(()) if by is not None else None
 
-    def answer(self, body: bytes | bytearray, *, late: Callable[[], bool]) -> Reviewed:
-        """The answer to a body; `late` says when nobody waits for it any more."""
-        found = None if self._by is None else self._quick(self._by, body, late)
-        return review(body, self._converters, late=late) if found is None else found
-
-    def _quick(
-        self, by: Compiled, body: bytes | bytearray, late: Callable[[], bool]
-    ) -> Reviewed | None:
-        told = by.answer(self._table, body) if _is_text(body) else None
-        if told is None:
-            return None
-        text, count, program, holes = told
-        counts = {self._kinds[program]: count} if count else {}
-        if holes is not None:
-            return self._filled(body, text, counts, holes, late)
-        return Reviewed(200, text, counts)
+    def answer(self, body: bytes | bytearray, until: float = inf) -> Reviewed:
+        """The answer to a body, for which somebody waits until then."""
+        by = self._by
+        told = by.answer(self._table, body) if by is not None and _is_text(body) else None
+        if told is not None:
+            text, count, program, holes = told
+            counts = {self._kinds[program]: count} if count else _NOTHING
+            if holes is None:
+                return Reviewed(200, text, counts)
+            filled = self._filled(body, text, counts, holes, until)
+            if filled is not None:
+                return filled
+        return review(body, self._converters, late=lambda: monotonic() > until)
 
     # What was left out.
 
@@ -63,7 +63,7 @@ class Reviews:
         text: bytes,
         counts: Mapping[Key, int],
         left_out: LeftOut,
-        late: Callable[[], bool],
+        until: float,
     ) -> Reviewed | None:
         """An answer with all objects; None if Python is to answer as a whole."""
         wanted, holes = left_out
@@ -74,7 +74,7 @@ class Reviews:
         pieces: list[bytes | msgspec.Raw] = []
         written = 0
         for (at, _, _), raw in zip(holes, given, strict=True):
-            if late():
+            if monotonic() > until:
                 return None
             try:
                 pieces += [text[written:at], reviewing.one(raw)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from hypothesis import note
@@ -16,7 +16,6 @@ from polyver.capabilities.apis.conversion import (
     Rules,
     read_conversions,
 )
-from polyver.native import compiled
 from polyver.objects import load_manifests
 from polyver.objects._texts import same
 
@@ -278,20 +277,5 @@ def check_compiled(known: Converter, obj: Object, target: str) -> None:
     assert same(known.convert(obj, target), expected)
     raw = known.convert_raw(msgspec.json.encode(obj), target)
     assert same(msgspec.json.decode(raw), expected)
-    made = by_native_code(known, obj, target)
+    made = known.natively(obj, target)
     assert made is None or same(made, expected)
-
-
-def by_native_code(known: Converter, obj: Object, target: str) -> Object | None:
-    """What compiled code makes of an object; None if it leaves that to Python."""
-    program = known.program(known.version_of(obj), target)
-    if compiled is None or program is None:
-        return None
-    request = {"desiredAPIVersion": f"{known.group}/{target}", "objects": [obj]}
-    about = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}
-    body = msgspec.json.encode(about | {"request": request})
-    told = compiled.answer(compiled.table((program,)), body)
-    if told is None or told[3] is not None:
-        return None
-    [made] = msgspec.json.decode(told[0])["response"]["convertedObjects"]
-    return cast("Object", made)
