@@ -39,7 +39,9 @@ _TAKEN, _NOT_EMPTY, _PINNED = 1, 2, 4
 _GOES, _ALONE = 1, 2
 _MOST: Final = 10**18
 _MOST_LEVELS: Final = 10
-"""Rules inside of rules; what has more of them is written in code by nobody, either."""
+"""Rules inside of rules: Python's own code takes not many more."""
+_LONGEST: Final = 50
+"""Names in a path."""
 
 
 class _Unknown(Exception):
@@ -104,6 +106,8 @@ class _BlockProgram:
         inside = {path[:size] for path in reads | writes for size in range(1, len(path))}
         inside |= {at[:size] for at in looked_at for size in range(1, len(at) + 1)}
         made: list[Program] = []
+        if any(len(at) > _LONGEST for at in inside):
+            raise _Unknown
         for at in sorted(inside, key=lambda each: (len(each), each)):
             taken = any(at[:size] in reads for size in range(1, len(at) + 1))
             flags = _NOT_EMPTY if len(at) > self._pinned else _PINNED
