@@ -59,6 +59,11 @@ RULES: dict[str, tuple[Add, Object, Object]] = {
         {"n": {"a": 1, "c": 2}},
         {"n": {"c": 2, "b": 1}},
     ),
+    "move from between others": (
+        lambda rules: rules.move("spec.x", "spec.y"),
+        {"a": 1, "x": {"z": 2}, "b": 3, "c": 4},
+        {"a": 1, "b": 3, "c": 4, "y": {"z": 2}},
+    ),
     "drop, without anything to drop": (lambda rules: rules.drop("spec.x"), {"a": 1}, {"a": 1}),
     "add, without anything to add": (lambda rules: rules.add("spec.x"), {"a": 1}, {"a": 1}),
     "const": (
@@ -116,8 +121,8 @@ RULES: dict[str, tuple[Add, Object, Object]] = {
     ),
     "keyed by the rest": (
         lambda rules: rules.keyed("spec.list", "spec.map", key="name"),
-        {"list": [{"name": "a", "x": 1, "y": 2}, {"name": "ab"}, {"name": "b"}, {"name": "é"}]},
-        {"map": {"a": {"x": 1, "y": 2}, "ab": {}, "b": {}, "é": {}}},
+        {"list": [{"name": "a", "x": 1, "y": 2}, {"name": "a!"}, {"name": "b"}, {"name": "é"}]},
+        {"map": {"é": {}, "a!": {}, "b": {}, "a": {"x": 1, "y": 2}}},
     ),
     "rules inside of rules": (
         _nested,
@@ -144,6 +149,14 @@ def test_every_rule_is_followed_there_and_back(name: str) -> None:
         assert made["status"] == {"b": {"c": 1}}
     else:
         assert made["template"] == old
+
+
+def test_a_constant_is_not_added_to_what_is_not_there() -> None:
+    known = by_rules(lambda rules: rules.const("spec.x", 1))
+    bare = {"apiVersion": "ex.io/v1", "kind": "Thing", "metadata": {}}
+    [made] = converted(known, bare)
+    assert made == {**bare, "apiVersion": "ex.io/v2"}
+    assert converted(known, made, source="v2", target="v1") == [bare]
 
 
 def _operations(block: Any) -> Iterator[str]:

@@ -16,12 +16,24 @@ from tests.capabilities.apis.conversions import (
     EVERY_FIELD,
     EVERY_RULE,
     SCHEMAS,
+    TEXT,
     converter,
     drawn_converters,
     objects,
+    of,
 )
 from tests.capabilities.apis.drawn_schemas import Drawn, known_converters, objects_of
-from tests.native.reviewed import GROUP, KIND, Object, asked, by_rules, native, needs_native, thing
+from tests.native.reviewed import (
+    GROUP,
+    KIND,
+    Add,
+    Object,
+    asked,
+    by_rules,
+    native,
+    needs_native,
+    thing,
+)
 
 from polyver.capabilities.apis.conversion import Converter, DeclaredEdge, FunctionEdge, Rules
 from polyver.native import Program
@@ -332,6 +344,7 @@ OBJECTS = [
 def test_odd_reviews_are_answered_as_python_answers_them(form: bytes) -> None:
     pair = Pair(MOVED)
     usual = OBJECTS[0]
+    pair.answer(asked(usual))
     for each in OBJECTS:
         for things in (each, b",".join([usual] * 5 + [each])):
             if form in REVIEWS:
@@ -351,6 +364,120 @@ def test_a_way_is_learned_with_the_first_review_and_then_gone_by_compiled_code()
     assert (pair.by.converted, pair.by.left_out) == (9, 9)
     pair.objects(body)
     assert (pair.by.converted, pair.by.left_out) == (27, 9)
+
+
+def _split(rules: Rules) -> None:
+    rules.split("spec.at", into=["spec.a", "spec.b", "spec.c"], separator=":", absent="*")
+
+
+OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+LOST: dict[str, tuple[Add, str, Any, Any]] = {
+    "an object that is empty": (
+        lambda rules: rules.move("spec.n.a", "spec.m.a"),
+        "v1",
+        {"n": {}, "x": 1},
+        None,
+    ),
+    "what is dropped": (lambda rules: rules.drop("spec.x"), "v1", {"x": 1}, None),
+    "what is in the way": (lambda rules: rules.move("spec.a", "spec.b"), "v1", {"b": 1}, None),
+    "a field that only a part of is known of": (
+        lambda rules: rules.move("spec.a", "spec.b"),
+        "v1",
+        {"x": {"c": "1"}},
+        (of(a=TEXT, x=OPEN), of(b=TEXT, x=of(a=TEXT))),
+    ),
+    "a field that is not known": (
+        lambda rules: rules.move("spec.a", "spec.b"),
+        "v1",
+        {"c": "1"},
+        (of(a=TEXT) | OPEN, of(b=TEXT)),
+    ),
+    "what is left of an object": (
+        lambda rules: rules.move("spec.n.a", "spec.b"),
+        "v1",
+        {"n": {"a": "1", "c": 2}},
+        (of(n=of(a=TEXT) | OPEN), of(b=TEXT)),
+    ),
+    "keys in another order": (
+        lambda rules: rules.keyed("spec.list", "spec.map", key="name"),
+        "v1",
+        {"list": [{"name": "b"}, {"name": "a"}]},
+        None,
+    ),
+    "a key that is there twice": (
+        lambda rules: rules.keyed("spec.list", "spec.map", key="name"),
+        "v1",
+        {"list": [{"name": "a"}, {"name": "a"}]},
+        None,
+    ),
+    "more than a key and a value": (
+        lambda rules: rules.keyed("spec.list", "spec.map", key="name", value="value"),
+        "v1",
+        {"list": [{"name": "a", "value": 1, "more": 2}]},
+        None,
+    ),
+    "a key in the rest": (
+        lambda rules: rules.keyed("spec.list", "spec.map", key="name"),
+        "v2",
+        {"map": {"a": {"name": "b"}}},
+        None,
+    ),
+    "two where one can be": (
+        lambda rules: rules.wrap("spec.one", "spec.all"),
+        "v2",
+        {"all": [1, 2]},
+        None,
+    ),
+    "another constant": (lambda rules: rules.const("spec.x", 1), "v2", {"x": 1.0}, None),
+    "no constant": (lambda rules: rules.const("spec.x", 1), "v2", {"y": 1}, None),
+    "an unknown word": (lambda rules: rules.values("spec.v", {"a": "b"}), "v1", {"v": "c"}, None),
+    "a separator in a part": (_split, "v2", {"a": "1:2", "b": "3", "c": "4"}, None),
+    "a part that is what stands for none": (_split, "v2", {"a": "*", "b": "1", "c": "2"}, None),
+    "too few parts": (_split, "v1", {"at": "1:2"}, None),
+    "a product that is too large": (
+        lambda rules: rules.scale("spec.s", "spec.ms", 1000),
+        "v1",
+        {"s": 10**17},
+        None,
+    ),
+    "what is inside and dropped": (
+        lambda rules: rules.each("spec.items").drop("x"),
+        "v1",
+        {"items": [{"x": 1}]},
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_whatever_is_lost_or_in_the_way_is_left_to_python(name: str) -> None:
+    add, version, spec, specs = LOST[name]
+    schemas = specs and {f"v{number}": of(spec=each) for number, each in enumerate(specs, 1)}
+    pair = Pair(by_rules(add, schemas=schemas))
+    target = "v1" if version == "v2" else "v2"
+    pair.objects(asked(thing(spec, version), version=target))
+    assert pair.by.converted == 0
+    pair.objects(asked(*[thing({}, version)] * 9, thing(spec, version), version=target))
+
+
+def test_a_field_of_what_is_not_there_is_left_to_python() -> None:
+    pair = Pair(by_rules(lambda rules: rules.move("status.a", "spec.b")))
+    bare = {"apiVersion": "ex.io/v1", "kind": "Thing", "metadata": {}, "status": {"a": 1}}
+    [made] = pair.objects(asked(bare))
+    assert made["spec"] == {"b": 1}
+    assert pair.by.converted == 0
+
+
+def test_rules_inside_of_very_many_rules_are_left_to_python() -> None:
+    rules = Rules()
+    inside = rules
+    for _ in range(12):
+        inside = inside.within("spec" if inside is rules else "a")
+    inside.move("x", "y")
+    known = Converter(GROUP, KIND, ["v1", "v2"], [DeclaredEdge("v1", "v2", rules.block())])
+    assert known.program("v1", "v2") is None
+    pair = Pair(known)
+    assert pair.objects(asked(thing({"b": 1}))) == [thing({"b": 1}, "v2")]
 
 
 def other(kind: str, **options: Any) -> Converter:
