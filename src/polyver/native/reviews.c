@@ -200,7 +200,8 @@ static bool is_there(Value value) { return value.text.at || value.object; }
 
 /* Reading JSON. All is checked that Python would check, and a little more. */
 
-static const char *past_space(const char *at, const char *end) {
+static inline const char *past_space(const char *at, const char *end) {
+    if (at < end && *at > ' ') return at; /* as nearly always */
     while (at < end && (*at == ' ' || *at == '\n' || *at == '\t' || *at == '\r')) at++;
     return at;
 }
