@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyver.serving import connections
-from polyver.serving.http import Answer, Receive, Request, Scope, Send
+from polyver.serving.http import Answer, Head, Quick, Receive, Scope, Send
 from polyver.serving.listening import bind, serving
 
 PATIENCE = 20
@@ -27,13 +27,18 @@ class House:
         self.begun = asyncio.Event()
         self.go_on = asyncio.Event()
 
-    def at_once(self, request: Request) -> Answer | None:
-        self.at_once_asked += 1
-        if not request.path.startswith("/quick"):
+    def at_once(self, head: Head) -> Quick | None:
+        if not head.path.startswith("/quick"):
+            self.at_once_asked += 1
             return None
-        length = int(request.query or 0)
-        told = b"%b %b %d" % (request.method.encode(), request.body[:20], len(request.body))
-        return Answer(200, TEXT, told + b"x" * length)
+        length = int(head.query or 0)
+
+        def quick(body: bytes | bytearray) -> Answer:
+            self.at_once_asked += 1
+            told = b"%b %b %d" % (head.method.encode(), body[:20], len(body))
+            return Answer(200, TEXT, told + b"x" * length)
+
+        return quick
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.begun.set()
