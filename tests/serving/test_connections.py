@@ -35,7 +35,7 @@ class House:
 
         def quick(body: bytes | bytearray) -> Answer:
             self.at_once_asked += 1
-            told = b"%b %b %d" % (head.method.encode(), body[:20], len(body))
+            told = b"%b %b %d" % (head.method.encode(), bytes(body[:20]), len(body))
             return Answer(200, TEXT, told + b"x" * length)
 
         return quick

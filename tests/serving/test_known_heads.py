@@ -287,6 +287,10 @@ def test_a_body_may_come_behind_its_head(size: int, server_context: ssl.SSLConte
 # What may happen meanwhile.
 
 
+class Broken(Exception):
+    """What a connection ends with."""
+
+
 def run(test: Callable[[Hall, Wire], Awaitable[None]]) -> None:
     """With a connection whose first head is known, and nothing else sent."""
 
@@ -357,12 +361,11 @@ def test_bodies_that_are_waited_for_are_counted_as_held(monkeypatch: pytest.Monk
 def test_one_that_fails_leaves_nothing_behind(pieces: list[bytes]) -> None:
     async def test(hall: Hall, wire: Wire) -> None:
         def fails(_: bytes | bytearray) -> Answer:
-            raise ValueError
+            raise Broken
 
         hall.heads.update(dict.fromkeys(hall.heads, fails))
-        with pytest.raises(ValueError):  # noqa: PT012 - which piece is the last
-            wire.send(PLAIN[0](3) + pieces[0])
-            for each in pieces[1:]:
+        with pytest.raises(Broken):  # noqa: PT012 - it is the last piece that raises
+            for each in (PLAIN[0](3) + pieces[0], *pieces[1:]):
                 wire.send(each)
 
     run(test)
@@ -426,6 +429,13 @@ def test_nothing_is_known_that_could_be_read_differently(
     came: str, headers: list[tuple[bytes, bytes]]
 ) -> None:
     assert not learned(b"POST / HTTP/1.1\r\n" + came.encode(), *headers)
+
+
+@pytest.mark.parametrize(
+    "line", ["POST / HTTP/1.0", "POST / HTTP/2.0", "PUT / HTTP/1.1", "\r\nPOST /"]
+)
+def test_nothing_is_known_whose_first_line_is_another(line: str) -> None:
+    assert not learned(f"{line}\r\nContent-Length: 3".encode(), SHORT)
 
 
 def test_no_more_is_known_than_fits() -> None:

@@ -57,11 +57,11 @@ class House:
 class Wire(asyncio.Transport):
     """What a connection is given bytes by, in exactly these pieces, and gives its answers to."""
 
-    def __init__(self, hall: Hall, sizes: Iterator[int] = iter(())) -> None:
+    def __init__(self, hall: Hall, sizes: Iterator[int] | None = None) -> None:
         super().__init__()
         self.reads: list[int] = []
         """How much came at a time; not more than in `sizes`."""
-        self._sizes = sizes
+        self._sizes = sizes or iter(())
         self.written = bytearray()
         self.closed = False
         self._reading = True
@@ -135,7 +135,7 @@ PLAIN = [
     lines(b"Connection: keep-alive", LENGTH, line=b"GET /quick/%41 HTTP/1.1"),
     lines(LENGTH, line=b"PUT /slow HTTP/1.1"),
 ]
-ODD = {
+ODD: dict[str, Lines] = {
     "no length": lines(),
     "twice the same": lines(LENGTH, LENGTH),
     "another": lines(LENGTH, b"Content-Length: 3"),
@@ -156,6 +156,7 @@ ODD = {
     "empty": lines(b"Content-Length: "),
     "zeros": lines(b"Content-Length: 000%d"),
     "many zeros": lines(b"Content-Length: 000000000000%d"),
+    "more zeros than Python reads": lines(b"Content-Length: " + b"0" * 5000 + b"%d"),
     "nine digits": lines(b"Content-Length: 123456789"),
     "twenty digits": lines(b"Content-Length: 99999999999999999999"),
     "folded length": lines(b"Content-Length:\r\n %d"),

@@ -304,6 +304,9 @@ def test_what_is_answered_at_once_is_what_the_application_says(body: bytes) -> N
     told = answer("POST", "/convert?timeout=30s", body, app=other)
     assert (found.status, found.body) == (told.status, told.body)
     assert counts(app) == counts(other)
+    quick = App(serving()).at_once(USUAL)
+    assert quick is not None
+    assert quick(bytearray(body)) == found, "wherever it was put"
 
 
 @pytest.mark.usefixtures("all_are_quick")
