@@ -91,7 +91,7 @@ ODDLY = st.lists(st.sampled_from(list(ODD.values())), max_size=1)
 APART = st.sampled_from(["one by one", "heads and bodies", "in bodies"])
 CUTS = APART | APART | st.sampled_from(["together", "anywhere"])
 CALM = st.just("settle")
-THEN = CALM | CALM | st.sampled_from(["", "pause", "resume", "shutdown", "lose"])
+THEN = CALM | CALM | st.sampled_from(["", "", "pause", "resume", "shutdown", "lose"])
 FIRST = Piece(PLAIN[0](0))
 """The first request of a connection is always parsed."""
 
@@ -161,7 +161,7 @@ def test_known_heads_change_no_byte_of_any_answer(
     monkeypatch.setattr(connections, "_MOST_HELD", MOST_HELD)
     known = 0
 
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=200, deadline=None)
     @given(clients())
     def compare(pieces: list[list[Piece]]) -> None:
         nonlocal known
@@ -181,10 +181,13 @@ def test_nothing_odd_is_known_as_something_else(
     odd: str, how: str, nothing_known: Callable[[bool], None]
 ) -> None:
     parts = [(ODD[odd](size), body(b"", size)) for size in (3, 3, 40, 1, 2)]
-    pieces = [FIRST, *(Piece(each, "settle") for each in cut(parts, how, ()) if each)]
-    found = asyncio.run(played([pieces, pieces]))
+    clients = [
+        [FIRST, *(Piece(each, "settle") for each in cut(parts, way, ()) if each)]
+        for way in ("one by one", how, how)
+    ]
+    found = asyncio.run(played(clients))
     nothing_known(True)
-    assert found.answers == asyncio.run(played([pieces, pieces], found)).answers
+    assert found.answers == asyncio.run(played(clients, found)).answers
 
 
 # Over real connections.
@@ -311,6 +314,24 @@ def run(test: Callable[[Hall, Wire], Awaitable[None]]) -> None:
     asyncio.run(running())
 
 
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [PLAIN[0](5) + b"slow1", PLAIN[0](1) + b"2", PLAIN[0](1), b"3"],
+        [PLAIN[0](1) + b"1" + PLAIN[0](2) + b"22", PLAIN[0](3) + b"333"],
+    ],
+)
+def test_nobody_is_answered_before_those_who_asked_earlier(pieces: list[bytes]) -> None:
+    async def test(hall: Hall, wire: Wire) -> None:
+        for each in pieces:
+            wire.send(each)
+        await settled(hall)
+        sizes = [int(each) for each in re.findall(rb"POST /quick b'' (\d)", wire.written)]
+        assert sizes in ([5, 1, 1], [1, 2, 3])
+
+    run(test)
+
+
 def test_at_the_end_a_body_is_waited_for_and_answered() -> None:
     async def test(hall: Hall, wire: Wire) -> None:
         wire.send(PLAIN[0](3) + b"a")
@@ -324,6 +345,18 @@ def test_at_the_end_a_body_is_waited_for_and_answered() -> None:
         assert b"connection: close\r\n" in wire.written
         assert b"app POST /quick b'' 3 " in wire.written
         assert wire.closed
+
+    run(test)
+
+
+def test_behind_the_end_nothing_is_answered() -> None:
+    async def test(hall: Hall, wire: Wire) -> None:
+        asked: list[bytes | bytearray] = []
+        hall.heads.update(dict.fromkeys(hall.heads, asked.append))
+        wire.connection.shutdown()
+        assert wire.closed
+        wire.send_late(PLAIN[0](3) + b"abc")
+        assert asked == []
 
     run(test)
 

@@ -72,13 +72,21 @@ class Wire(asyncio.Transport):
     def send(self, piece: bytes) -> None:
         self._waiting += piece
         while self._waiting and self._reading and not self.closed:
-            room = self.connection.get_buffer(-1)
-            size = min(len(room), len(self._waiting))
-            size = min(size, next(self._sizes, size))
-            self.reads.append(size)
-            room[:size] = self._waiting[:size]
-            del self._waiting[:size]
-            self.connection.buffer_updated(size)
+            self._read()
+
+    def send_late(self, piece: bytes) -> None:
+        """Send as TLS does, which gives what it has while it says goodbye."""
+        self._waiting += piece
+        self._read()
+
+    def _read(self) -> None:
+        room = self.connection.get_buffer(-1)
+        size = min(len(room), len(self._waiting))
+        size = min(size, next(self._sizes, size))
+        self.reads.append(size)
+        room[:size] = self._waiting[:size]
+        del self._waiting[:size]
+        self.connection.buffer_updated(size)
 
     def lose(self) -> None:
         self.closed = True
