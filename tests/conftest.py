@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hypothesis import settings
+
+from polyver.native.build import MODULE, SOURCE, is_stale
 
 if TYPE_CHECKING:
     import pytest
@@ -21,6 +24,9 @@ settings.load_profile("polyver")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if lack := _lack_of_native():
+        step = "`python -m polyver.native.build` builds it, or says why not"
+        terminalreporter.write_line(f"polyver.native is {lack}; {step}")
     kube = Path(__file__).parent / "kube"
     count = len(list((kube / "recorded").glob("*.json")))
     go_mod = (kube / "modules" / "kubernetes" / "go.mod").read_text()
@@ -29,3 +35,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.write_line(
         f"{count} transcripts of kube-apiserver {version} are held; `make e2e` asks the real one"
     )
+
+
+def _lack_of_native() -> str:
+    try:
+        import_module("polyver.native._reviews")
+    except ImportError:
+        return "not built: reviews were tested in Python alone"
+    if is_stale(SOURCE.with_name(MODULE)):
+        return "older than its source: reviews were tested with what that was before"
+    return ""
