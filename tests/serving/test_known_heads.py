@@ -349,6 +349,22 @@ def test_at_the_end_a_body_is_waited_for_and_answered() -> None:
     run(test)
 
 
+@pytest.mark.parametrize("come", [0, len(PLAIN[0](3)) + 1])
+def test_a_client_that_does_not_read_is_written_nothing(come: int) -> None:
+    async def test(hall: Hall, wire: Wire) -> None:
+        sent = PLAIN[0](3) + b"abc"
+        wire.send(sent[:come])
+        wire.connection.pause_writing()
+        wire.send(sent[come:])
+        await settled(hall)
+        assert wire.written == b""
+        wire.connection.resume_writing()
+        await settled(hall)
+        assert b"app POST /quick b'' 3 " in wire.written
+
+    run(test)
+
+
 def test_behind_the_end_nothing_is_answered() -> None:
     async def test(hall: Hall, wire: Wire) -> None:
         asked: list[bytes | bytearray] = []
@@ -368,7 +384,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
         wire.send(PLAIN[0](3) + b"ab")
         while not wire.closed:
             await asyncio.sleep(0.001)
-        assert wire.written == b""
+        assert (wire.written, wire.aborted) == (b"", True)
 
     run(test)
 

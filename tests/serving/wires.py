@@ -63,7 +63,7 @@ class Wire(asyncio.Transport):
         """How much came at a time; not more than in `sizes`."""
         self._sizes = sizes or iter(())
         self.written = bytearray()
-        self.closed = False
+        self.closed = self.aborted = False
         self._reading = True
         self._waiting = bytearray()
         self.connection = Connection(hall)
@@ -114,7 +114,8 @@ class Wire(asyncio.Transport):
     def close(self) -> None:
         self.closed = True
 
-    abort = close
+    def abort(self) -> None:
+        self.closed = self.aborted = True
 
 
 async def settled(hall: Hall) -> None:

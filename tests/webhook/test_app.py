@@ -276,7 +276,8 @@ def at_once(app: App, body: bytes, head: Head = USUAL) -> http.Answer | None:
 @pytest.fixture
 def all_are_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long it takes on this machine."""
-    monkeypatch.setattr(webhook_app, "_QUICK", float("inf"))
+    for name in ("_QUICK", "_AT_FIRST"):
+        monkeypatch.setattr(webhook_app, name, float("inf"))
 
 
 BODIES = [
