@@ -304,10 +304,9 @@ def run(test: Callable[[Hall, Wire], Awaitable[None]]) -> None:
         for _ in range(2):
             wire.send(FIRST.sent)
         wire.written.clear()
-        async with asyncio.timeout(PATIENCE):
-            await test(hall, wire)
-            wire.lose()
-            await settled(hall)
+        await test(hall, wire)
+        wire.lose()
+        await settled(hall)
         assert (hall.held, hall.tasks, hall.connections) == (0, set(), set())
         hall.close()
 
@@ -377,14 +376,43 @@ def test_behind_the_end_nothing_is_answered() -> None:
     run(test)
 
 
-def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "_REQUEST", 0.01)
+Pass = Callable[[Hall, float], Awaitable[None]]
 
+
+@pytest.fixture
+def time_passes(monkeypatch: pytest.MonkeyPatch) -> Pass:
+    """Let it be so many seconds later, for the loop."""
+
+    async def let(hall: Hall, seconds: float) -> None:
+        now = hall.loop.time
+        monkeypatch.setattr(hall.loop, "time", lambda: now() + seconds)
+        await settled(hall)
+
+    return let
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(time_passes: Pass) -> None:
     async def test(hall: Hall, wire: Wire) -> None:
+        await time_passes(hall, 100)
         wire.send(PLAIN[0](3) + b"ab")
-        while not wire.closed:
-            await asyncio.sleep(0.001)
+        await time_passes(hall, 50)
+        assert not wire.closed
+        await time_passes(hall, 50)
         assert (wire.written, wire.aborted) == (b"", True)
+
+    run(test)
+
+
+@pytest.mark.parametrize("pieces", [[PLAIN[0](3) + b"abc"], [PLAIN[0](3), b"abc"]])
+def test_a_connection_that_is_used_stays(pieces: list[bytes], time_passes: Pass) -> None:
+    async def test(hall: Hall, wire: Wire) -> None:
+        for _ in range(5):
+            await time_passes(hall, 100)
+            assert not wire.closed
+            for each in pieces:
+                wire.send(each)
+        await time_passes(hall, 130)
+        assert (wire.closed, wire.aborted) == (True, False)
 
     run(test)
 
