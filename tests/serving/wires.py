@@ -10,7 +10,19 @@ from typing import Any
 from polyver.serving.connections import Connection, Hall
 from polyver.serving.http import Answer, Head, Quick, Receive, Scope, Send
 
-__all__ = ["KINDS", "LENGTH", "ODD", "PLAIN", "House", "Lines", "Wire", "body", "lines", "settled"]
+__all__ = [
+    "FIRST",
+    "KINDS",
+    "LENGTH",
+    "ODD",
+    "PLAIN",
+    "House",
+    "Lines",
+    "Wire",
+    "body",
+    "lines",
+    "settled",
+]
 
 
 def told(who: str, method: str, path: str, query: bytes, body: bytes | bytearray) -> bytes:
@@ -144,6 +156,8 @@ PLAIN = [
     lines(b"Connection: keep-alive", LENGTH, line=b"GET /quick/%41 HTTP/1.1"),
     lines(LENGTH, line=b"PUT /slow HTTP/1.1"),
 ]
+FIRST = PLAIN[0](0)
+"""The first request of a connection is always parsed."""
 ODD: dict[str, Lines] = {
     "no length": lines(),
     "twice the same": lines(LENGTH, LENGTH),
