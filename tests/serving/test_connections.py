@@ -26,6 +26,8 @@ class House:
         self.at_once_asked = 0
         self.begun = asyncio.Event()
         self.go_on = asyncio.Event()
+        self.ending: asyncio.Task[bytes] | None = None
+        """A client that reads on when the house is closed."""
 
     def at_once(self, head: Head) -> Quick | None:
         if not head.path.startswith("/quick"):
@@ -100,6 +102,8 @@ async def served(house: House) -> AsyncIterator[Connect]:
     async with asyncio.timeout(PATIENCE):
         async with serving(house, listener, None, at_once=house.at_once):
             yield connect
+        if house.ending is not None:
+            await asyncio.wait([house.ending])
         for each in opened:
             each.writer.close()
 
@@ -393,7 +397,7 @@ def test_at_the_end_what_has_begun_to_come_is_answered() -> None:
                 client.send(b"c")
                 return await client.rest()
 
-            ending = asyncio.create_task(late())
-        assert b"app /quick 3 " in await ending
+            house.ending = asyncio.create_task(late())
+        assert b"app /quick 3 " in house.ending.result()
 
     asyncio.run(running())
