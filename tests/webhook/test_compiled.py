@@ -304,6 +304,7 @@ REVIEWS = [
 REQUESTS = [
     b'{"desiredAPIVersion":"ex.io/v2","objects":[%s]}',
     b'{"uid":"1","desiredAPIVersion":"ex.io/v2","objects":[%s],"uid":"2"}',
+    b'{"desiredAPIVersion":"ex.io/v2","objects":[%s],"uid":"2"}',
     b'{"uid":"1","desiredAPIVersion":"ex.io/v2","objects":[%s],"desiredAPIVersion":"ex.io/v1"}',
     b'{"uid":"1","uid":"2","desiredAPIVersion":"ex.io/v2","objects":[%s]}',
     b'{"uid":"\\u0031","desiredAPIVersion":"ex.io/v2","objects":[%s]}',
