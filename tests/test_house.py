@@ -68,6 +68,11 @@ def test_the_contracts_hold(house: Path) -> None:
             "from polyver.webhook import App",
             "serving is not allowed to import polyver.webhook",
         ),
+        (
+            "native/__init__.py",
+            "from polyver import core",
+            "native is not allowed to import polyver.core",
+        ),
         ("attic/__init__.py", "", "polyver.attic"),
     ],
 )

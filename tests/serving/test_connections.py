@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyver.serving import connections
-from polyver.serving.http import Answer, Receive, Request, Scope, Send
+from polyver.serving.http import Answer, Head, Quick, Receive, Scope, Send
 from polyver.serving.listening import bind, serving
 
 PATIENCE = 20
@@ -26,14 +26,21 @@ class House:
         self.at_once_asked = 0
         self.begun = asyncio.Event()
         self.go_on = asyncio.Event()
+        self.ending: asyncio.Task[bytes] | None = None
+        """A client that reads on when the house is closed."""
 
-    def at_once(self, request: Request) -> Answer | None:
-        self.at_once_asked += 1
-        if not request.path.startswith("/quick"):
+    def at_once(self, head: Head) -> Quick | None:
+        if not head.path.startswith("/quick"):
+            self.at_once_asked += 1
             return None
-        length = int(request.query or 0)
-        told = b"%b %b %d" % (request.method.encode(), request.body[:20], len(request.body))
-        return Answer(200, TEXT, told + b"x" * length)
+        length = int(head.query or 0)
+
+        def quick(body: bytes | bytearray) -> Answer:
+            self.at_once_asked += 1
+            told = b"%b %b %d" % (head.method.encode(), bytes(body[:20]), len(body))
+            return Answer(200, TEXT, told + b"x" * length)
+
+        return quick
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.begun.set()
@@ -95,6 +102,8 @@ async def served(house: House) -> AsyncIterator[Connect]:
     async with asyncio.timeout(PATIENCE):
         async with serving(house, listener, None, at_once=house.at_once):
             yield connect
+        if house.ending is not None:
+            await asyncio.wait([house.ending])
         for each in opened:
             each.writer.close()
 
@@ -388,7 +397,7 @@ def test_at_the_end_what_has_begun_to_come_is_answered() -> None:
                 client.send(b"c")
                 return await client.rest()
 
-            ending = asyncio.create_task(late())
-        assert b"app /quick 3 " in await ending
+            house.ending = asyncio.create_task(late())
+        assert b"app /quick 3 " in house.ending.result()
 
     asyncio.run(running())

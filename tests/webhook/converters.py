@@ -47,6 +47,9 @@ class Hosts:
     def way(self, source: str, target: str) -> None:
         """All is converted raw."""
 
+    def program(self, source: str, target: str) -> None:
+        """Compiled code cannot."""
+
 
 def served(*converters: Hosts) -> Converters:
     return {(each.group, each.kind): each for each in converters or (Hosts(),)}

@@ -7,13 +7,15 @@ import json
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import pytest
 from tests.webhook.converters import Hosts, asked, host, served
 
+from polyver.serving import http
+from polyver.serving.http import Head
 from polyver.webhook import App, Served
 from polyver.webhook import app as webhook_app
 
@@ -261,22 +263,21 @@ def test_objects_may_be_raw() -> None:
 # At once.
 
 
-@dataclass
-class Asked:
-    """A request that has come as a whole."""
+JSON = ((b"content-type", b"application/json"),)
+USUAL = Head("POST", "/convert", b"timeout=30s", JSON)
 
-    body: bytes
-    path: str = "/convert"
-    method: str = "POST"
-    query: bytes = b"timeout=30s"
-    headers: tuple[tuple[bytes, bytes], ...] = ((b"content-type", b"application/json"),)
-    state: Mapping[str, Any] = field(default_factory=dict)
+
+def at_once(app: App, body: bytes, head: Head = USUAL) -> http.Answer | None:
+    """What is said at once to a request that has come as a whole."""
+    quick = app.at_once(head)
+    return None if quick is None else quick(body)
 
 
 @pytest.fixture
 def all_are_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long it takes on this machine."""
-    monkeypatch.setattr(webhook_app, "_QUICK", float("inf"))
+    for name in ("_QUICK", "_AT_FIRST"):
+        monkeypatch.setattr(webhook_app, name, float("inf"))
 
 
 BODIES = [
@@ -298,43 +299,46 @@ BODIES = [
 @pytest.mark.parametrize("body", BODIES)
 def test_what_is_answered_at_once_is_what_the_application_says(body: bytes) -> None:
     app, other = App(serving()), App(serving())
-    found = app.at_once(Asked(body))
+    found = at_once(app, body)
     assert found is not None
     assert found.head == b"content-type: application/json\r\n"
     told = answer("POST", "/convert?timeout=30s", body, app=other)
     assert (found.status, found.body) == (told.status, told.body)
     assert counts(app) == counts(other)
+    quick = App(serving()).at_once(USUAL)
+    assert quick is not None
+    assert quick(bytearray(body)) == found, "wherever it was put"
 
 
 @pytest.mark.usefixtures("all_are_quick")
 @pytest.mark.parametrize(
-    "given",
+    ("head", "body"),
     [
-        Asked(REVIEW, path="/admit/mutate"),
-        Asked(REVIEW, path="/readyz"),
-        Asked(REVIEW, method="GET"),
-        Asked(REVIEW, headers=((b"content-type", b"application/yaml"),)),
-        Asked(REVIEW, headers=((b"content-encoding", b"gzip"),)),
-        Asked(REVIEW + b" " * 1000),
+        (USUAL._replace(path="/admit/mutate"), REVIEW),
+        (USUAL._replace(path="/readyz"), REVIEW),
+        (USUAL._replace(method="GET"), REVIEW),
+        (USUAL._replace(headers=((b"content-type", b"application/yaml"),)), REVIEW),
+        (USUAL._replace(headers=((b"content-encoding", b"gzip"),)), REVIEW),
+        (USUAL, REVIEW + b" " * 1000),
     ],
 )
-def test_all_that_is_unusual_is_left_to_the_application(given: Asked) -> None:
+def test_all_that_is_unusual_is_left_to_the_application(head: Head, body: bytes) -> None:
     app = App(serving(), most_body=1000)
-    assert app.at_once(given) is None
-    assert app.at_once(Asked(REVIEW)) is not None
+    assert at_once(app, body, head) is None
+    assert at_once(app, REVIEW) is not None
     app.drain()
-    assert app.at_once(Asked(REVIEW)) is None
+    assert at_once(app, REVIEW) is None
 
 
 def test_nothing_slow_is_answered_at_once() -> None:
     app = App(serving())
-    assert app.at_once(Asked(REVIEW)) is None, "nobody knows yet"
+    assert at_once(app, REVIEW) is None, "nobody knows yet"
     answer("POST", "/convert", asked(host(seconds=0.2, hostPort="h:1")), app=app)
-    assert app.at_once(Asked(REVIEW)) is None
+    assert at_once(app, REVIEW) is None
 
 
 def test_what_was_quick_is_answered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhook_app, "_QUICK", 60.0)
     app = App(serving())
     answer("POST", "/convert", REVIEW, app=app)
-    assert app.at_once(Asked(REVIEW)) is not None
+    assert at_once(app, REVIEW) is not None

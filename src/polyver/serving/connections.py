@@ -10,7 +10,6 @@ import asyncio
 import urllib.parse
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from email.utils import formatdate
 from functools import lru_cache
 from typing import Any
@@ -18,8 +17,8 @@ from typing import Any
 import httptools
 
 from polyver.serving.exchanges import Exchange, head_of
-from polyver.serving.heads import Key, KnownHead, KnownHeads, taken_apart
-from polyver.serving.http import Answer, Application, AtOnce, Head
+from polyver.serving.heads import HEAD_ENDS, Filling, KnownHeads, taken_apart
+from polyver.serving.http import Application, AtOnce, Head, Quick
 
 __all__ = ["Connection", "Hall", "Known"]
 
@@ -38,7 +37,6 @@ _MOST_HELD = 2 * 1024 * 1024
 _MOST_HELD_BY_ALL = 64 * 1024 * 1024
 _ONE_RECORD = 16 * 1024
 """What is shorter is joined before it is written: copying is cheaper than a record of TLS."""
-_HEAD_ENDS = b"\r\n\r\n"
 _NEVER = float("inf")
 
 
@@ -49,7 +47,7 @@ class Hall:
         self.app = app
         self.at_once = at_once
         self.known = known
-        self.heads = KnownHeads(at_once)
+        self.heads = KnownHeads()
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
         self.tasks: set[asyncio.Task[None]] = set()
@@ -88,16 +86,6 @@ def _target(url: bytes) -> tuple[str, bytes, bytes]:
     return urllib.parse.unquote(path) if "%" in path else path, written, parsed.query or b""
 
 
-@dataclass(slots=True)
-class _Filling:
-    """A body of which some has come, behind a head that is known."""
-
-    known: KnownHead
-    body: bytearray
-    rest: memoryview
-    """Where what comes next belongs."""
-
-
 class Connection(asyncio.BufferedProtocol):
     """One client."""
 
@@ -116,8 +104,8 @@ class Connection(asyncio.BufferedProtocol):
         self._in_head = True
         self._in_message = True
         self._incoming: Exchange | None = None
-        self._learning: Key | None = None
-        self._filling: _Filling | None = None
+        self._unknown: bytes | None = None
+        self._filling: Filling | None = None
         self._reads = True
         self._closing = False
         """Whether no request is taken any more."""
@@ -151,8 +139,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._answering is not None:
             self._drop(self._answering)
         if self._filling is not None:
-            self._hall.held -= len(self._filling.body)
-            self._filling = None
+            self._end_filling(self._filling)
         while self._queue:
             self._drop(self._queue.pop())
         self.resume_writing()
@@ -164,12 +151,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def shutdown(self) -> None:
         """Answer what has come, and then close."""
+        if self._filling is not None:
+            self._parse_filled(self._filling)
         self._closing = True
         newest = self._queue[-1] if self._queue else self._answering
         if newest is not None:
             newest.keep_alive = False
             self._advance()
-        elif self._filling is None:
+        else:
             self.transport.close()
 
     def close(self) -> None:
@@ -200,14 +189,14 @@ class Connection(asyncio.BufferedProtocol):
         if self._filling is not None:
             self._fill(self._filling, nbytes)
         elif not self._take_known(nbytes):
-            self._parse(nbytes)
+            self._parse(self._hall.buffer[:nbytes])
 
-    def _parse(self, nbytes: int) -> None:
+    def _parse(self, data: memoryview | bytes) -> None:
         if self._closing and (self._incoming is None or self._incoming.whole):
             return
-        self._unparsed += nbytes
+        self._unparsed = len(data) + (self._unparsed if self._in_head else 0)
         try:
-            self._parser.feed_data(self._hall.buffer[:nbytes])
+            self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             pass  # nothing is upgraded to, and the request is answered as it is
         except httptools.HttpParserError:
@@ -250,12 +239,8 @@ class Connection(asyncio.BufferedProtocol):
             keep_alive=lasting,
             expects=self._expects,
         )
+        self._incoming.came, self._unknown = self._unknown, None
         self._queue.append(self._incoming)
-        if self._learning is not None and lasting and not self._expects:
-            method, target = self._incoming.method, _target(self._url)
-            head = Head(method, target[0], target[2], self._headers)
-            self._hall.heads.learn(self._learning, head, target)
-        self._learning = None
 
     def on_body(self, body: bytes) -> None:
         exchange = self._incoming
@@ -283,61 +268,54 @@ class Connection(asyncio.BufferedProtocol):
         busy = self._in_message or self._answering or self._queue or self._written
         if busy or self._closing or hall.at_once is None:
             return False
-        ends = hall.read.find(_HEAD_ENDS, 0, nbytes)
-        found = taken_apart(bytes(hall.buffer[:ends])) if ends >= 0 else None
+        ends = hall.read.find(HEAD_ENDS, 0, nbytes)
+        head = bytes(hall.buffer[:ends]) if ends >= 0 else b""
+        found = taken_apart(head)
         if found is None:
-            self._learning = None
             return False
         key, size = found
-        known = hall.heads.get(key)
-        if known is None:
-            self._learning = key
+        quick = hall.heads.get(key)
+        if quick is None:
+            self._unknown = head
             return False
-        begins = ends + len(_HEAD_ENDS)
-        if nbytes - begins == size:
-            self._answer_known(known, bytes(hall.buffer[begins:nbytes]))
-            return True
-        if nbytes - begins > size or size > _MOST_HELD or hall.held + size > _MOST_HELD_BY_ALL:
+        body = hall.read[ends + len(HEAD_ENDS) : nbytes]
+        if len(body) == size:
+            return self._answer_known(quick, body)
+        if len(body) > size or size > _MOST_HELD or hall.held + size > _MOST_HELD_BY_ALL:
             return False
-        body = bytearray(size)
-        body[: nbytes - begins] = hall.buffer[begins:nbytes]
-        self._filling = _Filling(known, body, memoryview(body)[nbytes - begins :])
+        self._filling = Filling(quick, head, body, size)
         hall.held += size
         self._in_message = True
         self._deadline = hall.loop.time() + _REQUEST
         return True
 
-    def _fill(self, filling: _Filling, nbytes: int) -> None:
+    def _answer_known(self, quick: Quick, body: bytearray) -> bool:
+        answer = quick(body)
+        if answer is None:
+            return False
+        self.write(head_of(answer, self._hall.date, keep_alive=True), answer.body)
+        self._deadline = self._hall.now + _KEEP_ALIVE
+        return True
+
+    def _fill(self, filling: Filling, nbytes: int) -> None:
         """What has come is in its place already."""
         filling.rest = filling.rest[nbytes:]
-        if not filling.rest:
-            self._filling = None
-            self._hall.held -= len(filling.body)
-            self._in_message = False
-            self._answer_known(filling.known, filling.body)
-
-    def _answer_known(self, known: KnownHead, body: bytes | bytearray) -> None:
-        answer = known.quick(body)
-        if answer is not None:
-            self._say(answer, answer.body, keep_alive=not self._closing)
-            self._deadline = self._hall.now + _KEEP_ALIVE
-            if self._closing:
-                self.transport.close()
+        if filling.rest:
             return
-        exchange = self._answering = Exchange(
-            self,
-            known.head.method,
-            known.target,
-            known.headers(len(body)),
-            "1.1",
-            keep_alive=not self._closing,
-            expects=False,
-        )
-        self._hall.held += len(body)
-        exchange.add(bytes(body))
-        exchange.whole = True
-        self._deadline = _NEVER
-        self._hall.start(exchange)
+        if self._written is None and self._answer_known(filling.quick, filling.body):
+            self._end_filling(filling)
+        else:
+            self._parse_filled(filling)
+
+    def _parse_filled(self, filling: Filling) -> None:
+        """Go on as if the head had not been known."""
+        self._end_filling(filling)
+        self._parse(filling.head + HEAD_ENDS + filling.come)
+
+    def _end_filling(self, filling: Filling) -> None:
+        self._filling = None
+        self._hall.held -= len(filling.body)
+        self._in_message = False
 
     def _refuse(self, status: str) -> None:
         """Take nothing more after what is no request, nor after what is too large for one."""
@@ -383,20 +361,21 @@ class Connection(asyncio.BufferedProtocol):
             return False
         head = Head(exchange.method, exchange.path, exchange.query, exchange.headers)
         quick = at_once(head)
-        answer = None if quick is None else quick(exchange.body)
+        if quick is None:
+            return False
+        if exchange.came is not None:
+            self._learn(exchange, exchange.came, quick)
+        answer = quick(exchange.body)
         if answer is None:
             return False
-        if exchange.method == "HEAD":
-            self._say(answer, b"", keep_alive=exchange.keep_alive)
-        else:
-            self._say(answer, answer.body, keep_alive=exchange.keep_alive)
+        body = b"" if exchange.method == "HEAD" else answer.body
+        self.write(head_of(answer, self._hall.date, keep_alive=exchange.keep_alive), body)
         exchange.finish()
         return True
 
-    def _say(self, answer: Answer, body: bytes, *, keep_alive: bool) -> None:
-        status, lines, whole = answer
-        head = head_of(status, self._hall.date, lines, len(whole), keep_alive=keep_alive)
-        self.write(head, body)
+    def _learn(self, exchange: Exchange, came: bytes, quick: Quick) -> None:
+        if exchange.keep_alive and not exchange.expects and exchange.method != "HEAD":
+            self._hall.heads.learn(came, exchange.target, exchange.headers, quick)
 
     def _regulate(self) -> None:
         """Read on only if there is room for what comes."""

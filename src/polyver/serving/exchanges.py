@@ -12,7 +12,7 @@ import http
 from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any, Protocol
 
-from polyver.serving.http import Application
+from polyver.serving.http import Answer, Application
 
 __all__ = ["Exchange", "Way", "head_of"]
 
@@ -73,6 +73,7 @@ class Exchange:
         "_left",
         "_parts",
         "_way",
+        "came",
         "complete",
         "gone",
         "headers",
@@ -104,6 +105,8 @@ class Exchange:
         self.headers = headers
         self.version = version
         self.keep_alive = keep_alive
+        self.came: bytes | None = None
+        """What its head may be known by: the bytes that it came in."""
         self.whole = False
         """Whether all of the request has come."""
         self.size = 0
@@ -124,6 +127,12 @@ class Exchange:
         self._left: int | None = None
 
     # What comes.
+
+    @property
+    def target(self) -> bytes:
+        """The method and what was asked for, as most write them."""
+        asked = b"%b?%b" % (self.raw_path, self.query) if self.query else self.raw_path
+        return b"%b %b" % (self.method.encode(), asked)
 
     @property
     def expects(self) -> bool:
@@ -276,12 +285,13 @@ def _head(status: int, date: bytes, headers: list[tuple[bytes, bytes]]) -> bytes
     return head + b"\r\n"
 
 
-def head_of(status: int, date: bytes, lines: bytes, length: int, *, keep_alive: bool) -> bytes:
+def head_of(answer: Answer, date: bytes, *, keep_alive: bool) -> bytes:
     """The head of an answer that is known as a whole.
 
-    >>> head_of(200, b"", b"content-type: text/plain\\r\\n", 2, keep_alive=True)
+    >>> head_of(Answer(200, b"content-type: text/plain\\r\\n", b"ab"), b"", keep_alive=True)
     b'HTTP/1.1 200 OK\\r\\ncontent-type: text/plain\\r\\ncontent-length: 2\\r\\n\\r\\n'
     """
+    status, lines, body = answer
     end = b"" if keep_alive else b"connection: close\r\n"
-    said = (_STATUS_LINES[status], date, lines, end, length)
+    said = (_STATUS_LINES[status], date, lines, end, len(body))
     return b"%b%b%b%bcontent-length: %d\r\n\r\n" % said

@@ -5,17 +5,19 @@ Nothing about a head can be different if all of its bytes are the same; how long
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from polyver.serving.http import AtOnce, Head, Quick
+from polyver.serving.http import Quick
 
-__all__ = ["Key", "KnownHead", "KnownHeads", "taken_apart"]
+__all__ = ["HEAD_ENDS", "Filling", "Key", "KnownHeads", "taken_apart"]
 
 Key = tuple[bytes, bytes]
 """What stands before and behind the length of the body."""
 
+HEAD_ENDS = b"\r\n\r\n"
 _LENGTH = b"\r\nContent-Length: "
 _MOST_DIGITS = 8
+_MOST_BYTES = 4096
 _MOST_KNOWN = 256
 
 
@@ -32,40 +34,43 @@ def taken_apart(head: bytes) -> tuple[Key, int] | None:
     return (before, after), int(digits)
 
 
-class KnownHead(NamedTuple):
-    """A head, and who may answer its bodies at once."""
+class Filling:
+    """A body of which some has come, behind a head that is known."""
 
-    head: Head
-    target: tuple[str, bytes, bytes]
-    quick: Quick
+    __slots__ = ("body", "head", "quick", "rest")
 
-    def headers(self, size: int) -> list[tuple[bytes, bytes]]:
-        """Those of a request with a body of this size."""
-        length = (b"content-length", b"%d" % size)
-        return [length if each[0] == length[0] else each for each in self.head.headers]
+    def __init__(self, quick: Quick, head: bytes, come: bytearray, size: int) -> None:
+        self.quick = quick
+        self.head = head
+        self.body = bytearray(size)
+        self.body[: len(come)] = come
+        self.rest = memoryview(self.body)[len(come) :]
+        """Where what comes next belongs."""
+
+    @property
+    def come(self) -> bytearray:
+        """All of the body that has come."""
+        return self.body[: len(self.body) - len(self.rest)]
 
 
-class KnownHeads(dict[Key, KnownHead]):
-    """The heads whose bodies may be answered at once; as many as fit."""
+class KnownHeads(dict[Key, Quick]):
+    """Who answers the bodies behind heads at once; of as many heads as fit."""
 
-    def __init__(self, at_once: AtOnce | None) -> None:
-        self._at_once = at_once
-
-    def learn(self, key: Key, head: Head, target: tuple[str, bytes, bytes]) -> None:
-        """Know a head from now on, if that is of use and nothing about it is special."""
-        if head.method == "HEAD" or not _is_plain(key, [name for name, _ in head.headers]):
-            return
-        quick = self._at_once(head) if self._at_once is not None else None
-        if quick is None:
+    def learn(
+        self, came: bytes, target: bytes, headers: Sequence[tuple[bytes, bytes]], quick: Quick
+    ) -> None:
+        """Know the bytes of a head from now on, if they say what was read and nothing else."""
+        found = taken_apart(came)
+        if found is None or len(came) > _MOST_BYTES or not _is_plain(came, target, headers):
             return
         if len(self) >= _MOST_KNOWN:
             self.clear()  # clients have few heads; somebody makes them up
-        self[key] = KnownHead(head, target, quick)
+        self[found[0]] = quick
 
 
-def _is_plain(key: Key, names: list[bytes]) -> bool:
-    """Whether a head ends where it seems to, and its body where the one length says."""
-    lines = b"\r\n".join(each for each in key if each).split(b"\r\n")
-    # The line of the request is there, and the one with the length is not.
-    all_read = len(lines) == len(names) and len(b"".join(lines).splitlines()) == 1
-    return all_read and names.count(b"content-length") == 1 and b"transfer-encoding" not in names
+def _is_plain(came: bytes, target: bytes, headers: Sequence[tuple[bytes, bytes]]) -> bool:
+    """Whether a head is written as everybody would, and its body ends where the one length says."""
+    names = [name for name, _ in headers]
+    lines = [b"%b HTTP/1.1" % target, *(b"%b: %b" % each for each in headers)]
+    as_read = came.lower() == b"\r\n".join(lines).lower()
+    return as_read and names.count(b"content-length") == 1 and b"transfer-encoding" not in names

@@ -52,10 +52,16 @@ class Answer(NamedTuple):
 
 
 Quick = Callable[[bytes | bytearray], Answer | None]
-"""Answers a body without waiting for anything, or leaves it to the application (None)."""
+"""Answers a body without waiting for anything, or leaves it to the application (None).
+
+What it leaves may be shown to it again.
+"""
 
 AtOnce = Callable[[Head], Quick | None]
-"""Says who may answer the bodies behind a head at once; the same for the same head, always."""
+"""Says who may answer the bodies behind a head at once.
+
+It is the same for the same head, always, whatever length that says: it may not be asked again.
+"""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 

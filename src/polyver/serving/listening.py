@@ -105,8 +105,9 @@ async def serving(
 ) -> AsyncIterator[None]:
     """Serve while the body runs.
 
-    What has come as a whole is first shown to `at_once`, if that is given, and to the application
-    if that has no answer. Exceptions of `at_once` end the connection.
+    If `at_once` is given, bodies that have come as a whole are first shown to whom it names for
+    their head, and to the application if there is nobody or no answer. Exceptions of these end the
+    connection.
 
     Each new connection asks for its TLS context; without any it is plain HTTP. At the end nobody
     is accepted any more, `ending` is called, and requests in flight have `patience` seconds to

@@ -2,6 +2,7 @@
 
 from polyver.webhook.admission import admit
 from polyver.webhook.app import App, Served
+from polyver.webhook.compiled import Reviews
 from polyver.webhook.conversion import Converter, Converters, review
 from polyver.webhook.reviews import Key, Reviewed
 
@@ -11,6 +12,7 @@ __all__ = [
     "Converters",
     "Key",
     "Reviewed",
+    "Reviews",
     "Served",
     "admit",
     "review",

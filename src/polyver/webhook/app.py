@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from math import inf
 from time import monotonic
 from urllib.parse import parse_qs
 
@@ -35,7 +36,8 @@ from polyver.serving.http import (
 )
 from polyver.serving.logs import Log
 from polyver.webhook.admission import Act, admit
-from polyver.webhook.conversion import Converters, review
+from polyver.webhook.compiled import Reviews
+from polyver.webhook.conversion import Converters
 from polyver.webhook.metrics import Metrics
 from polyver.webhook.reviews import Key, Reviewed, refused
 
@@ -51,6 +53,9 @@ _QUICK = 0.01
 """Not much longer than Python lets a thread hold up the others: a thread would not help."""
 _SMALL = 64 * 1024
 """Reviews up to this size are taken to cost the same: what they cost is not their bytes."""
+_AT_FIRST = -1.0
+"""Nothing is known of the first review, so that is not waited for."""
+_MOMENT = 1e-6
 _FORGETTING = 0.9
 """A process that had to wait once for a processor is not slow for hundreds of reviews."""
 _TIMEOUT = 30.0
@@ -91,6 +96,7 @@ class App:
         most_body: int = MOST_BODY,
     ) -> None:
         self._served = served
+        self._reviews = Reviews(served.converters)
         self._metrics = metrics or Metrics()
         self._log = log or Log()
         self._room = _Room(most_body)
@@ -106,6 +112,7 @@ class App:
         """Serve these kinds from now on; reviews that have begun keep what they have."""
         gone = self._served.kinds - served.kinds
         self._served = served
+        self._reviews = Reviews(served.converters)
         self._metrics.withdraw(*gone)
 
     def drain(self) -> None:
@@ -177,8 +184,8 @@ class App:
         return await admit(body, self._served.chain, act, patience=round(left, 1))
 
     async def _converted(self, body: bytes, until: float) -> Reviewed:
-        work = partial(self._convert, body, self._served.converters, until)
-        if self._pace.expected(len(body)) <= _QUICK:
+        work = partial(self._convert, body, self._reviews, until)
+        if len(body) <= self._pace.most_quick:
             return work()
         try:
             async with asyncio.timeout(until - monotonic()):
@@ -187,9 +194,9 @@ class App:
             text = "the conversion was not done in time"
             return refused(ApiError(504, "Timeout", text))
 
-    def _convert(self, body: bytes, converters: Converters, until: float) -> Reviewed:
+    def _convert(self, body: bytes, reviews: Reviews, until: float) -> Reviewed:
         began = monotonic()
-        found = review(body, converters, late=lambda: monotonic() > until)
+        found = reviews.answer(body, until)
         self._pace.learn(len(body), monotonic() - began)
         return found
 
@@ -203,13 +210,13 @@ class App:
         return partial(self._convert_at_once, _patience(head.query) * _IN_TIME)
 
     def _convert_at_once(self, patience: float, body: bytes | bytearray) -> Answer | None:
+        # Every call counts here: nothing else costs as much of a review of one object.
         size = len(body)
-        if self._draining or self._pace.expected(size) > _QUICK or not self._room.has(size):
+        if self._draining or size > self._room.most or size > self._pace.most_quick:
             return None
         began = monotonic()
-        until = began + patience
         try:
-            reviewed = review(body, self._served.converters, late=lambda: monotonic() > until)
+            reviewed = self._reviews.answer(body, began + patience)
         except Exception as error:
             self._log.failure("a request failed", error, path=CONVERT)
             return Answer(500, _JSON_LINE, refused(ApiError(500, "InternalError", _FAILED)).body)
@@ -234,10 +241,6 @@ class _Room:
         self.most = most
         self._free = _BODIES_AT_ONCE * most
 
-    def has(self, size: int) -> bool:
-        """Whether there is room for a body."""
-        return size <= self.most and size <= self._free
-
     @contextlib.contextmanager
     def guest(self) -> Iterator[Callable[[int], None]]:
         """What takes room for one body, piece by piece, and gives it back at the end."""
@@ -257,18 +260,17 @@ class _Room:
 
 
 class _Pace:
-    """How long a review will take, by its size; the slowest count, and are slowly forgotten."""
+    """How large reviews may be that will be quick; the slowest count, and are slowly forgotten."""
 
     def __init__(self) -> None:
-        self._slowest = float("inf")  # nothing is known, so the first is not waited for
-
-    def expected(self, size: int) -> float:
-        return max(size, _SMALL) * self._slowest
+        self.most_quick = _AT_FIRST
+        self._most = inf
 
     def learn(self, size: int, seconds: float) -> None:
-        pace = seconds / max(size, _SMALL)
-        known = self._slowest if self._slowest < float("inf") else pace
-        self._slowest = max(pace, _FORGETTING * known)
+        # So many bytes would have been quick at this pace; if only small ones would, none is.
+        most = _QUICK * max(size, _SMALL) / max(seconds, _MOMENT)
+        self._most = min(most, self._most / _FORGETTING)
+        self.most_quick = self._most if self._most >= _SMALL else -1.0
 
 
 def _allowed(path: str) -> tuple[str, ...]:

@@ -16,13 +16,14 @@ import msgspec
 
 from polyver.core import PolyverError
 from polyver.core.errors import listed
+from polyver.native import Program
 from polyver.objects.codec import encode_json
 from polyver.objects.converted import check_identity, check_kept, restored
 from polyver.objects.opened import Opened
 from polyver.objects.status import ApiError
 from polyver.webhook.reviews import Asked, Head, Key, Reviewed, ReviewForm, refused, shown
 
-__all__ = ["Converter", "Converters", "review"]
+__all__ = ["Converter", "Converters", "NotConverted", "Reviewing", "named", "review"]
 
 _LOG_SAYS_WHY = "the conversion failed, and the webhook's log says why"
 _NO_METADATA = msgspec.Raw()
@@ -60,6 +61,10 @@ class Converter(Protocol):
         """
         ...
 
+    def program(self, source: str, target: str) -> Program | None:
+        """What the way does, for compiled code; None if that does not know how."""
+        ...
+
 
 Converters = Mapping[Key, Converter]
 
@@ -89,7 +94,7 @@ _opened_form = ReviewForm(_KIND, _GROUP, msgspec.json.Decoder(Asked[_OpenedReque
 _object = msgspec.json.Decoder(_Object)
 
 
-class _Failed(Exception):
+class NotConverted(Exception):
     """An object that was not converted."""
 
     def __init__(self, text: str, kind: Key | None = None, fault: BaseException | None = None):
@@ -111,7 +116,7 @@ def review(
     gc.disable()
     try:
         version, request = _read(body)
-        return _Reviewing(version, request, body, converters, late).answer()
+        return _Review(version, request, body, converters, late).answer()
     except ApiError as error:
         return refused(error)
     finally:
@@ -130,7 +135,7 @@ def _read(body: bytes | bytearray) -> tuple[str, _Request | _OpenedRequest]:
 # Converting.
 
 
-class _Reviewing:
+class _Review:
     """One review, object by object."""
 
     def __init__(
@@ -144,12 +149,9 @@ class _Reviewing:
         self._head = {"apiVersion": version, "kind": _form.kind}
         self._request = request
         self._body = body
-        self._converters = converters
         self._late = late
-        self._wanted = request.desired
-        self._group, _, self._version = self._wanted.rpartition("/")
-        self._ways = _Ways(converters, self._wanted)
-        self._counts: defaultdict[Key, int] = defaultdict(int)
+        self._reviewing = Reviewing(request.desired, converters)
+        self._ways = _Ways(converters, request.desired)
         self._quick: list[str] = []
 
     @cached_property
@@ -161,9 +163,9 @@ class _Reviewing:
         done: list[Made] = []
         try:
             self._convert(done)
-        except _Failed as failed:
+        except NotConverted as failed:
             about = f"{_name(self._raw[len(done)])} (objects[{len(done)}])"
-            text = f"{about} cannot be converted to {self._wanted}: {failed}"
+            text = f"{about} cannot be converted to {self._request.desired}: {failed}"
             body = self._response([], {"status": "Failure", "message": text})
             return Reviewed(
                 200, body, self._counted(), failed.kind or ("", ""), failed.fault, about
@@ -176,28 +178,41 @@ class _Reviewing:
         for number, each in enumerate(given):
             if late():
                 told = f"the time is over with {number} of {len(given)} objects converted"
-                raise _Failed(told)
+                raise NotConverted(told)
             made = None
             if type(each) is Opened and (way := ways[each.api_version, each.kind]) is not None:
                 try:
                     made = way(each.fields())
                 except Exception as error:
-                    raise _failed(error, (self._group, each.kind)) from None
+                    raise _not_converted(error, (self._reviewing.group, each.kind)) from None
                 if made is not None:
                     self._quick.append(each.kind)
-            done.append(self._one(self._raw[number]) if made is None else made)
+            done.append(self._reviewing.one(self._raw[number]) if made is None else made)
 
     def _counted(self) -> Mapping[Key, int]:
         """How many objects were converted, by their kinds."""
+        counts = self._reviewing.counts
         for kind in set(self._quick):
-            self._counts[self._group, kind] += self._quick.count(kind)
-        return self._counts
+            counts[self._reviewing.group, kind] += self._quick.count(kind)
+        return counts
 
     def _response(self, done: Sequence[Made], result: Mapping[str, str]) -> bytes:
         response = {"uid": self._request.uid, "convertedObjects": done, "result": result}
         return encode_json({**self._head, "response": response})
 
-    def _one(self, raw: msgspec.Raw) -> msgspec.Raw:
+
+class Reviewing:
+    """Objects that are all wanted in one version, each converted from its JSON."""
+
+    def __init__(self, wanted: str, converters: Converters) -> None:
+        self._wanted = wanted
+        self._converters = converters
+        self.group, _, self._version = wanted.rpartition("/")
+        self.counts: defaultdict[Key, int] = defaultdict(int)
+        """How many were converted, by their kinds."""
+
+    def one(self, raw: msgspec.Raw) -> msgspec.Raw:
+        """An object, as it is wanted; or NotConverted."""
         found = _decoded(raw, "it")
         if found.api_version == self._wanted:
             return raw
@@ -206,21 +221,23 @@ class _Reviewing:
             converted = converter.convert_raw(raw, self._version)
             self._check(found, converted)
         except Exception as error:
-            raise _failed(error, key) from None
-        self._counts[key] += 1
+            raise _not_converted(error, key) from None
+        self.counts[key] += 1
         return msgspec.Raw(converted)
 
     def _converter(self, found: _Object) -> tuple[Key, Converter]:
         group, _, version = found.api_version.rpartition("/")
-        if group != self._group:
-            raise _Failed(f"it is of the group {group or 'without a name'}")
+        if group != self.group:
+            raise NotConverted(f"it is of the group {group or 'without a name'}")
         converter = self._converters.get((group, found.kind))
         if converter is None:
             known = listed([_served(each) for each in self._converters.values()])
-            raise _Failed(f"{found.kind}.{group} is not served here; known: {known or 'nothing'}")
+            raise NotConverted(
+                f"{found.kind}.{group} is not served here; known: {known or 'nothing'}"
+            )
         for each in (version, self._version):
             if each not in converter.versions:
-                raise _Failed(
+                raise NotConverted(
                     f"{found.kind}.{group} has no version {each}; "
                     f"known: {listed(converter.versions)}",
                     (group, found.kind),
@@ -234,7 +251,7 @@ class _Reviewing:
             return
         after = _decoded(content, "what the conversion returned")
         if (after.api_version, after.kind) != (self._wanted, before.kind):
-            raise _Failed(f"the conversion returned {after.kind} of {after.api_version}")
+            raise NotConverted(f"the conversion returned {after.kind} of {after.api_version}")
         if bytes(after.metadata) != bytes(before.metadata):
             _check_metadata(before.metadata, after.metadata)
 
@@ -244,11 +261,11 @@ class _Reviewing:
         return head.encode() + bytes(before.metadata) if before.metadata else b"\0"
 
 
-def _failed(error: Exception, kind: Key) -> _Failed:
+def _not_converted(error: Exception, kind: Key) -> NotConverted:
     """That an object was not converted, and why, as far as that is for users."""
-    if isinstance(error, PolyverError | _Failed):
-        return _Failed(str(error), kind)
-    return _Failed(_LOG_SAYS_WHY, kind, error)
+    if isinstance(error, PolyverError | NotConverted):
+        return NotConverted(str(error), kind)
+    return NotConverted(_LOG_SAYS_WHY, kind, error)
 
 
 class _Ways(dict[tuple[str, str], Way | None]):
@@ -276,9 +293,18 @@ def _decoded(raw: bytes | msgspec.Raw, what: str) -> _Object:
     try:
         return _object.decode(raw)
     except msgspec.ValidationError as error:
-        raise _Failed(f"{what} is no object with an apiVersion and a kind: {error}") from None
+        raise NotConverted(f"{what} is no object with an apiVersion and a kind: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _Failed(f"{what} is not JSON: {error}") from None
+        raise NotConverted(f"{what} is not JSON: {error}") from None
+
+
+def named(raw: msgspec.Raw) -> tuple[str, str]:
+    """The version and the kind that an object says that it is of; nothing if it does not say."""
+    try:
+        found = _decoded(raw, "it")
+    except NotConverted:
+        return "", ""
+    return found.api_version, found.kind
 
 
 def _check_metadata(before: msgspec.Raw, after: msgspec.Raw) -> None:

@@ -31,6 +31,7 @@ __all__ = ["Metrics"]
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 Labels = TypeVar("Labels", bound=tuple[str, ...])
 _OF_A_KIND = ("group", "kind")
+_SUCCESS = (200, "success")
 
 
 class Metrics(Collector):
@@ -63,16 +64,15 @@ class Metrics(Collector):
 
     def observe(self, reviewed: Reviewed, seconds: float) -> None:
         """Count one review."""
-        result = "failure" if reviewed.failed else "success"
-        refused = reviewed.status != 200
-        self._reviews[reviewed.status, "refused" if refused else result] += 1
+        status, _, objects, failed, _, _, admitted = reviewed
+        self._reviews[_SUCCESS if status == 200 and not failed else _result(reviewed)] += 1
         self._times.observe(seconds)
-        for key, count in reviewed.objects.items():
+        for key, count in objects.items():
             self._objects[key] += count
-        if reviewed.failed is not None:
-            self._failures[reviewed.failed] += 1
-        if reviewed.admitted is not None:
-            self._admissions[reviewed.admitted] += 1
+        if failed is not None:
+            self._failures[failed] += 1
+        if admitted is not None:
+            self._admissions[admitted] += 1
 
     def withdraw(self, *keys: Key) -> None:
         """Forget kinds that are not served any more."""
@@ -110,6 +110,11 @@ class Metrics(Collector):
             text = "When the certificate ends, in seconds since 1970."
             until = self._valid_until().timestamp()
             yield GaugeMetricFamily("polyver_webhook_certificate_until_seconds", text, until)
+
+
+def _result(reviewed: Reviewed) -> tuple[int, str]:
+    """How a review that was no success is told of."""
+    return reviewed.status, "failure" if reviewed.status == 200 else "refused"
 
 
 def _counter(name: str, text: str, labels: Sequence[str], counts: Mapping[Labels, int]) -> Metric:

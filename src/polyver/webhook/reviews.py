@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -42,13 +42,15 @@ class Admitted(NamedTuple):
     """One of the outcomes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reviewed:
+_NOTHING: Mapping[Key, int] = MappingProxyType({})
+
+
+class Reviewed(NamedTuple):
     """What is answered to one request, and what is to be counted and logged of it."""
 
     status: int
     body: bytes
-    objects: Mapping[Key, int] = field(default_factory=dict)
+    objects: Mapping[Key, int] = _NOTHING
     """How many were converted, by their kinds."""
     failed: Key | None = None
     """The kind of the object that could not be."""

@@ -6,7 +6,7 @@ were checked against the object as it came in, and gets new guards from the obje
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,14 +18,17 @@ from polyver.capabilities.apis.conversion._compile import Compiled, Unusual, com
 from polyver.capabilities.apis.conversion._delta import without
 from polyver.capabilities.apis.conversion._hops import ByFunctions, Function, Step, by_rules
 from polyver.capabilities.apis.conversion._keeping import InAnnotation, InField, Keeping
+from polyver.capabilities.apis.conversion._native import native_way
 from polyver.capabilities.apis.conversion._opened import (
     OpenedWays,
     Way,
     check_passing,
     touches_metadata,
 )
+from polyver.capabilities.apis.conversion._program import program_of
 from polyver.capabilities.apis.conversion._reading import Declared, DeclaredEdge
 from polyver.core import ConversionTree, Edge, Hop, InvalidTree, PolyverError, listed
+from polyver.native import Program, compiled
 from polyver.objects import encode_json
 from polyver.objects.converted import fresh
 from polyver.objects.opened import Opened
@@ -85,6 +88,7 @@ class Converter:
         self.tree: Tree = ConversionTree(versions=versions, edges=steps, hub=hub)
         self._plain = _Ways(self.tree)
         self._opened = OpenedWays(self.tree, group, self.keeping, self.convert)
+        self._natively: dict[tuple[str, str], Callable[[Object], Object | None] | None] = {}
 
     def convert(self, obj: Object, version: str) -> Object:
         """An object in another version, as new data.
@@ -141,6 +145,26 @@ class Converter:
         if touches_metadata(self.tree.way(source, target)):
             return None
         return self._opened[source, target]
+
+    def program(self, source: str, target: str) -> Program | None:
+        """The same way for compiled code; None if that does not know a rule on it."""
+        hops = self.tree.way(source, target)
+        blocks = None if touches_metadata(hops) or not hops else program_of(hops)
+        if blocks is None:
+            return None
+        named = (f"{self.group}/{target}", f"{self.group}/{source}", self.kind)
+        return (*map(encode_json, named), self.keeping.sign, blocks)
+
+    def natively(self, obj: Object, version: str) -> Object | None:
+        """What compiled code makes of an object; None if it was not built, or leaves it to us."""
+        pair = (self.version_of(obj), version)
+        if pair not in self._natively:
+            program = self.program(*pair) if compiled is not None else None
+            wanted = f"{self.group}/{version}"
+            way = native_way(compiled, program, wanted) if compiled and program else None
+            self._natively[pair] = way
+        found = self._natively[pair]
+        return None if found is None else found(obj)
 
     def _compiled(self, obj: Object, source: str, target: str) -> Object | None:
         """What the compiled rules make of an object; None if the interpreter has to."""

@@ -31,6 +31,11 @@ class Keeping(Protocol):
         """Where it is in an object."""
         ...
 
+    @property
+    def sign(self) -> bytes:
+        """What is in the metadata of all objects that have a carry; nothing if it is not there."""
+        ...
+
     def split(self, obj: Object) -> tuple[Object, Carry]:
         """An object without its carry, and what that says."""
         ...
@@ -60,6 +65,7 @@ class InAnnotation:
     """The carry in an annotation, for kinds whose schemas are as they are."""
 
     path: Path = ("metadata", "annotations", ANNOTATION)
+    sign = ANNOTATION.encode()
 
     def split(self, obj: Object) -> tuple[Object, Carry]:
         """Also without an empty map of annotations."""
@@ -92,7 +98,7 @@ class InAnnotation:
         return {**obj, "metadata": {**metadata, "annotations": {**annotations, ANNOTATION: text}}}
 
     def may_be_in(self, top: Object) -> bool:
-        return "metadata" in top and _CARRY in bytes(top["metadata"])
+        return "metadata" in top and self.sign in bytes(top["metadata"])
 
     def split_raw(self, top: Object) -> tuple[Object, Carry]:
         opened = _fields(top["metadata"])
@@ -129,6 +135,7 @@ class InField:
     """The carry in a field beside `spec`, which all versions of the kind have for it."""
 
     name: str
+    sign = b""  # an object with another field than nearly all have is never quick
 
     @property
     def path(self) -> Path:
@@ -164,8 +171,6 @@ class InField:
 
 
 _fields = json.Decoder(dict[str, Raw]).decode
-
-_CARRY = ANNOTATION.encode()
 
 
 def _size(value: Any) -> int:

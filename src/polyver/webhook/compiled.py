@@ -1,0 +1,118 @@
+"""Reviews by compiled code as far as that goes, and by Python for the rest.
+
+Which programs it needs is learned from what is asked: most kinds are only ever converted between
+two of their versions.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from math import inf
+from time import monotonic
+from typing import Final
+
+import msgspec
+
+from polyver.native import Compiled, LeftOut, Program, compiled
+from polyver.webhook.conversion import Converters, NotConverted, Reviewing, named, review
+from polyver.webhook.reviews import Key, Reviewed
+
+__all__ = ["Reviews"]
+
+_NOTHING: Final[Mapping[Key, int]] = {}
+_LOOKED_AT: Final = 4
+"""How many objects that were left to Python are looked at for ways that are not known yet."""
+_FEW: Final = 4
+"""With more than one hole for so many objects, Python answers all: its ways do better than ours."""
+
+
+class Reviews:
+    """Answers with some converters, from several threads."""
+
+    def __init__(self, converters: Converters, *, by: Compiled | None = compiled) -> None:
+        self._converters = converters
+        self._by = by
+        self._lock = threading.Lock()
+        self._known: set[tuple[str, str, str]] = set()
+        """The ways that were asked for, whether they have programs or not."""
+        self._programs: tuple[Program, ...] = ()
+        self._kinds: list[Key] = []
+        self._table: object = by.table(()) if by is not None else None
+
+    def answer(self, body: bytes | bytearray, until: float = inf) -> Reviewed:
+        """The answer to a body, for which somebody waits until then."""
+        by = self._by
+        told = by.answer(self._table, body) if by is not None and _is_text(body) else None
+        if told is not None:
+            text, count, program, holes = told
+            counts = {self._kinds[program]: count} if count else _NOTHING
+            if holes is None:
+                return Reviewed(200, text, counts)
+            filled = self._filled(body, text, counts, holes, until)
+            if filled is not None:
+                return filled
+        return review(body, self._converters, late=lambda: monotonic() > until)
+
+    # What was left out.
+
+    def _filled(
+        self,
+        body: bytes | bytearray,
+        text: bytes,
+        counts: Mapping[Key, int],
+        left_out: LeftOut,
+        until: float,
+    ) -> Reviewed | None:
+        """An answer with all objects; None if Python is to answer as a whole."""
+        wanted, holes = left_out
+        given = [msgspec.Raw(body[begin:end]) for _, begin, end in holes]
+        if self._learns(wanted, given) or len(holes) * _FEW > sum(counts.values()):
+            return None
+        reviewing = Reviewing(wanted, self._converters)
+        pieces: list[bytes | msgspec.Raw] = []
+        written = 0
+        for (at, _, _), raw in zip(holes, given, strict=True):
+            if monotonic() > until:
+                return None
+            try:
+                pieces += [text[written:at], reviewing.one(raw)]
+            except NotConverted:
+                return None  # Python says why, and where
+            written = at
+        whole = b"".join([*pieces, text[written:]])
+        return Reviewed(200, whole, Counter(reviewing.counts) + Counter(counts))
+
+    def _learns(self, wanted: str, given: list[msgspec.Raw]) -> bool:
+        """Whether a way is known now that was not before."""
+        before = len(self._known)
+        for raw in given[:_LOOKED_AT]:
+            version, kind = named(raw)
+            if (wanted, version, kind) not in self._known:
+                self._learn(wanted, version, kind)
+        return len(self._known) > before
+
+    def _learn(self, wanted: str, version: str, kind: str) -> None:
+        group, _, source = version.rpartition("/")
+        target = wanted.removeprefix(f"{group}/")
+        converter = self._converters.get((group, kind))
+        if converter is None or not {source, target} <= {*converter.versions}:
+            return
+        program = converter.program(source, target)
+        with self._lock:
+            self._known.add((wanted, version, kind))
+            if program is not None and self._by is not None:
+                self._programs += (program,)
+                self._kinds.append((group, kind))
+                self._table = self._by.table(self._programs)
+
+
+def _is_text(body: bytes | bytearray) -> bool:
+    if body.isascii():
+        return True
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
