@@ -291,7 +291,6 @@ def head_of(answer: Answer, date: bytes, *, keep_alive: bool) -> bytes:
     >>> head_of(Answer(200, b"content-type: text/plain\\r\\n", b"ab"), b"", keep_alive=True)
     b'HTTP/1.1 200 OK\\r\\ncontent-type: text/plain\\r\\ncontent-length: 2\\r\\n\\r\\n'
     """
-    status, lines, body = answer
     end = b"" if keep_alive else b"connection: close\r\n"
-    said = (_STATUS_LINES[status], date, lines, end, len(body))
+    said = (_STATUS_LINES[answer.status], date, answer.head, end, len(answer.body))
     return b"%b%b%b%bcontent-length: %d\r\n\r\n" % said

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import msgspec
+
 from polyver.core import PolyverError
 
 __all__ = [
@@ -42,7 +44,7 @@ class Head(NamedTuple):
     """Names are in lower case."""
 
 
-class Answer(NamedTuple):
+class Answer(msgspec.Struct, frozen=True, gc=False):
     """What is answered as a whole."""
 
     status: int

@@ -227,7 +227,11 @@ class App:
 
     def _note(self, reviewed: Reviewed, seconds: float) -> None:
         self._metrics.observe(reviewed, seconds)
-        if reviewed.fault:
+        if reviewed.fault is not None or self._log.verbose:
+            self._tell(reviewed, seconds)
+
+    def _tell(self, reviewed: Reviewed, seconds: float) -> None:
+        if reviewed.fault is not None:
             self._log.failure("a conversion failed", reviewed.fault, object=reviewed.about)
         if self._log.verbose:
             count, took = sum(reviewed.objects.values()), round(seconds * 1000, 2)

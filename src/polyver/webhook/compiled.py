@@ -44,7 +44,8 @@ class Reviews:
     def answer(self, body: bytes | bytearray, until: float = inf) -> Reviewed:
         """The answer to a body, for which somebody waits until then."""
         by = self._by
-        told = by.answer(self._table, body) if by is not None and _is_text(body) else None
+        text_alone = body.isascii() or _is_text(body)
+        told = by.answer(self._table, body) if by is not None and text_alone else None
         if told is not None:
             text, count, program, holes = told
             counts = {self._kinds[program]: count} if count else _NOTHING
@@ -109,8 +110,6 @@ class Reviews:
 
 
 def _is_text(body: bytes | bytearray) -> bool:
-    if body.isascii():
-        return True
     try:
         body.decode()
     except UnicodeDecodeError:

@@ -64,10 +64,11 @@ class Metrics(Collector):
 
     def observe(self, reviewed: Reviewed, seconds: float) -> None:
         """Count one review."""
-        status, _, objects, failed, _, _, admitted = reviewed
-        self._reviews[_SUCCESS if status == 200 and not failed else _result(reviewed)] += 1
+        failed, admitted = reviewed.failed, reviewed.admitted
+        success = reviewed.status == 200 and failed is None
+        self._reviews[_SUCCESS if success else _result(reviewed)] += 1
         self._times.observe(seconds)
-        for key, count in objects.items():
+        for key, count in reviewed.objects.items():
             self._objects[key] += count
         if failed is not None:
             self._failures[failed] += 1

@@ -45,7 +45,7 @@ class Admitted(NamedTuple):
 _NOTHING: Mapping[Key, int] = MappingProxyType({})
 
 
-class Reviewed(NamedTuple):
+class Reviewed(msgspec.Struct, frozen=True):
     """What is answered to one request, and what is to be counted and logged of it."""
 
     status: int
