@@ -15,8 +15,9 @@ up: .venv/ready $(NATIVE) ## start the control plane on 127.0.0.1:6450 and its p
 		--packages examples/rollout/packages.yaml \
 		--load examples/platform --load examples/many-versions --load examples/rollout/stable
 
+# Tests start hundreds of processes: what one compiles is kept for the next, whatever is set here.
 test: .venv/ready $(NATIVE) ## run all tests
-	@$(RUN)/pytest -n auto
+	@PYTHONDONTWRITEBYTECODE= $(RUN)/pytest -n auto
 
 check: .venv/ready $(NATIVE) ## check format, lint, types, the import contracts, and that docs are up to date
 	@$(RUN)/ruff format --check .

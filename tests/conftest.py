@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
+from collections.abc import Generator
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import settings
 
 from polyver.native.build import MODULE, SOURCE, is_stale
-
-if TYPE_CHECKING:
-    import pytest
 
 # Tests that serve with gRPC load it themselves: polyver sets the same before it does.
 os.environ |= {"GRPC_VERBOSITY": "NONE", "GRPC_ENABLE_FORK_SUPPORT": "0"}
@@ -21,6 +20,25 @@ os.environ |= {"GRPC_VERBOSITY": "NONE", "GRPC_ENABLE_FORK_SUPPORT": "0"}
 # No test depends on how fast this machine is.
 settings.register_profile("polyver", settings(), deadline=None, print_blob=True)
 settings.load_profile("polyver")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Many thousand tests stay until the end: no search for garbage looks at them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
+
+
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """One more than there are cores: a third of the time, a test waits for what it started."""
+    found = yield
+    return found if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else found + 1
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

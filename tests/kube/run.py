@@ -70,7 +70,7 @@ def perform(case: Case, target: Target) -> list[Any]:
         try:
             return [run.step(step) for step in case.steps]
         finally:
-            run.take_away_hooks()
+            run.end()
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,9 @@ class _Run:
         self._target = target
         self._webhook = webhook
         self._scratch = scratch
+        self._context = ssl.create_default_context(cafile=target.ca_file)
+        self._connection = self._connect(timeout=target.patience)
+        """For whatever is answered in one piece; it opens itself again where it was closed."""
         self._variables: dict[str, Any] = {
             "case": case.case,
             "ns": case.case,
@@ -192,7 +195,7 @@ class _Run:
 
     def _set_hooks(self, configurations: list[Configuration]) -> None:
         """Configure admission webhooks in place of those before, and wait until they are asked."""
-        self.take_away_hooks()
+        self._take_away_hooks()
         for each in configurations:
             for hooks, kind in ((each.validating, VALIDATING), (each.mutating, MUTATING)):
                 if hooks is not None:
@@ -215,7 +218,14 @@ class _Run:
             f"hooks {name}",
         )
 
-    def take_away_hooks(self) -> None:
+    def end(self) -> None:
+        """Leave nothing that concerns other cases."""
+        try:
+            self._take_away_hooks()
+        finally:
+            self._connection.close()
+
+    def _take_away_hooks(self) -> None:
         for kind, name in self._hooks:
             self._expect(200, "DELETE", f"{_configurations(kind)}/{name}", {})
         self._hooks = []
@@ -271,18 +281,18 @@ class _Run:
         headers: dict[str, str] | None = None,
         user: str = "admin",
     ) -> _Answer:
-        connection = self._connect(timeout=self._target.patience)
+        connection = self._connection
         try:
             connection.request(method, path, body, self._headers(body, kind, accept, user, headers))
             response = connection.getresponse()
             return _Answer(response.status, _kept(response), _decoded(response, response.read()))
-        finally:
+        except BaseException:
             connection.close()
+            raise
 
     def _connect(self, timeout: float) -> http.client.HTTPSConnection:
-        context = ssl.create_default_context(cafile=self._target.ca_file)
         return http.client.HTTPSConnection(
-            urlsplit(self._target.url).netloc, context=context, timeout=timeout
+            urlsplit(self._target.url).netloc, context=self._context, timeout=timeout
         )
 
     def _headers(

@@ -52,7 +52,9 @@ class Webhook:
         self.hooks = Hooks(base, self.ca)
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        # It looks this often whether it is to end, and each case waits for that.
+        often = {"poll_interval": 0.01}
+        threading.Thread(target=self._server.serve_forever, kwargs=often, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -240,3 +240,20 @@ def test_a_constant_is_not_missed_where_a_move_made_what_it_is_part_of() -> None
     metadata = {"name": "a", "annotations": {"ex.io/mode": "fast"}}
     toy = {"apiVersion": "ex.io/v1", "kind": "Toy", "metadata": metadata}
     assert known.convert(known.convert(toy, "v2"), "v1") == toy
+
+
+def test_an_entry_that_says_nothing_is_not_passed_on() -> None:
+    edges: list[DeclaredEdge | FunctionEdge] = [
+        FunctionEdge("v1", "v2", lambda obj: obj, lambda obj: obj),
+        DeclaredEdge("v1", "v3", Rules().block()),
+    ]
+    known = Converter("ex.io", "Lamp", ["v1", "v2", "v3"], edges)
+    hollow = '{"format":1,"lost":{"v2":{"spec.b":{"lost":null},"spec.c":{"in":{"d":{}}}}}}'
+    annotations = {"conversion.polyver.dev/carry": hollow}
+    obj = {
+        "apiVersion": "ex.io/v1",
+        "kind": "Lamp",
+        "metadata": {"name": "a", "annotations": annotations},
+    }
+    check_compiled(known, obj, "v3")
+    assert known.convert(obj, "v3")["metadata"] == {"name": "a"}

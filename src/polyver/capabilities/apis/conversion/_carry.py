@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, TypedDict
 
 import msgspec
 
-from polyver.capabilities.apis.conversion._delta import Lost
+from polyver.capabilities.apis.conversion._delta import Lost, without
 from polyver.capabilities.apis.conversion._metadata import may_restore
 from polyver.capabilities.apis.conversion._paths import PATTERN
 from polyver.core import PolyverError, listed
@@ -93,7 +93,7 @@ def read(text: object) -> Carry:
     if written is None or written.format != FORMAT:
         return Carry()
     lost = {
-        version: {path: entry for path, entry in each.items() if may_restore(path, entry)}
+        version: without({p: entry for p, entry in each.items() if may_restore(p, entry)}, ())
         for version, each in written.lost.items()
     }
     return Carry(lost, written.empty, written.bare)
