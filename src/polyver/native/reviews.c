@@ -419,7 +419,7 @@ static uint64_t mark_of(Text key) {
 
 /* The fields of an object, from its brace on; no name may be there twice. */
 static Object *opened(Run *run, const char **at, const char *end) {
-    Object *object = new_object(run, 32);
+    Object *object = new_object(run, 8); /* most are small, and room that is not used costs, too */
     uint64_t marks = 0;
     *at = past(run, *at, end, '{');
     while (goes_on(run, at, end, !object->count, '}')) {

@@ -17,8 +17,8 @@ from typing import Any
 import httptools
 
 from polyver.serving.exchanges import Exchange, head_of
-from polyver.serving.heads import HEAD_ENDS, Filling, KnownHeads, taken_apart
-from polyver.serving.http import Application, AtOnce, Head, Quick
+from polyver.serving.heads import HEAD_ENDS, Filling, KnownHead, KnownHeads, taken_apart
+from polyver.serving.http import Answer, Application, AtOnce, Head, Quick
 
 __all__ = ["Connection", "Hall", "Known"]
 
@@ -57,14 +57,23 @@ class Hall:
         self.buffer = memoryview(self.read)
         """Where what comes is put: it is looked at before anything else can come."""
         self.date = b""
+        self.starts: dict[bytes, bytes] = {}
+        """How answers begin in this second, by their headers."""
         self.now = 0.0
         """The loop's time, to the second."""
         self._tick()
 
     def _tick(self) -> None:
         self.now = self.loop.time()
+        self.starts.clear()
         self.date = b"date: %b\r\n" % formatdate(usegmt=True).encode()
         self._ticking = self.loop.call_later(1.0, self._tick)
+
+    def start_of(self, answer: Answer) -> bytes:
+        """How an answer with success begins, up to its length."""
+        whole = head_of(answer, self.date, keep_alive=True)
+        start = self.starts[answer.head] = whole[: whole.rindex(b" ") + 1]
+        return start
 
     def start(self, exchange: Exchange) -> None:
         """Let the application answer."""
@@ -105,6 +114,9 @@ class Connection(asyncio.BufferedProtocol):
         self._in_message = True
         self._incoming: Exchange | None = None
         self._unknown: bytes | None = None
+        self._known: KnownHead | None = None
+        """The head that came last, if it is known, and how long it says that its body is."""
+        self._size = 0
         self._filling: Filling | None = None
         self._reads = True
         self._closing = False
@@ -268,33 +280,60 @@ class Connection(asyncio.BufferedProtocol):
         busy = self._in_message or self._answering or self._queue or self._written
         if busy or self._closing or hall.at_once is None:
             return False
-        ends = hall.read.find(HEAD_ENDS, 0, nbytes)
-        head = bytes(hall.buffer[:ends]) if ends >= 0 else b""
-        found = taken_apart(head)
-        if found is None:
+        begins = self._read_known(nbytes) or self._look_up(nbytes)
+        known = self._known
+        if not begins or known is None:
             return False
-        key, size = found
-        quick = hall.heads.get(key)
-        if quick is None:
-            self._unknown = head
-            return False
-        body = hall.read[ends + len(HEAD_ENDS) : nbytes]
+        size, body = self._size, hall.read[begins:nbytes]
         if len(body) == size:
-            return self._answer_known(quick, body)
+            return self._answer_known(known.quick, body)
         if len(body) > size or size > _MOST_HELD or hall.held + size > _MOST_HELD_BY_ALL:
             return False
-        self._filling = Filling(quick, head, body, size)
+        head = bytes(hall.buffer[: begins - len(HEAD_ENDS)])
+        self._filling = Filling(known.quick, head, body, size)
         hall.held += size
         self._in_message = True
         self._deadline = hall.loop.time() + _REQUEST
         return True
 
+    def _read_known(self, nbytes: int) -> int:
+        """Where the body begins, if the head is the newest one that was known; 0 if not."""
+        known, read = self._known, self._hall.read
+        if known is None or not read.startswith(known.start):
+            return 0
+        ends = read.find(known.rest, known.begins, min(nbytes, known.reach))
+        digits = read[known.begins : ends]
+        if ends < 0 or not digits.isdigit():
+            return 0
+        self._size = int(digits)
+        return ends + len(known.rest)
+
+    def _look_up(self, nbytes: int) -> int:
+        """The same for all heads that are known."""
+        hall = self._hall
+        ends = hall.read.find(HEAD_ENDS, 0, nbytes)
+        head = bytes(hall.buffer[:ends]) if ends >= 0 else b""
+        found = taken_apart(head)
+        if found is None:
+            return 0
+        key, self._size = found
+        self._known = hall.heads.get(key)
+        if self._known is None:
+            self._unknown = head
+            return 0
+        return ends + len(HEAD_ENDS)
+
     def _answer_known(self, quick: Quick, body: bytearray) -> bool:
         answer = quick(body)
         if answer is None:
             return False
-        self.write(head_of(answer, self._hall.date, keep_alive=True), answer.body)
-        self._deadline = self._hall.now + _KEEP_ALIVE
+        hall, content = self._hall, answer.body
+        if answer.status == 200 and len(content) < _ONE_RECORD:
+            start = hall.starts.get(answer.head) or hall.start_of(answer)
+            self.transport.write(b"%b%d\r\n\r\n%b" % (start, len(content), content))
+        else:
+            self.write(head_of(answer, hall.date, keep_alive=True), content)
+        self._deadline = hall.now + _KEEP_ALIVE
         return True
 
     def _fill(self, filling: Filling, nbytes: int) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from polyver.serving.http import Quick
 
-__all__ = ["HEAD_ENDS", "Filling", "Key", "KnownHeads", "taken_apart"]
+__all__ = ["HEAD_ENDS", "Filling", "Key", "KnownHead", "KnownHeads", "taken_apart"]
 
 Key = tuple[bytes, bytes]
 """What stands before and behind the length of the body."""
@@ -53,8 +53,24 @@ class Filling:
         return self.body[: len(self.body) - len(self.rest)]
 
 
-class KnownHeads(dict[Key, Quick]):
-    """Who answers the bodies behind heads at once; of as many heads as fit."""
+class KnownHead:
+    """Who answers the bodies behind a head, and how the head is told from others."""
+
+    __slots__ = ("begins", "quick", "reach", "rest", "start")
+
+    def __init__(self, key: Key, quick: Quick) -> None:
+        before, after = key
+        self.quick = quick
+        self.start = before + _LENGTH
+        """All before the length of the body."""
+        self.begins = len(self.start)
+        self.rest = (b"\r\n" + after if after else b"") + HEAD_ENDS
+        """All behind it."""
+        self.reach = self.begins + _MOST_DIGITS + len(self.rest)
+
+
+class KnownHeads(dict[Key, KnownHead]):
+    """The heads whose bodies may be answered at once; as many as fit."""
 
     def learn(
         self, came: bytes, target: bytes, headers: Sequence[tuple[bytes, bytes]], quick: Quick
@@ -65,7 +81,7 @@ class KnownHeads(dict[Key, Quick]):
             return
         if len(self) >= _MOST_KNOWN:
             self.clear()  # clients have few heads; somebody makes them up
-        self[found[0]] = quick
+        self[found[0]] = KnownHead(found[0], quick)
 
 
 def _is_plain(came: bytes, target: bytes, headers: Sequence[tuple[bytes, bytes]]) -> bool:
