@@ -20,7 +20,8 @@
 #include <string.h>
 
 enum { MOST_DEPTH = 200, MOST_FIELDS = 256, MOST_HOLES = 10000, LONG_REVIEW = 64 * 1024 };
-enum { CHUNK = 64 * 1024, LARGEST_CHUNK = 32 * 1024 * 1024 };
+enum { CHUNK = 32 * 1024, LARGEST_CHUNK = 32 * 1024 * 1024 };
+enum { OWN_CHUNK = 12 * 1024, OWN_ANSWER = 8 * 1024 }; /* enough for an object of a few KB */
 static const int64_t LARGE = 1000000000000000000; /* beyond this Python looks at numbers */
 
 /* Memory. */
@@ -28,11 +29,12 @@ static const int64_t LARGE = 1000000000000000000; /* beyond this Python looks at
 typedef struct Chunk {
     struct Chunk *next;
     size_t used, size;
-    max_align_t data[];
+    char *data;
 } Chunk;
 
 typedef struct {
     Chunk *chunks;
+    Chunk *own; /* on the stack of whoever began, and so never freed */
     jmp_buf *failed; /* where to go without memory, or with too much of it */
 } Arena;
 
@@ -44,10 +46,10 @@ static void *take(Arena *arena, size_t size) {
         if (room < size) room = size;
         Chunk *fresh = room > LARGEST_CHUNK ? NULL : malloc(sizeof(Chunk) + room);
         if (!fresh) longjmp(*arena->failed, 1);
-        *fresh = (Chunk){.next = chunk, .size = room};
+        *fresh = (Chunk){.next = chunk, .size = room, .data = (char *)(fresh + 1)};
         arena->chunks = chunk = fresh;
     }
-    void *found = (char *)chunk->data + chunk->used;
+    void *found = chunk->data + chunk->used;
     chunk->used += size;
     return found;
 }
@@ -55,7 +57,7 @@ static void *take(Arena *arena, size_t size) {
 static void give_back(Arena *arena) {
     for (Chunk *chunk = arena->chunks, *next; chunk; chunk = next) {
         next = chunk->next;
-        free(chunk);
+        if (chunk != arena->own) free(chunk);
     }
     arena->chunks = NULL;
 }
@@ -187,6 +189,7 @@ typedef struct {
     const char *begin;
     Text wanted;
     char *answer;
+    char *own_answer; /* where it begins, and stays if it is short */
     size_t used, room;
     int converted;
     int kind; /* the program of the first object that was converted; -1 before */
@@ -923,8 +926,9 @@ static void convert(Run *run, const Block *block, Object *top) {
 static void make_room(Run *run, size_t size) {
     if (run->room - run->used >= size) return;
     size_t room = 2 * run->room + size;
-    char *answer = realloc(run->answer, room);
+    char *answer = realloc(run->answer == run->own_answer ? NULL : run->answer, room);
     if (!answer) longjmp(*run->arena.failed, 1);
+    if (run->answer == run->own_answer && run->used) memcpy(answer, run->answer, run->used);
     run->answer = answer;
     run->room = room;
 }
@@ -1034,7 +1038,7 @@ static void forget(Arena *arena) {
     if (!newest) return;
     arena->chunks = newest->next;
     give_back(arena);
-    *newest = (Chunk){.size = newest->size};
+    *newest = (Chunk){.size = newest->size, .data = newest->data};
     arena->chunks = newest;
 }
 
@@ -1429,11 +1433,22 @@ static PyObject *holes_of(const Run *run) {
 }
 
 static PyObject *told(const Run *run) {
-    PyObject *holes = holes_of(run);
-    if (!holes) return NULL;
-    return Py_BuildValue(
-        "(y#iiN)", run->answer, (Py_ssize_t)run->used, run->converted, run->kind, holes
-    );
+    PyObject *parts[] = {
+        PyBytes_FromStringAndSize(run->answer, (Py_ssize_t)run->used),
+        PyLong_FromLong(run->converted),
+        PyLong_FromLong(run->kind),
+        holes_of(run),
+    };
+    PyObject *made = PyTuple_New(4);
+    for (int each = 0; each < 4; each++) {
+        if (made && parts[each]) {
+            PyTuple_SetItem(made, each, parts[each]);
+        } else {
+            Py_XDECREF(parts[each]);
+            Py_CLEAR(made);
+        }
+    }
+    return made;
 }
 
 static PyObject *py_answer(PyObject *module, PyObject *const *given, Py_ssize_t count) {
@@ -1442,7 +1457,17 @@ static PyObject *py_answer(PyObject *module, PyObject *const *given, Py_ssize_t 
         PyErr_SetString(PyExc_TypeError, "answer() takes a table and a body");
         return NULL;
     }
-    Run run = {.table = PyCapsule_GetPointer(given[0], TABLE), .kind = -1};
+    max_align_t own_room[OWN_CHUNK / sizeof(max_align_t)];
+    char own_answer[OWN_ANSWER];
+    Chunk own = {.size = sizeof own_room, .data = (char *)own_room};
+    Run run = {
+        .arena = {.chunks = &own, .own = &own},
+        .table = PyCapsule_GetPointer(given[0], TABLE),
+        .answer = own_answer,
+        .own_answer = own_answer,
+        .room = sizeof own_answer,
+        .kind = -1,
+    };
     Py_buffer body;
     if (!run.table || PyObject_GetBuffer(given[1], &body, PyBUF_SIMPLE) < 0) return NULL;
     PyThreadState *paused = body.len > LONG_REVIEW ? PyEval_SaveThread() : NULL;
@@ -1450,7 +1475,7 @@ static PyObject *py_answer(PyObject *module, PyObject *const *given, Py_ssize_t 
     if (paused) PyEval_RestoreThread(paused);
     PyObject *made = answered ? told(&run) : Py_NewRef(Py_None);
     give_back(&run.arena);
-    free(run.answer);
+    if (run.answer != own_answer) free(run.answer);
     free(run.holes);
     PyBuffer_Release(&body);
     return made;

@@ -115,8 +115,7 @@ class Connection(asyncio.BufferedProtocol):
         self._incoming: Exchange | None = None
         self._unknown: bytes | None = None
         self._known: KnownHead | None = None
-        """The head that came last, if it is known, and how long it says that its body is."""
-        self._size = 0
+        """The head that came last, if it is known: most come again."""
         self._filling: Filling | None = None
         self._reads = True
         self._closing = False
@@ -280,11 +279,17 @@ class Connection(asyncio.BufferedProtocol):
         busy = self._in_message or self._answering or self._queue or self._written
         if busy or self._closing or hall.at_once is None:
             return False
-        begins = self._read_known(nbytes) or self._look_up(nbytes)
-        known = self._known
-        if not begins or known is None:
+        known, read, begins = self._known, hall.read, 0
+        if known is not None and read.startswith(known.start):
+            ends = read.find(known.rest, known.begins, min(nbytes, known.reach))
+            digits = read[known.begins : ends] if ends > 0 else b""
+            if digits.isdigit():
+                begins, size = ends + len(known.rest), int(digits)
+        if not begins:
+            known, begins, size = self._look_up(nbytes)
+        if known is None:
             return False
-        size, body = self._size, hall.read[begins:nbytes]
+        body = read[begins:nbytes]
         if len(body) == size:
             return self._answer_known(known.quick, body)
         if len(body) > size or size > _MOST_HELD or hall.held + size > _MOST_HELD_BY_ALL:
@@ -296,32 +301,19 @@ class Connection(asyncio.BufferedProtocol):
         self._deadline = hall.loop.time() + _REQUEST
         return True
 
-    def _read_known(self, nbytes: int) -> int:
-        """Where the body begins, if the head is the newest one that was known; 0 if not."""
-        known, read = self._known, self._hall.read
-        if known is None or not read.startswith(known.start):
-            return 0
-        ends = read.find(known.rest, known.begins, min(nbytes, known.reach))
-        digits = read[known.begins : ends]
-        if ends < 0 or not digits.isdigit():
-            return 0
-        self._size = int(digits)
-        return ends + len(known.rest)
-
-    def _look_up(self, nbytes: int) -> int:
-        """The same for all heads that are known."""
+    def _look_up(self, nbytes: int) -> tuple[KnownHead | None, int, int]:
+        """The head that has come, if it is known, where its body begins, and how long that is."""
         hall = self._hall
         ends = hall.read.find(HEAD_ENDS, 0, nbytes)
         head = bytes(hall.buffer[:ends]) if ends >= 0 else b""
         found = taken_apart(head)
         if found is None:
-            return 0
-        key, self._size = found
+            return None, 0, 0
+        key, size = found
         self._known = hall.heads.get(key)
         if self._known is None:
             self._unknown = head
-            return 0
-        return ends + len(HEAD_ENDS)
+        return self._known, ends + len(HEAD_ENDS), size
 
     def _answer_known(self, quick: Quick, body: bytearray) -> bool:
         answer = quick(body)
