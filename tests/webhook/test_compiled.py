@@ -55,6 +55,9 @@ class Counting:
     def table(self, programs: tuple[Program, ...]) -> object:
         return native().table(programs)
 
+    def respond(self, *given: Any) -> Any:
+        return native().respond(*given)
+
     def answer(self, table: object, body: bytes | bytearray) -> Any:
         told = native().answer(table, body)
         if told is not None:

@@ -31,6 +31,22 @@ class Compiled(Protocol):
     def answer(self, table: object, body: bytes | bytearray, /) -> Told | None:
         """The answer to a body that is text; None if it is not for compiled code."""
 
+    def respond(  # noqa: PLR0917 - it is called for each request
+        self,
+        table: object,
+        read: bytearray,
+        size: int,
+        start: bytes,
+        rest: bytes,
+        beginning: bytes,
+        /,
+    ) -> tuple[bytes, int, int] | None:
+        """A whole answer in HTTP to a whole request, which is `size` bytes long.
+
+        Its head is these bytes around the length of the body; the answer begins with those before
+        its own length. None if Python has to look at anything.
+        """
+
 
 def _loaded() -> Compiled | None:
     try:

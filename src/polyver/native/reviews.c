@@ -1451,33 +1451,106 @@ static PyObject *told(const Run *run) {
     return made;
 }
 
+/* What a short review needs, on the stack. */
+typedef struct {
+    max_align_t room[OWN_CHUNK / sizeof(max_align_t)];
+    char answer[OWN_ANSWER];
+    Chunk chunk;
+} Own;
+
+static Run new_run(Own *own, const Table *table) {
+    own->chunk = (Chunk){.size = sizeof own->room, .data = (char *)own->room};
+    return (Run){
+        .arena = {.chunks = &own->chunk, .own = &own->chunk},
+        .table = table,
+        .answer = own->answer,
+        .own_answer = own->answer,
+        .room = sizeof own->answer,
+        .kind = -1,
+    };
+}
+
+static void end_run(Run *run) {
+    give_back(&run->arena);
+    if (run->answer != run->own_answer) free(run->answer);
+    free(run->holes);
+}
+
 static PyObject *py_answer(PyObject *module, PyObject *const *given, Py_ssize_t count) {
     (void)module;
     if (count != 2) {
         PyErr_SetString(PyExc_TypeError, "answer() takes a table and a body");
         return NULL;
     }
-    max_align_t own_room[OWN_CHUNK / sizeof(max_align_t)];
-    char own_answer[OWN_ANSWER];
-    Chunk own = {.size = sizeof own_room, .data = (char *)own_room};
-    Run run = {
-        .arena = {.chunks = &own, .own = &own},
-        .table = PyCapsule_GetPointer(given[0], TABLE),
-        .answer = own_answer,
-        .own_answer = own_answer,
-        .room = sizeof own_answer,
-        .kind = -1,
-    };
+    const Table *table = PyCapsule_GetPointer(given[0], TABLE);
     Py_buffer body;
-    if (!run.table || PyObject_GetBuffer(given[1], &body, PyBUF_SIMPLE) < 0) return NULL;
+    if (!table || PyObject_GetBuffer(given[1], &body, PyBUF_SIMPLE) < 0) return NULL;
+    Own own;
+    Run run = new_run(&own, table);
     PyThreadState *paused = body.len > LONG_REVIEW ? PyEval_SaveThread() : NULL;
     bool answered = is_answered(&run, body.buf, (size_t)body.len);
     if (paused) PyEval_RestoreThread(paused);
     PyObject *made = answered ? told(&run) : Py_NewRef(Py_None);
-    give_back(&run.arena);
-    if (run.answer != own_answer) free(run.answer);
-    free(run.holes);
+    end_run(&run);
     PyBuffer_Release(&body);
+    return made;
+}
+
+static bool is_ascii(Text text) {
+    unsigned char all = 0;
+    for (size_t each = 0; each < text.size; each++) all |= (unsigned char)text.at[each];
+    return all < 0x80;
+}
+
+/* The body of a request that is this head, around the length of all that is behind it. */
+static Text body_of(Text request, Text start, Text rest) {
+    const char *at = request.at + start.size, *end = request.at + request.size;
+    size_t length = 0;
+    int digits = 0;
+    if (request.size < start.size || memcmp(request.at, start.at, start.size)) return (Text){0};
+    for (; at < end && *at >= '0' && *at <= '9' && digits < 8; at++, digits++)
+        length = length * 10 + (size_t)(*at - '0');
+    if (!digits || (size_t)(end - at) != rest.size + length) return (Text){0};
+    if (memcmp(at, rest.at, rest.size)) return (Text){0};
+    return (Text){at + rest.size, length};
+}
+
+static PyObject *sent(const Run *run, Text beginning) {
+    char behind[24], *to;
+    int size = PyOS_snprintf(behind, sizeof behind, "%zu\r\n\r\n", run->used);
+    size_t whole = beginning.size + (size_t)size + run->used;
+    PyObject *made = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)whole);
+    if (!made) return NULL;
+    to = put(PyBytes_AsString(made), beginning);
+    to = put(to, (Text){behind, (size_t)size});
+    put(to, (Text){run->answer, run->used});
+    return Py_BuildValue("(Nii)", made, run->converted, run->kind);
+}
+
+static PyObject *py_respond(PyObject *module, PyObject *const *given, Py_ssize_t count) {
+    (void)module;
+    if (count != 6) {
+        PyErr_SetString(PyExc_TypeError, "respond() takes a table, a buffer and four more");
+        return NULL;
+    }
+    const Table *table = PyCapsule_GetPointer(given[0], TABLE);
+    Py_ssize_t size = PyLong_AsSsize_t(given[2]), sizes[3];
+    char *texts[3];
+    for (int each = 0; each < 3; each++)
+        if (PyBytes_AsStringAndSize(given[3 + each], &texts[each], &sizes[each]) < 0) return NULL;
+    Py_buffer read;
+    if (!table || PyErr_Occurred() || PyObject_GetBuffer(given[1], &read, PyBUF_SIMPLE) < 0)
+        return NULL;
+    Text start = {texts[0], (size_t)sizes[0]}, rest = {texts[1], (size_t)sizes[1]};
+    Text request = {read.buf, size >= 0 && size <= read.len ? (size_t)size : 0};
+    Text body = body_of(request, start, rest);
+    Own own;
+    Run run = new_run(&own, table);
+    bool answered = body.at && is_ascii(body) && is_answered(&run, body.at, body.size);
+    Text beginning = {texts[2], (size_t)sizes[2]};
+    PyObject *made = answered && !run.count_holes ? sent(&run, beginning) : Py_NewRef(Py_None);
+    end_run(&run);
+    PyBuffer_Release(&read);
     return made;
 }
 
@@ -1486,6 +1559,9 @@ static PyMethodDef functions[] = {
     {"answer", (PyCFunction)(void (*)(void))py_answer, METH_FASTCALL,
      "The answer to a body, how many objects were converted, by a program for which kind, and the "
      "holes in it; None if it cannot be answered."},
+    {"respond", (PyCFunction)(void (*)(void))py_respond, METH_FASTCALL,
+     "The same for a request in the first bytes of a buffer: how long it is, its head before and "
+     "behind the length, and how the answer begins, up to its length. None if anything is left out."},
     {NULL, NULL, 0, NULL},
 };
 

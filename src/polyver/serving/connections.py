@@ -57,23 +57,23 @@ class Hall:
         self.buffer = memoryview(self.read)
         """Where what comes is put: it is looked at before anything else can come."""
         self.date = b""
-        self.starts: dict[bytes, bytes] = {}
-        """How answers begin in this second, by their headers."""
+        self.beginnings: dict[bytes, bytes] = {}
+        """How answers begin in this second, by the lines of their headers."""
         self.now = 0.0
         """The loop's time, to the second."""
         self._tick()
 
     def _tick(self) -> None:
         self.now = self.loop.time()
-        self.starts.clear()
+        self.beginnings.clear()
         self.date = b"date: %b\r\n" % formatdate(usegmt=True).encode()
         self._ticking = self.loop.call_later(1.0, self._tick)
 
-    def start_of(self, answer: Answer) -> bytes:
+    def beginning_of(self, lines: bytes) -> bytes:
         """How an answer with success begins, up to its length."""
-        whole = head_of(answer, self.date, keep_alive=True)
-        start = self.starts[answer.head] = whole[: whole.rindex(b" ") + 1]
-        return start
+        whole = head_of(Answer(200, lines, b""), self.date, keep_alive=True)
+        found = self.beginnings[lines] = whole[: whole.rindex(b" ") + 1]
+        return found
 
     def start(self, exchange: Exchange) -> None:
         """Let the application answer."""
@@ -280,6 +280,13 @@ class Connection(asyncio.BufferedProtocol):
         if busy or self._closing or hall.at_once is None:
             return False
         known, read, begins = self._known, hall.read, 0
+        if known is not None and known.straight is not None:
+            beginning = hall.beginnings.get(known.lines) or hall.beginning_of(known.lines)
+            sent = known.straight(read, nbytes, known.start, known.rest, beginning)
+            if sent is not None:
+                self.transport.write(sent)
+                self._deadline = hall.now + _KEEP_ALIVE
+                return True
         if known is not None and read.startswith(known.start):
             ends = read.find(known.rest, known.begins, min(nbytes, known.reach))
             digits = read[known.begins : ends] if ends > 0 else b""
@@ -319,13 +326,8 @@ class Connection(asyncio.BufferedProtocol):
         answer = quick(body)
         if answer is None:
             return False
-        hall, content = self._hall, answer.body
-        if answer.status == 200 and len(content) < _ONE_RECORD:
-            start = hall.starts.get(answer.head) or hall.start_of(answer)
-            self.transport.write(b"%b%d\r\n\r\n%b" % (start, len(content), content))
-        else:
-            self.write(head_of(answer, hall.date, keep_alive=True), content)
-        self._deadline = hall.now + _KEEP_ALIVE
+        self.write(head_of(answer, self._hall.date, keep_alive=True), answer.body)
+        self._deadline = self._hall.now + _KEEP_ALIVE
         return True
 
     def _fill(self, filling: Filling, nbytes: int) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from polyver.serving.http import Quick
+from polyver.serving.http import Quick, Straight
 
 __all__ = ["HEAD_ENDS", "Filling", "Key", "KnownHead", "KnownHeads", "taken_apart"]
 
@@ -56,11 +56,14 @@ class Filling:
 class KnownHead:
     """Who answers the bodies behind a head, and how the head is told from others."""
 
-    __slots__ = ("begins", "quick", "reach", "rest", "start")
+    __slots__ = ("begins", "lines", "quick", "reach", "rest", "start", "straight")
 
     def __init__(self, key: Key, quick: Quick) -> None:
         before, after = key
         self.quick = quick
+        found: object = quick
+        self.straight = found.straight if isinstance(found, Straight) else None
+        self.lines = found.lines if isinstance(found, Straight) else b""
         self.start = before + _LENGTH
         """All before the length of the body."""
         self.begins = len(self.start)

@@ -212,9 +212,26 @@ class App:
         """
         if head.path != CONVERT or head.method != "POST" or _odd(head.headers):
             return None
-        return partial(self._convert_at_once, _patience(head.query) * _IN_TIME)
+        return _Usual(self, _patience(head.query) * _IN_TIME)
 
-    def _convert_at_once(self, patience: float, body: bytes | bytearray) -> Answer | None:
+    def straight(
+        self, read: bytearray, size: int, start: bytes, rest: bytes, beginning: bytes
+    ) -> bytes | None:
+        """The same for requests that compiled code answers as a whole."""
+        noted = self._noted
+        if self._draining or self._log.verbose or size > self._room.most:
+            return None
+        if len(noted) >= _MOST_NOTED:
+            return None
+        began = monotonic()
+        found = self._reviews.respond(read, size, start, rest, beginning)
+        if found is None:
+            return None
+        noted.append((size, monotonic() - began, found[1]))
+        return found[0]
+
+    def convert_at_once(self, patience: float, body: bytes | bytearray) -> Answer | None:
+        """The answer to a body that somebody waits for so long, if it will be quick."""
         # Every call counts here: nothing else costs as much of a review of one object.
         size = len(body)
         if self._draining or size > self._room.most or size > self._pace.most_quick:
@@ -253,6 +270,19 @@ class App:
         if self._log.verbose:
             count, took = sum(reviewed.objects.values()), round(seconds * 1000, 2)
             self._log.info("review", status=reviewed.status, objects=count, ms=took)
+
+
+class _Usual:
+    """Answers what is behind one head."""
+
+    lines = _JSON_LINE
+
+    def __init__(self, app: App, patience: float) -> None:
+        self.straight = app.straight
+        self._answer = partial(app.convert_at_once, patience)
+
+    def __call__(self, body: bytes | bytearray) -> Answer | None:
+        return self._answer(body)
 
 
 class _Room:

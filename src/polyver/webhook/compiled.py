@@ -56,6 +56,17 @@ class Reviews:
                 return filled
         return review(body, self._converters, late=lambda: monotonic() > until)
 
+    def respond(
+        self, read: bytearray, size: int, start: bytes, rest: bytes, beginning: bytes
+    ) -> tuple[bytes, Mapping[Key, int]] | None:
+        """A whole answer in HTTP, and the objects in it; see Compiled."""
+        by = self._by
+        told = by and by.respond(self._table, read, size, start, rest, beginning)
+        if not told:
+            return None
+        sent, count, program = told
+        return sent, {self._kinds[program]: count} if count else _NOTHING
+
     # What was left out.
 
     def _filled(
