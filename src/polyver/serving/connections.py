@@ -279,24 +279,18 @@ class Connection(asyncio.BufferedProtocol):
         busy = self._in_message or self._answering or self._queue or self._written
         if busy or self._closing or hall.at_once is None:
             return False
-        known, read, begins = self._known, hall.read, 0
+        known = self._known
         if known is not None and known.straight is not None:
             beginning = hall.beginnings.get(known.lines) or hall.beginning_of(known.lines)
-            sent = known.straight(read, nbytes, known.start, known.rest, beginning)
+            sent = known.straight(hall.read, nbytes, known.start, known.rest, beginning)
             if sent is not None:
                 self.transport.write(sent)
                 self._deadline = hall.now + _KEEP_ALIVE
                 return True
-        if known is not None and read.startswith(known.start):
-            ends = read.find(known.rest, known.begins, min(nbytes, known.reach))
-            digits = read[known.begins : ends] if ends > 0 else b""
-            if digits.isdigit():
-                begins, size = ends + len(known.rest), int(digits)
-        if not begins:
-            known, begins, size = self._look_up(nbytes)
+        known, begins, size = self._look_up(nbytes)
         if known is None:
             return False
-        body = read[begins:nbytes]
+        body = hall.read[begins:nbytes]
         if len(body) == size:
             return self._answer_known(known.quick, body)
         if len(body) > size or size > _MOST_HELD or hall.held + size > _MOST_HELD_BY_ALL:

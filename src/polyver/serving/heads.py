@@ -56,7 +56,7 @@ class Filling:
 class KnownHead:
     """Who answers the bodies behind a head, and how the head is told from others."""
 
-    __slots__ = ("begins", "lines", "quick", "reach", "rest", "start", "straight")
+    __slots__ = ("lines", "quick", "rest", "start", "straight")
 
     def __init__(self, key: Key, quick: Quick) -> None:
         before, after = key
@@ -66,10 +66,8 @@ class KnownHead:
         self.lines = found.lines if isinstance(found, Straight) else b""
         self.start = before + _LENGTH
         """All before the length of the body."""
-        self.begins = len(self.start)
         self.rest = (b"\r\n" + after if after else b"") + HEAD_ENDS
         """All behind it."""
-        self.reach = self.begins + _MOST_DIGITS + len(self.rest)
 
 
 class KnownHeads(dict[Key, KnownHead]):

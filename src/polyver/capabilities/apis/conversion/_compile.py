@@ -19,7 +19,7 @@ from polyver.capabilities.apis.conversion._block import Block
 from polyver.capabilities.apis.conversion._calls import Unusual
 from polyver.capabilities.apis.conversion._delta import Lost
 from polyver.capabilities.apis.conversion._fast import fast
-from polyver.capabilities.apis.conversion._hops import ByRules, Step
+from polyver.capabilities.apis.conversion._hops import Step, compilable
 from polyver.capabilities.apis.conversion._keyed import keyed
 from polyver.capabilities.apis.conversion._metadata import fits_metadata
 from polyver.capabilities.apis.conversion._nested import Each, Keyed, Move, Wrap
@@ -45,12 +45,10 @@ Compiled = Callable[[Object, dict[str, Lost]], None]
 def compile_way(hops: Sequence[Hop[Step]], *, raw: bool, lean: bool = False) -> Compiled | None:
     """A function for a way; None if it leads over functions, or fields that a schema lacks.
 
-    Where one version has a schema and its neighbour none, any field may be one that is lost.
     A lean function is for objects that bring nothing with them that was lost before.
     """
-    steps = [hop.convert for hop in hops if isinstance(hop.convert, ByRules)]
-    half_known = any(step.block.places.count(None) == 1 for step in steps)
-    if len(steps) < len(hops) or half_known or not all(step.block.fits for step in steps):
+    steps = compilable(hops)
+    if steps is None:
         return None
     writer = _Writer(raw=raw, lean=lean)
     writer.line("def convert(top, lost):")

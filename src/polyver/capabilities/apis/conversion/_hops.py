@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -21,10 +21,11 @@ from polyver.capabilities.apis.conversion._delta import (
 from polyver.capabilities.apis.conversion._paths import parse_path, pick
 from polyver.capabilities.apis.conversion._pruning import pruner
 from polyver.capabilities.apis.conversion._values import fingerprint
+from polyver.core import Hop
 from polyver.objects.converted import fresh
 from polyver.objects.schema._structure import Structure
 
-__all__ = ["ByFunctions", "ByRules", "Known", "Step", "by_rules"]
+__all__ = ["ByFunctions", "ByRules", "Known", "Step", "by_rules", "compilable"]
 
 Object = dict[str, Any]
 Function = Callable[[Object], Object]
@@ -135,6 +136,17 @@ class _ByUnfitRules(ByRules):
 
     def guards(self, lost: Lost, view: Object) -> Iterator[Guard]:
         return self._functions.guards(lost, view)
+
+
+def compilable(hops: Sequence[Hop[Step]]) -> list[ByRules] | None:
+    """The steps of a way, if they are rules for fields that their versions have; else None.
+
+    Where one version has a schema and its neighbour none, any field may be one that is lost.
+    """
+    steps = [hop.convert for hop in hops if isinstance(hop.convert, ByRules)]
+    half_known = any(step.block.places.count(None) == 1 for step in steps)
+    fits = all(step.block.fits for step in steps)
+    return steps if len(steps) == len(hops) and fits and not half_known else None
 
 
 def by_rules(block: Block, *, back: bool) -> ByRules:

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from polyver.capabilities.apis.conversion._block import Block
-from polyver.capabilities.apis.conversion._hops import ByRules, Step
+from polyver.capabilities.apis.conversion._hops import Step, compilable
 from polyver.capabilities.apis.conversion._nested import Each, Keyed, Move, Wrap
 from polyver.capabilities.apis.conversion._paths import Path
 from polyver.capabilities.apis.conversion._rules import (
@@ -50,9 +50,8 @@ class _Unknown(Exception):
 
 def program_of(hops: Sequence[Hop[Step]]) -> Program | None:
     """The blocks of a way, one for each hop; None if Python has to walk it."""
-    steps = [hop.convert for hop in hops if isinstance(hop.convert, ByRules)]
-    half_known = any(step.block.places.count(None) == 1 for step in steps)
-    if len(steps) < len(hops) or half_known or not all(step.block.fits for step in steps):
+    steps = compilable(hops)
+    if steps is None:
         return None
     try:
         return tuple(_BlockProgram(step.block, back=step.back).made() for step in steps)
