@@ -43,9 +43,9 @@ class Reviews:
 
     def answer(self, body: bytes | bytearray, until: float = inf) -> Reviewed:
         """The answer to a body, for which somebody waits until then."""
-        by = self._by
-        text_alone = body.isascii() or _is_text(body)
-        told = by.answer(self._table, body) if by is not None and text_alone else None
+        by, told = self._by, None
+        if by is not None and (body.isascii() or _is_text(body)):
+            told = by.answer(self._table, body)
         if told is not None:
             text, count, program, holes = told
             counts = {self._kinds[program]: count} if count else _NOTHING
@@ -79,17 +79,17 @@ class Reviews:
     ) -> Reviewed | None:
         """An answer with all objects; None if Python is to answer as a whole."""
         wanted, holes = left_out
-        given = [msgspec.Raw(body[begin:end]) for _, begin, end in holes]
-        if self._learns(wanted, given) or len(holes) * _FEW > sum(counts.values()):
+        looked_at = [msgspec.Raw(body[begin:end]) for _, begin, end in holes[:_LOOKED_AT]]
+        if self._learns(wanted, looked_at) or len(holes) * _FEW > sum(counts.values()):
             return None
         reviewing = Reviewing(wanted, self._converters)
         pieces: list[bytes | msgspec.Raw] = []
         written = 0
-        for (at, _, _), raw in zip(holes, given, strict=True):
+        for at, begin, end in holes:
             if monotonic() > until:
                 return None
             try:
-                pieces += [text[written:at], reviewing.one(raw)]
+                pieces += [text[written:at], reviewing.one(msgspec.Raw(body[begin:end]))]
             except NotConverted:
                 return None  # Python says why, and where
             written = at
@@ -99,7 +99,7 @@ class Reviews:
     def _learns(self, wanted: str, given: list[msgspec.Raw]) -> bool:
         """Whether a way is known now that was not before."""
         before = len(self._known)
-        for raw in given[:_LOOKED_AT]:
+        for raw in given:
             version, kind = named(raw)
             if (wanted, version, kind) not in self._known:
                 self._learn(wanted, version, kind)
