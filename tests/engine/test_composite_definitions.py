@@ -185,6 +185,7 @@ def test_a_version_in_which_objects_may_be_stored_is_not_dropped(admitted: bool)
             message = await world.told("Applied", "False", "VersionStored")
             assert "AcmeBucket one" in message
         assert len((await world.crd())["spec"]["versions"]) == 2
+        await world.until(buckets("v1"), "one", bool)  # a new version is served in a moment
         await world.client.delete(buckets("v1"), "one")
         await define(world, NEW)
         found = await world.crd()
