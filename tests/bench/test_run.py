@@ -11,6 +11,7 @@ import bench.__main__ as command
 import pytest
 from bench.report import markdown, read
 from bench.rows import Gap, Row
+from tests.deadlines import HANG
 
 
 def test_without_go_the_rows_beside_a_peer_are_left_out_aloud(
@@ -56,7 +57,7 @@ def test_what_is_ended_takes_down_what_it_has_started(tmp_path: Path) -> None:
         "    child.wait()\n"
     )
     with subprocess.Popen([sys.executable, "-c", program], process_group=0) as process:
-        end = time.monotonic() + 30
+        end = time.monotonic() + HANG
         while not started.exists() and time.monotonic() < end:
             time.sleep(0.02)
         command.end(process)

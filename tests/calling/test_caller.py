@@ -29,6 +29,7 @@ from tests.calling.serving import (
     at,
     serving,
 )
+from tests.deadlines import HANG
 
 from polyver.calling import Caller, Endpoint, Failure, FunctionFailed, Limits
 from polyver.calling.protocol import encode_response
@@ -50,7 +51,7 @@ REQUEST = Request(RequestMeta("tag"), State(Resource(OBJECT)))
 
 def run(body: Coroutine[object, object, None]) -> None:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(asyncio.wait_for(_to_the_end(body), 60))
+        runner.run(asyncio.wait_for(_to_the_end(body), HANG))
 
 
 async def _to_the_end(body: Coroutine[object, object, None]) -> None:

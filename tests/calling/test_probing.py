@@ -22,13 +22,14 @@ from tests.calling.serving import (
     at,
     serving,
 )
+from tests.deadlines import HANG
 
 from polyver.calling import FunctionFailed, Trust, probe
 from polyver.tls import Pair
 
 
 def run(body: Coroutine[object, object, None]) -> None:
-    asyncio.run(asyncio.wait_for(body, 30))
+    asyncio.run(asyncio.wait_for(body, HANG))
 
 
 async def problem(address: str, trust: Trust | None = TRUST, *, within: float = 5) -> str:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.capabilities.definitions.samples import SYSTEM, definition, entry, using
+from tests.deadlines import HANG
 from tests.rights import APISERVICES, Asked, Grant, grants, read_path
 from tests.walks.installed import free_port
 from tests.walks.installed_kinds import GROUP, KITES
@@ -236,7 +237,7 @@ async def walk(server: EmbeddedServer) -> None:
     async with installed(server) as client:
         port = free_port()
         at = Webhook(url=f"https://127.0.0.1:{port}")
-        async with replica(settings_of(client, at, port)), asyncio.timeout(30):
+        async with replica(settings_of(client, at, port)), asyncio.timeout(HANG):
             await steps(client)
 
 
@@ -437,7 +438,7 @@ def test_what_replicas_wrote_is_no_reason_to_install_anything_anew() -> None:
     async def scenario(server: EmbeddedServer) -> None:
         async with installed(server) as client:
             at = Webhook(WANTED.namespace, "polyver")
-            async with replica(settings_of(client, at)), asyncio.timeout(30):
+            async with replica(settings_of(client, at)), asyncio.timeout(HANG):
                 await until(client, CRDS, KITES.definition().name, "", trusts)
             said = await install(client, server.url)
             assert {line.split()[-1] for line in said} == {"unchanged"}
@@ -452,7 +453,7 @@ def test_a_definition_is_let_go_with_its_conversion() -> None:
             await client.create(CRDS, BOATS)
             await client.create(SERVED, CONVERSION)
             at = Webhook(WANTED.namespace, "polyver")
-            async with replica(settings_of(client, at)), asyncio.timeout(30):
+            async with replica(settings_of(client, at)), asyncio.timeout(HANG):
                 await until(client, CRDS, "boats.example.com", "", trusts)
                 await client.delete(SERVED, "boats.example.com")
                 await until(client, CRDS, "boats.example.com", "", lambda obj: not trusts(obj))
@@ -472,7 +473,7 @@ def test_another_port_is_put_right() -> None:
     async def scenario(server: EmbeddedServer) -> None:
         async with installed(server) as client:
             at, name = Webhook(WANTED.namespace, "polyver"), KITES.definition().name
-            async with replica(settings_of(client, at)), asyncio.timeout(30):
+            async with replica(settings_of(client, at)), asyncio.timeout(HANG):
                 await until(client, CRDS, name, "", trusts)
                 change = {"webhook": {"clientConfig": {"service": {"port": 8443}}}}
                 await client.patch(CRDS, name, change={"spec": {"conversion": change}})

@@ -11,6 +11,7 @@ from tests.capabilities.revisions.composing import GROUP, bucket, composition, d
 from tests.capabilities.revisions.samples import function, package
 from tests.cli.test_installing import Recording, gone, until
 from tests.cli.test_packages import composition_revision
+from tests.deadlines import HANG
 from tests.engine.installing import condition
 from tests.rights import Asked, grants
 from tests.walks.installed import free_port
@@ -64,7 +65,7 @@ async def walk(server: EmbeddedServer) -> None:
         own = "127.0.0.1", port, WANTED.namespace, ("127.0.0.1",)
         at = Webhook(url=f"https://127.0.0.1:{port}")
         settings = Settings(client.access, at, *own, choices=CHOICES)
-        async with replica(settings), asyncio.timeout(60):
+        async with replica(settings), asyncio.timeout(HANG):
             await steps(client)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.calling.serving import V1, Context, serving
 from tests.cli.test_cli import POLYVER, Ran
+from tests.deadlines import HANG
 from tests.engine.runtimes.support import function_folder
 from tests.walks.support import eventually
 
@@ -87,11 +88,11 @@ def served(function: Function) -> Iterator[str]:
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
     try:
-        assert started.wait(30)
+        assert started.wait(HANG)
         yield found[0]
     finally:
         found[1].call_soon_threadsafe(ending.set)
-        thread.join(30)
+        thread.join(HANG)
 
 
 def composing(request: Request) -> Response:
@@ -522,7 +523,7 @@ def test_whoever_is_told_to_end_leaves_no_process(files: Files) -> None:
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
         eventually(lambda: pids.exists() and pids.read_text().strip())
         process.terminate()
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate(timeout=HANG)
     assert (process.returncode, told) == (130, b"")
     [pid] = pids.read_text().split()
     assert not Path(f"/proc/{pid}").exists()

@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.deadlines import HANG
 
 from polyver.cli import main
 
 POLYVER = str(Path(sys.executable).parent / "polyver")
-PATIENCE = 60
+PATIENCE = HANG
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kept"}}
 
 

@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tests.deadlines import HANG
+
 from polyver.client.cluster import Access, ClusterClient, Limits
 from polyver.client.cluster._access import Cluster, User
 
@@ -216,13 +218,13 @@ def asked(
         async with scripted(answer) as server:
             access = server.access(user)
             async with ClusterClient(access, limits=limits, clock=clock) as client:
-                await asyncio.wait_for(scenario(client, server), 20)
+                await asyncio.wait_for(scenario(client, server), HANG)
 
     asyncio.run(run())
 
 
 async def settled(condition: Callable[[], bool]) -> None:
     """Wait until something holds; pytest ends a test that waits in vain."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG):
         while not condition():
             await asyncio.sleep(0.005)

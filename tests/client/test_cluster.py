@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.client.scripted import Reply, Scripted, Seen, asked, refused, reply, scripted, settled
 from tests.client.virtual import VirtualClock
+from tests.deadlines import HANG
 
 from polyver.client import Resource
 from polyver.client.cluster import (
@@ -252,12 +253,12 @@ def test_a_connection_that_is_given_up_is_closed() -> None:
         url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         async with ClusterClient(Scripted(lambda _: Reply(), url=url).access()) as client:
             task = asyncio.create_task(client.get(MAPS, "m", "a"))
-            await asyncio.wait_for(begun.wait(), 10)
+            await asyncio.wait_for(begun.wait(), HANG)
             gc.disable()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
-            await asyncio.wait_for(ended.wait(), 10)
+            await asyncio.wait_for(ended.wait(), HANG)
         access = Scripted(lambda _: Reply(), url=url).access()
         async with ClusterClient(access, limits=Limits(connect=0.1)) as client:
             with pytest.raises(Unreachable, match="cannot be reached: it takes too long"):

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 from tests.client.running import numbers
 from tests.client.scripted import Line, Reply, Scripted, Seen, asked, line_to, reply, settled
+from tests.deadlines import HANG
 
 from polyver.client import Backoff, Change, Informer, Key, Object, Resource
 from polyver.client.cluster import (
@@ -85,8 +86,8 @@ def informed(
             world = World(client, line, namespace)
             task = asyncio.create_task(world.informer.run())
             try:
-                await asyncio.wait_for(world.informer.synced.wait(), 10)
-                await asyncio.wait_for(scenario(world, straight), 30)
+                await asyncio.wait_for(world.informer.synced.wait(), HANG)
+                await asyncio.wait_for(scenario(world, straight), HANG)
             finally:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.deadlines import HANG
 
 from polyver.client import Executed
 from polyver.client.cluster import Access, ClusterClient
@@ -113,7 +114,7 @@ async def client_of(pods: Pods) -> AsyncIterator[ClusterClient]:
 
 def executed(pods: Pods, limit: int = 1 << 20) -> Executed:
     async def run() -> Executed:
-        async with asyncio.timeout(20), client_of(pods) as client:
+        async with asyncio.timeout(HANG), client_of(pods) as client:
             command = ["sh", "-c", "echo a&b"]
             return await client.execute("p", "a", container="c", command=command, limit=limit)
 

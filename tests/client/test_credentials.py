@@ -15,6 +15,7 @@ import pytest
 from lightkube.config.models import NameValue
 from tests.client.scripted import Reply, Scripted, Seen, refused, reply, scripted
 from tests.client.virtual import VirtualClock
+from tests.deadlines import HANG
 
 from polyver.client import Resource
 from polyver.client.cluster import ClusterClient, Limits, NoAccess, Unauthorized, find_access
@@ -47,7 +48,7 @@ def asked(
         async with scripted(answer) as server:
             access = server.access(user)
             async with ClusterClient(access, clock=clock, limits=limits) as client:
-                await asyncio.wait_for(scenario(client, server), 20)
+                await asyncio.wait_for(scenario(client, server), HANG)
 
     asyncio.run(run())
 

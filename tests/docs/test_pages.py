@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.deadlines import HANG
 
 from polyver.testing import NoAssets, find_assets
 
@@ -25,7 +26,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 STARTED = re.compile(r"^<!-- commands run with: polyver (up.*) -->$", re.MULTILINE)
 # What differs from run to run; and the widths of columns, which follow from it.
 AGE, SPACES = re.compile(r"\b(\d+m)?\d+(\.\d+)?s\b"), re.compile(r" +$| +(?= )", re.MULTILINE)
-PATIENCE = 60
+PATIENCE = HANG
 NO_KUBECTL = "there is no kubectl on this machine, so {} was not run: `make kube` builds one"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tests.capabilities.revisions.composing import GROUP, KIND
+from tests.deadlines import HANG
 from tests.engine.installing import condition
 
 from polyver.capabilities.revisions.kinds import COMPOSITION_KINDS
@@ -62,7 +63,7 @@ class World:
     ) -> None:
         """Have the controllers run, until something has happened."""
         mine = client or self.client
-        async with Engine(mine, self.controllers(mine)), asyncio.timeout(20):
+        async with Engine(mine, self.controllers(mine)), asyncio.timeout(HANG):
             await until()
 
     async def write(self, resource: Resource, obj: Object) -> Object:
@@ -164,7 +165,7 @@ async def _play(
         for link in package_links(client, NoDependents(), several=several):
             api.admission.add(link)
     async with Engine(client, around):
-        await asyncio.wait_for(scenario(World(api, client, several=several)), 30)
+        await asyncio.wait_for(scenario(World(api, client, several=several)), HANG)
     serving.cancel()
     await asyncio.gather(serving, return_exceptions=True)
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 from tests.capabilities.revisions.samples import digest_of
+from tests.deadlines import HANG
 
 from polyver import apis
 from polyver.calling import Endpoint
@@ -225,7 +226,7 @@ def run(
         if admitted:
             world.admit()
         async with world.engine:
-            await asyncio.wait_for(scenario(world), 20)
+            await asyncio.wait_for(scenario(world), HANG)
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from tests.deadlines import HANG
 
 from polyver import apis
 from polyver.capabilities.functions.kinds import ACTION_SETS, BLUEPRINTS
@@ -62,12 +63,12 @@ class World:
         @self.registry.register("Block")
         def block(ctx: Context) -> None:
             calls.append(f"{ctx.phase} began")
-            gate.wait(20)
+            gate.wait(HANG)
 
         @self.registry.register("Stuck")
         async def stuck(ctx: AsyncContext) -> None:
             calls.append(f"{ctx.phase} began")
-            gate.wait(20)  # which no async function should do
+            gate.wait(HANG)  # which no async function should do
 
         @self.registry.register("Sleep")
         async def sleep(ctx: AsyncContext) -> None:
@@ -162,7 +163,7 @@ def phase(function: str, name: str, **args: Any) -> dict[str, Any]:
 def lived(scenario: Callable[[World], Coroutine[Any, Any, None]]) -> None:
     async def live() -> None:
         world = World()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG):
             pump = asyncio.create_task(world.api.run())
             await world.prepare()
             try:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.client.fake import CONFIG_MAP, EVENT, NAMESPACE, NODE, SECRET, WIDGET, FakeApi
 from tests.client.virtual import VirtualClock, settle
+from tests.deadlines import HANG
 
 from polyver.client import Event, Object, Propagation, Resource
 from polyver.engine import Engine, GarbageCollector
@@ -59,7 +60,7 @@ def run(scenario: Callable[[World], Awaitable[None]]) -> None:
         collector = GarbageCollector(world.client, clock=world.clock)
         async with Engine(world.client, [collector], clock=world.clock) as engine:
             await engine.ready()
-            await asyncio.wait_for(scenario(world), 20)
+            await asyncio.wait_for(scenario(world), HANG)
 
     asyncio.run(within())
 

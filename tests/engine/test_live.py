@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from tests.deadlines import HANG
 from tests.kube.record import transcript
 
 from polyver.client import Object, Propagation, Resource
@@ -115,7 +116,7 @@ def run(scenario: Callable[[World], Awaitable[None]]) -> None:
             await world.client.create(
                 SPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}
             )
-            await asyncio.wait_for(scenario(world), 10)
+            await asyncio.wait_for(scenario(world), HANG)
             assert not world.engine.problems
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.client.fake import CONFIG_MAP, NAMESPACE, WIDGET, FakeApi
 from tests.client.virtual import VirtualClock, settle
+from tests.deadlines import HANG
 
 from polyver.client import Backoff, Change, Client, Object, Resource
 from polyver.engine import Controller, Engine, Identity, Result, Watch, every, exactly, identity_of
@@ -108,7 +109,7 @@ async def world(controller: Noting | None = None) -> AsyncGenerator[World, None]
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:
     async def within() -> None:
-        await asyncio.wait_for(scenario(), 20)
+        await asyncio.wait_for(scenario(), HANG)
 
     asyncio.run(within())
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.client.fake import ACCOUNT, CONFIG_MAP, NAMESPACE, SECRET, WIDGET, FakeApi
 from tests.client.virtual import VirtualClock, settle
+from tests.deadlines import HANG
 from tests.kube.record import transcript
 
 from polyver.client import Object, Resource
@@ -51,7 +52,7 @@ def run(
         async with Engine(world.client, [make(world)], clock=world.clock) as engine:
             await engine.ready()
             await settle()
-            await asyncio.wait_for(scenario(world), 20)
+            await asyncio.wait_for(scenario(world), HANG)
 
     asyncio.run(within())
 

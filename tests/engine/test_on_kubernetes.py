@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from tests.capabilities.revisions import composing
+from tests.deadlines import HANG
 from tests.engine.composing import BUCKETS, QUICK, World, condition, is_ready, says, settings
 
 from polyver.capabilities.revisions.messages import Request, Response, Result, Severity
@@ -22,7 +23,7 @@ NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
 
 
 async def gone(look: Callable[[], Awaitable[object]]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG):
         while await look() is not None:
             await asyncio.sleep(0.02)
 
@@ -107,7 +108,7 @@ def test_composite_resources_are_composed() -> None:
             world = World(client)
             await world.prepare()
             async with world.engine(limits=QUICK):
-                await asyncio.wait_for(scenario(world), 60)
+                await asyncio.wait_for(scenario(world), HANG)
             await world.close()
 
     with LocalCluster(controllers=["serviceaccount-controller"]) as cluster:

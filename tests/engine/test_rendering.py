@@ -10,6 +10,7 @@ from typing import Any
 from tests.capabilities.definitions.samples import SYSTEM, application, definition, templated
 from tests.client.fake import FakeApi
 from tests.client.virtual import VirtualClock
+from tests.deadlines import HANG
 
 from polyver.capabilities.definitions.publishing import (
     decide,
@@ -32,7 +33,7 @@ class Stuck:
 
     def render(self, schematic: Mapping[str, Any], given: Given) -> Documents:
         if given.parameters.get("image") == "stuck":
-            self.go_on.wait(30)
+            self.go_on.wait(HANG)
         if given.parameters.get("image") == "broken":
             raise ZeroDivisionError("by nothing")
         made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tests.capabilities.definitions.samples import GROUP, SYSTEM, application, definition
+from tests.deadlines import HANG
 
 from polyver.cli._apis import own_webhook, serve_kinds
 from polyver.cli._definitions import definitions
@@ -50,7 +51,7 @@ class World:
 
     async def live(self, client: Client, until: Callable[[], Awaitable[object]]) -> None:
         """Have the controller run with a client, until something is so."""
-        async with Engine(client, [ApplicationController(client)]), asyncio.timeout(20):
+        async with Engine(client, [ApplicationController(client)]), asyncio.timeout(HANG):
             await until()
 
     async def deploy(self, *versions: Object) -> None:

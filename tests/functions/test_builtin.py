@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
+from tests.deadlines import HANG
 
 from polyver.cli._functions import built_in_functions
 from polyver.client import Resource, find
@@ -55,7 +56,7 @@ def lived(scenario: Callable[[World], Coroutine[Any, Any, None]]) -> None:
     async def live() -> None:
         world = World()
         await world.client.create(NAMESPACES, {"metadata": {"name": "a"}})
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG):
             await scenario(world)
 
     asyncio.run(live())

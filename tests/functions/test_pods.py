@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.deadlines import HANG
 
 from polyver.cli._functions import built_in_functions
 from polyver.client import Resource
@@ -89,7 +90,7 @@ async def end_of_pods(client: ClusterClient) -> None:
 
 async def made_pod(client: ClusterClient) -> None:
     spec = {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG):
         while True:
             try:
                 await client.create(PODS, {"metadata": {"name": "p"}, "spec": spec}, "default")

@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+from tests.deadlines import HANG
 
 from polyver.core import PolyverError
 from polyver.testing import LocalCluster
@@ -265,7 +266,7 @@ class _Api:
     def __init__(self, cluster: LocalCluster) -> None:
         context = ssl.create_default_context(cafile=cluster.ca_file)
         self._connection = http.client.HTTPSConnection(
-            urlsplit(cluster.url).netloc, context=context, timeout=30
+            urlsplit(cluster.url).netloc, context=context, timeout=HANG
         )
         self._token = cluster.token
 

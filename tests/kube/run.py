@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
+from tests.deadlines import HANG
 from tests.kube.cases import Case, Step, load_given
 from tests.kube.hooks import READY, Configuration, Hook
 from tests.kube.paths import omit, pick
@@ -54,7 +55,7 @@ class Target:
     kubectl: Path
     kubeconfig: Path
     restart_controllers: Callable[[], None] = lambda: None
-    patience: float = 40.0
+    patience: float = HANG
     """How many seconds to wait for what happens in the background."""
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from tests.deadlines import HANG
 from tests.kube.drawn import Maker, relaxed
 
 from polyver.testing import LocalCluster
@@ -25,7 +26,7 @@ RECORDED = Path(__file__).parent.parent / "objects" / "recorded_schemas.json"
 GROUP = "schemas.ex.io"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 KINDS, OBJECTS, UPDATED, UPDATES, BROKEN = 110, 8, 24, 6, 260
-PATIENCE = 60.0
+PATIENCE = HANG
 
 NOT_OURS = ('"Rule":', "compilation failed", "cost")
 

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from tests.deadlines import HANG
 from tests.kube.drawn import Maker, places
 from tests.kube.explain import differences
 from tests.kube.stable import Stable
@@ -34,7 +35,7 @@ pytestmark = pytest.mark.kube
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = "drawn.ex.io"
 OBJECTS = 3
-PATIENCE = 30.0
+PATIENCE = HANG
 MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 numbers = itertools.count()
 # What is drawn follows from the seed in no way that could be made smaller.

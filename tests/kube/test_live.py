@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.deadlines import HANG
 from tests.kube.cases import Case, load_cases
 from tests.kube.explain import differences
 from tests.kube.record import target_of, transcript
@@ -52,7 +53,7 @@ def test_a_namespace_gets_its_service_account(cluster: LocalCluster) -> None:
     kubectl(cluster, "create", "namespace", "accounts")
     kubectl(
         cluster,
-        *("wait", "-n", "accounts", "serviceaccount/default", "--for=create", "--timeout=30s"),
+        *("wait", "-n", "accounts", "serviceaccount/default", "--for=create", "--timeout=300s"),
     )
 
 
@@ -73,7 +74,7 @@ def test_it_ends_even_when_its_owner_is_killed() -> None:
         assert folder
         assert processes(folder), "the servers run while the owner does"
         owner.send_signal(signal.SIGKILL)
-    end = time.monotonic() + 20
+    end = time.monotonic() + HANG
     while (left := processes(folder)) or Path(folder).exists():
         assert time.monotonic() < end, left
         time.sleep(0.05)

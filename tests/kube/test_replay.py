@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.deadlines import HANG
 from tests.kube.build import kubernetes_version
 from tests.kube.cases import Case, KnownDifference, known_differences, load_cases
 from tests.kube.explain import differences
@@ -36,7 +37,7 @@ def target() -> Iterator[Target]:
     with EmbeddedServer(release=kubernetes_version(), capabilities=()) as server:
         kubectl = find_kubectl() or Path("kubectl")
         yield Target(
-            server.url, server.ca_file, server.token, kubectl, server.kubeconfig, patience=10
+            server.url, server.ca_file, server.token, kubectl, server.kubeconfig, patience=HANG
         )
 
 

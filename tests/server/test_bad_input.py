@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from tests.deadlines import HANG
 from tests.definitions import widget_definition
 
 from polyver.testing import EmbeddedServer
@@ -76,7 +77,7 @@ class Client:
     @contextmanager
     def connected(self) -> Iterator[ssl.SSLSocket]:
         with (
-            socket.create_connection((self.host, self.port), timeout=30) as plain,
+            socket.create_connection((self.host, self.port), timeout=HANG) as plain,
             self.authority.wrap_socket(plain, server_hostname=self.host) as wrapped,
         ):
             yield wrapped
@@ -622,7 +623,7 @@ def test_old_http_is_answered_and_hung_up_on(client: Client) -> None:
 
 
 def test_two_hundred_idle_connections_are_in_nobodys_way(client: Client) -> None:
-    idle = [socket.create_connection((client.host, client.port), timeout=30) for _ in range(200)]
+    idle = [socket.create_connection((client.host, client.port), timeout=HANG) for _ in range(200)]
     try:
         for number, each in enumerate(idle):
             each.sendall(b"\x16\x03\x01"[: number % 4])

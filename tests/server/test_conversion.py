@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.deadlines import HANG
 
 from polyver.capabilities.apis.conversion import Converter, FunctionEdge
 from polyver.objects.kinds import Kind
@@ -101,7 +102,7 @@ def test_a_function_that_takes_too_long_is_not_waited_for() -> None:
     waits = threading.Event()
 
     def slow(obj: Object) -> Object:
-        waits.wait(30)
+        waits.wait(HANG)
         return obj
 
     edge = FunctionEdge("v1", "v2", slow, slow)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.deadlines import HANG
 
 from polyver.admission.chain import Review
 from polyver.objects import encode_json
@@ -83,7 +84,7 @@ class Client:
 
     async def until(self, name: str, holds: Callable[[Any], bool]) -> Any:
         """Wait for a definition to be so."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG):
             while True:
                 _, found = await self.ask("GET", f"{DEFINITIONS}/{name}")
                 if holds(found):
@@ -421,7 +422,7 @@ def test_watches_end_when_a_definition_changes(change: dict[str, Any]) -> None:
         await client.ask("PATCH", f"{DEFINITIONS}/things.ex.io", label, MERGE)
         await client.ask("PATCH", f"{THINGS}/a", label, MERGE)
         await client.ask("PATCH", f"{DEFINITIONS}/things.ex.io", change, MERGE)
-        await asyncio.wait_for(watching.task, 10)
+        await asyncio.wait_for(watching.task, HANG)
         assert watching.events == [("ADDED", "a"), ("MODIFIED", "a")]
 
     walk(steps)
@@ -435,7 +436,7 @@ def test_a_watch_tells_of_all_objects_that_go_with_their_kind_and_ends() -> None
         await watching.begun()
         await client.ask("POST", THINGS, {"metadata": {"name": "b"}})
         await client.ask("DELETE", f"{DEFINITIONS}/things.ex.io")
-        await asyncio.wait_for(watching.task, 10)
+        await asyncio.wait_for(watching.task, HANG)
         assert watching.events == [
             ("ADDED", "a"),
             ("ADDED", "b"),

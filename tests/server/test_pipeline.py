@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from tests.deadlines import HANG
 from tests.definitions import widget_definition
 
 from polyver.engine import Engine, NamespaceController
@@ -59,7 +60,7 @@ class Client:
         assert answer.status == 200
         assert not isinstance(answer.body, bytes)
         found: list[Any] = []
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG):
             async for chunk in answer.body:
                 found += map(json.loads, chunk.splitlines())
                 if len(found) >= most:
@@ -93,7 +94,7 @@ def run(test: Callable[[Client], Awaitable[None]], *, controllers: bool = False)
 
 
 async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG):
         while not await holds():
             await asyncio.sleep(0.01)
 

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from tests.deadlines import HANG
 from tests.definitions import widget_definition
 
 from polyver.engine import Engine, GarbageCollector, NamespaceController
@@ -122,7 +123,7 @@ def revision(obj: Mapping[str, Any]) -> int:
 
 
 async def until(done: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG):
         while not await done():
             await asyncio.sleep(0.01)
 

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.deadlines import HANG
 
 from polyver.objects import encode_json
 from polyver.server._http import Request, Response
@@ -89,7 +90,9 @@ class Client:
     @contextmanager
     def connected(self, *, certificate: bool = False) -> Iterator[http.client.HTTPSConnection]:
         context = self.tls(certificate=certificate)
-        connection = http.client.HTTPSConnection(self.host, self.port, context=context, timeout=20)
+        connection = http.client.HTTPSConnection(
+            self.host, self.port, context=context, timeout=HANG
+        )
         try:
             yield connection
         finally:
@@ -124,7 +127,7 @@ class Client:
 
     @contextmanager
     def socket(self, *, tls: bool = True) -> Iterator[socket.socket]:
-        with socket.create_connection((self.host, self.port), timeout=20) as plain:
+        with socket.create_connection((self.host, self.port), timeout=HANG) as plain:
             if not tls:
                 yield plain
                 return
@@ -332,7 +335,9 @@ def test_a_certificate_of_someone_else_is_no_way_in(client: Client, tmp_path: Pa
     other = Credentials.open(tmp_path / "other", ["x"], now=datetime.datetime.now(datetime.UTC))
     context = client.tls()
     context.load_cert_chain(other.client_cert_file, other.client_key_file)
-    connection = http.client.HTTPSConnection(client.host, client.port, context=context, timeout=20)
+    connection = http.client.HTTPSConnection(
+        client.host, client.port, context=context, timeout=HANG
+    )
     # Whether the client hears why, or only that it is over, depends on who is quicker.
     try:
         connection.request("GET", "/healthz")
@@ -380,9 +385,9 @@ def test_pieces_arrive_as_they_come_and_the_stream_ends_with_its_client(client: 
         response = connection.getresponse()
         assert response.getheader("transfer-encoding") == "chunked"
         assert [response.readline(), response.readline()] == [b"1\n", b"2\n"]
-        assert client.pipeline.streaming.acquire(timeout=20)
+        assert client.pipeline.streaming.acquire(timeout=HANG)
         response.close()
-    assert client.pipeline.ended.acquire(timeout=20)
+    assert client.pipeline.ended.acquire(timeout=HANG)
 
 
 def test_a_stream_that_fails_is_broken_off(
@@ -399,14 +404,14 @@ def test_a_stream_that_fails_is_broken_off(
 def test_at_the_end_streams_are_closed_in_good_order() -> None:
     with started() as client:
         connection = http.client.HTTPSConnection(
-            client.host, client.port, context=client.tls(), timeout=20
+            client.host, client.port, context=client.tls(), timeout=HANG
         )
         connection.request("GET", "/stream", headers=client.authorized)
         response = connection.getresponse()
-        assert client.pipeline.streaming.acquire(timeout=20)
+        assert client.pipeline.streaming.acquire(timeout=HANG)
     assert response.read() == b"1\n2\n"
     connection.close()
-    assert client.pipeline.ended.acquire(timeout=20)
+    assert client.pipeline.ended.acquire(timeout=HANG)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((client.host, client.port))
 
@@ -441,13 +446,13 @@ def test_at_the_end_many_streams_are_closed_in_good_order() -> None:
 def test_at_the_end_requests_in_flight_are_answered() -> None:
     with started() as client:
         connection = http.client.HTTPSConnection(
-            client.host, client.port, context=client.tls(), timeout=20
+            client.host, client.port, context=client.tls(), timeout=HANG
         )
         connection.request("GET", "/x", headers=client.authorized)
         connection.getresponse().read()
         connection.request("GET", "/slow", headers=client.authorized)
         large = http.client.HTTPSConnection(
-            client.host, client.port, context=client.tls(), timeout=20
+            client.host, client.port, context=client.tls(), timeout=HANG
         )
         large.request("GET", "/large?20000000", headers=client.authorized)
         answer = large.getresponse()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.deadlines import HANG
 from tests.kube.hooks import Answer, Hook
 from tests.kube.webhook import Webhook
 from tests.server.test_pipeline import (
@@ -122,7 +123,7 @@ async def _is_gone(client: Client, path: str) -> bool:
 
 
 def test_validating_webhooks_are_asked_all_at_once(served: Webhook) -> None:
-    everybody = threading.Barrier(3, timeout=5)
+    everybody = threading.Barrier(3, timeout=HANG)
     answer = served.hooks.answer
 
     def together(target: str, review: Any) -> tuple[int, str, bytes]:
@@ -225,7 +226,7 @@ def test_a_write_waits_for_its_webhook_and_others_do_not(served: Webhook) -> Non
     answer = served.hooks.answer
 
     def late(target: str, review: Any) -> tuple[int, str, bytes]:
-        assert answered.wait(5)
+        assert answered.wait(HANG)
         return answer(target, review)
 
     served.hooks.answer = late  # type: ignore[method-assign]

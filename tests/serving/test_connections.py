@@ -10,12 +10,13 @@ from contextlib import asynccontextmanager
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.deadlines import HANG
 
 from polyver.serving import connections
 from polyver.serving.http import Answer, Head, Quick, Receive, Scope, Send
 from polyver.serving.listening import bind, serving
 
-PATIENCE = 20
+PATIENCE = HANG
 TEXT = b"content-type: text/plain\r\n"
 
 

@@ -15,6 +15,7 @@ import pytest
 import uvloop
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.deadlines import HANG
 from tests.serving.wires import FIRST, KINDS, ODD, PLAIN, House, Wire, body, settled
 
 from polyver.serving import connections
@@ -23,7 +24,7 @@ from polyver.serving.heads import KnownHeads
 from polyver.serving.listening import bind, serving, tls_context
 from polyver.tls import Authority
 
-PATIENCE = 20
+PATIENCE = HANG
 MOST_HELD = 5000
 """Less than servers hold, so that what is beyond it is quickly sent."""
 SIZES = [0, 1, 3, 40, 999, MOST_HELD, MOST_HELD + 1, 40_000]

@@ -11,6 +11,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.deadlines import HANG
 
 from polyver.store import (
     Change,
@@ -56,7 +57,7 @@ def delete(entry: Entry) -> Change:
 
 
 async def take(watch: Watch, count: int) -> list[Event]:
-    return [await asyncio.wait_for(anext(watch), 10) for _ in range(count)]
+    return [await asyncio.wait_for(anext(watch), HANG) for _ in range(count)]
 
 
 def test_a_write_is_read_back_with_its_revision_in_it(opened: Opener) -> None:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.deadlines import HANG
 
 from polyver.cli import _embedded
 from polyver.objects.status import ApiError
@@ -69,7 +70,7 @@ def test_certificates_are_renewed_while_it_runs(monkeypatch: pytest.MonkeyPatch)
 
 def served(server: EmbeddedServer) -> str:
     host, _, port = server.url.removeprefix("https://").partition(":")
-    return ssl.get_server_certificate((host, int(port)), timeout=20)
+    return ssl.get_server_certificate((host, int(port)), timeout=HANG)
 
 
 @pytest.mark.parametrize("_", range(2))

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.deadlines import HANG
 from tests.rights import Asked
 from tests.walks.support import eventually, request
 
@@ -60,7 +61,7 @@ class Installed:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=HANG,
             check=False,
         )
 
@@ -98,7 +99,7 @@ class Installed:
         finally:
             process.send_signal(signal.SIGTERM)
             try:
-                process.wait(30)
+                process.wait(HANG)
             finally:
                 process.kill()
 

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from tests.deadlines import HANG
+
 from polyver.objects.status import ApiError
 from polyver.testing._requests import ask
 
-PATIENCE = 25.0
+PATIENCE = HANG
 T = TypeVar("T")
 
 

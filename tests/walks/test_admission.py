@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.deadlines import HANG
 from tests.walks import admitted
 from tests.walks.admitted import BULBS, GROUP, LAMPS, SECRET
 from tests.walks.kubectl import KUBECTLS
@@ -109,7 +110,7 @@ def served(folder: Path) -> Iterator[tuple[str, list[str]]]:
             yield found[1], [str(log)]
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(HANG)
 
 
 def register(cluster: LocalCluster, url: str, folder: Path) -> None:
@@ -231,7 +232,11 @@ def test_kubectl_replaces_without_the_carry_and_loses_nothing(lamps: Lamps) -> N
     server: Any = lamps.server
     command = [kubectl, "--kubeconfig", server.kubeconfig, "-n", lamps.namespace]
     subprocess.run(
-        [*command, "replace", "-f", "-"], input=json.dumps(given), text=True, check=True, timeout=30
+        [*command, "replace", "-f", "-"],
+        input=json.dumps(given),
+        text=True,
+        check=True,
+        timeout=HANG,
     )
     assert lamps.get("v2", "a")["spec"] == {"watts": 60, "colour": "red", "notes": ["a"]}
 

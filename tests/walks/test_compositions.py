@@ -121,7 +121,7 @@ def test_one_composite_resource_moves_to_the_alpha_channel_and_back(stage: Stage
     stage.kubectl("apply", *files(STABLE, "definition.yaml", "composition.yaml"))
     stage.kubectl("wait", "--for=condition=Established", "xrd", "--all")
     stage.kubectl("apply", *files(STABLE, "buckets.yaml"))
-    stage.kubectl("wait", "--for=condition=Ready", "acmebuckets", "--all", "--timeout=20s")
+    stage.kubectl("wait", "--for=condition=Ready", "acmebuckets", "--all", "--timeout=300s")
     before = stage.state()
     stable = before.record("stable")
     assert before.pipelines() == {name: [stable] for name in ("my-bucket", *OTHERS)}

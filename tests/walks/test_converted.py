@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from tests.capabilities.apis.conversions import EVERY_RULE, SCHEMAS
+from tests.deadlines import HANG
 from tests.walks.conftest import DEFINITIONS
 from tests.walks.support import PATIENCE, Walk, eventually
 from tests.walks.test_serve import served
@@ -334,7 +335,7 @@ def test_an_object_is_held_and_let_go_in_whatever_version(widgets: Widgets) -> N
     assert widgets.ask("GET", widgets.path("v1", "a")).code == 404
     # A real collector hears of new kinds only now and then.
     gone = widgets.path("v2", "child")
-    eventually(lambda: widgets.ask("GET", gone).code == 404, patience=90)
+    eventually(lambda: widgets.ask("GET", gone).code == 404, patience=HANG)
 
 
 def test_a_version_that_is_gone_stops_applies_until_its_owners_are_forgotten(

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from tests.deadlines import HANG
 from tests.rights import APISERVICES
 from tests.walks.installed import KINDS, MAKES, Installed, installed
 from tests.walks.installed_kinds import GROUP
@@ -38,7 +39,7 @@ def on(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
 def kubectl(on: Installed, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
     command = [str(on.cluster.kubectl), "--kubeconfig", str(on.cluster.kubeconfig), *arguments]
     return subprocess.run(
-        command, input=given, capture_output=True, text=True, timeout=60, check=False
+        command, input=given, capture_output=True, text=True, timeout=HANG, check=False
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.capabilities.definitions.samples import SYSTEM, definition, using
+from tests.deadlines import HANG
 from tests.rights import APISERVICES, Asked, Grant, grants
 from tests.walks.installed import CAPABILITIES, Installed, Process, installed
 from tests.walks.installed_kinds import GROUP, KITES
@@ -339,7 +340,7 @@ def lacking(on: Installed, verb: str, resource: str, *made: str) -> Iterator[Pro
 
 def test_without_creating_secrets_it_does_not_start(walked: Installed) -> None:
     with lacking(walked, "create", "secrets", f"{OURS}/secrets/polyver-webhook") as replica:
-        assert replica.process.wait(30) == 3
+        assert replica.process.wait(HANG) == 3
         assert "secrets is forbidden" in replica.text
         assert "Traceback" not in replica.text
 

@@ -21,12 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.deadlines import HANG
 from tests.definitions import widget_definition
 
 POLYVER = str(Path(sys.executable).parent / "polyver")
 ROUNDS = int(os.environ.get("POLYVER_KILLS", "3"))
 WRITERS = 4
-PATIENCE = 60
+PATIENCE = HANG
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 WIDGETS = "/apis/killed.example.com/v1/namespaces/default/widgets"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

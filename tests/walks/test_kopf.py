@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.deadlines import HANG
 from tests.walks.support import Walk, eventually
 
 from polyver.objects.status import ApiError
@@ -37,7 +38,7 @@ def running(walk: Walk) -> Iterator[list[str]]:
         yield log
     finally:
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=HANG)
         reader.join()
         process.stderr.close()
 

@@ -10,6 +10,7 @@ import kr8s
 import pytest
 from kr8s._async_utils import as_sync_func
 from kr8s.objects import ConfigMap, CustomResourceDefinition, Deployment, Table, new_class
+from tests.deadlines import HANG
 from tests.walks.support import Walk, definition, eventually
 
 pytestmark = [
@@ -61,11 +62,11 @@ def test_a_kind_is_defined_and_withdrawn(api: Any, walk: Walk) -> None:
     crd.create()
     # kr8s cannot wait for conditions that are null, as they are in the first moment.
     eventually(lambda: crd.refresh() or crd.status.conditions)
-    crd.wait("condition=Established", timeout=20)
+    crd.wait("condition=Established", timeout=HANG)
     one = eventually(lambda: _created(widget_class(walk)(walk.widget("w"), api=api)))
     assert one.spec.color == "red"  # by default
     crd.delete()
-    crd.wait("delete", timeout=40)
+    crd.wait("delete", timeout=HANG)
     assert not one.exists()
 
 
@@ -154,8 +155,8 @@ def test_custom_objects_have_parts(api: Any, widgets: Walk) -> None:
     assert one.replicas == 3
     status = {"phase": "Ready", "conditions": [{"type": "Good", "status": "True"}]}
     one.patch({"status": status, "spec": {"size": 9}}, subresource="status")
-    one.wait("condition=Good", timeout=20)
-    one.wait("jsonpath='{.status.phase}'=Ready", timeout=20)
+    one.wait("condition=Good", timeout=HANG)
+    one.wait("jsonpath='{.status.phase}'=Ready", timeout=HANG)
     assert one.spec.size == 3
     with pytest.raises(kr8s.ServerError) as invalid:
         one.patch({"spec": {"size": "many"}})
@@ -178,7 +179,7 @@ def test_deletion_waits_for_finalizers_and_reaches_dependents(api: Any, walk: Wa
     assert owner.metadata.deletionTimestamp
     eventually(lambda: not owned.exists())
     owner.patch({"metadata": {"finalizers": None}})
-    owner.wait("delete", timeout=40)
+    owner.wait("delete", timeout=HANG)
 
 
 def test_a_deployment_is_scaled(api: Any, walk: Walk) -> None:

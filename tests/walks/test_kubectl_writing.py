@@ -32,7 +32,7 @@ def test_a_kind_is_defined_used_and_withdrawn(kubectl: Kubectl, walk: Walk) -> N
     crd = walk.widgets_crd
     created = kubectl("apply", "-f", "-", given=definition(walk.group))
     assert created.out == f"customresourcedefinition.apiextensions.k8s.io/{crd} created\n"
-    kubectl("wait", "--for=condition=Established", f"crd/{crd}", "--timeout=20s")
+    kubectl("wait", "--for=condition=Established", f"crd/{crd}", "--timeout=300s")
     applied = eventually(lambda: _applied(kubectl, walk.widget("a")))
     assert applied == f"widget.{walk.group}/a created\n"
     assert kubectl("get", "crd", crd, "-o", "jsonpath={.status.storedVersions}").out == '["v1"]'
@@ -175,7 +175,7 @@ def test_wait_ends_when_it_holds(kubectl: Kubectl, widgets: Walk) -> None:
         body = json.dumps({"status": status})
         kubectl("patch", "wd", "w", "--type=merge", "--subresource=status", "-p", body)
         assert lines.readline().endswith("/w condition met\n")
-    kubectl("wait", "wd/w", "--for=condition=Good", "--timeout=20s")
+    kubectl("wait", "wd/w", "--for=condition=Good", "--timeout=300s")
     failed = kubectl("wait", "wd/w", "--for=condition=Bad", "--timeout=100ms", code=1)
     assert "timed out waiting for the condition" in failed.err
     with kubectl.going("wait", "wd/w", "--for=delete", "-v=6") as lines:

@@ -20,6 +20,7 @@ import pytest
 from tests.capabilities.definitions.samples import Platform
 from tests.capabilities.revisions.samples import SEED, function, seed
 from tests.cli.test_packages import composition_revision
+from tests.deadlines import HANG
 from tests.engine.installing import MemoryRuntime, condition
 from tests.engine.runtimes.support import called, function_folder
 from tests.walks.kubectl import newest, on_path, typed
@@ -337,7 +338,7 @@ def test_on_a_cluster_each_revision_has_a_deployment_and_a_service(cluster: Plat
     assert "a revision never changes" in eventually(lambda: _refusal(cluster, one, image="other"))
     cluster.request("DELETE", f"{path}/functions/{NAME}")
     # The garbage collector there hears of new kinds every half minute.
-    eventually(lambda: found(cluster, deployment) is None, patience=90)
+    eventually(lambda: found(cluster, deployment) is None, patience=HANG)
 
 
 def _refusal(cluster: Platform, path: str, **spec: Any) -> str:

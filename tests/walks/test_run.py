@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.deadlines import HANG
 from tests.walks.replicas import NAMESPACE, ROOT, Balancer, Replica, replicas
 from tests.walks.support import Server, eventually, request
 
@@ -241,7 +242,7 @@ def test_another_replica_takes_over_and_does_nothing_twice(
         leader.end(number)
         for name in names[3:]:
             request(server, "POST", TOYS, toy(name, 2))
-        eventually(lambda: holder(server) == other.identity, patience=60)
+        eventually(lambda: holder(server) == other.identity, patience=HANG)
         assert all(eventually(partial(made, server, name)) for name in names[3:])
         assert [made(server, name) for name in names[:3]] == before
         assert request(server, "GET", LEASE)["spec"]["leaseTransitions"] == changes + 1
@@ -286,7 +287,7 @@ def test_a_cluster_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
         check=False,
         text=True,
         cwd=ROOT,
-        timeout=60,
+        timeout=HANG,
     )
     assert ran.returncode == 3
     assert "https://127.0.0.1:9" in ran.stderr

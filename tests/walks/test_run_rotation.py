@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.deadlines import HANG
 from tests.walks.replicas import NAMESPACE, Balancer
 from tests.walks.test_run import define, lamp, prepare
 
@@ -122,7 +123,7 @@ async def signers_seen(client: ClusterClient, count: int) -> int:
     """Wait until so many authorities have signed what is shown, and the last is trusted alone."""
     document = SecretDocument(client, NAMESPACE, "polyver-webhook")
     seen: set[str] = set()
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(HANG):
         while True:
             held = await document.read()
             assert held is not None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.capabilities.apis.conversions import EVERY_RULE, SCHEMAS
+from tests.deadlines import HANG
 from tests.walks.widgets import Widgets, widgets_by_webhook
 
 from polyver.apis import DefinedVersion, Definition, Names, crd_of
@@ -63,7 +64,7 @@ def served(folder: Path) -> Iterator[tuple[str, str]]:
             yield found[1], base64.b64encode(Path(found[2]).read_bytes()).decode()
         finally:
             process.terminate()
-            assert process.wait(30) == 0
+            assert process.wait(HANG) == 0
 
 
 def visible(obj: dict[str, Any]) -> dict[str, Any]:

@@ -14,8 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.deadlines import HANG
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-PATIENCE = 60.0
+PATIENCE = HANG
 _FLAGS = (
     "--headless",
     "--no-sandbox",  # root, as which containers run, has none

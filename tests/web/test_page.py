@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 from tests.capabilities.definitions.samples import application, definition, entry, legacy
 from tests.cli.test_cli import Ran
+from tests.deadlines import HANG
 from tests.web.visiting import CATALOGUE, FUNCTIONS, Visited, Visitor, visited
 
 from polyver.objects.status import ApiError
@@ -258,7 +259,7 @@ def test_a_release_is_shown_as_soon_as_it_is_published(around: Visited) -> None:
 
 def test_changes_are_told_as_they_happen(around: Visited) -> None:
     visitor = around.visitor
-    connection = http.client.HTTPConnection(visitor.host, timeout=60)
+    connection = http.client.HTTPConnection(visitor.host, timeout=HANG)
     headers = {"authorization": f"Bearer {visitor.token}"}
     connection.request("GET", "/events", headers=headers)
     stream = connection.getresponse()
@@ -333,7 +334,7 @@ def test_other_names_for_this_machine_are_refused(visitor: Visitor) -> None:
 def test_the_token_of_the_page_opens_nothing_else(around: Visited) -> None:
     context = ssl.create_default_context(cafile=around.server.ca_file)
     host = around.server.url.removeprefix("https://")
-    connection = http.client.HTTPSConnection(host, context=context, timeout=60)
+    connection = http.client.HTTPSConnection(host, context=context, timeout=HANG)
     headers = {"authorization": f"Bearer {around.visitor.token}"}
     connection.request("GET", "/api/v1/namespaces", headers=headers)
     assert connection.getresponse().status == 401

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from tests.capabilities.definitions.samples import Platform
+from tests.deadlines import HANG
 from tests.walks.support import eventually
 
 from polyver.capabilities.functions.registering import Functions
@@ -23,7 +24,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples"
 FUNCTIONS = str(EXAMPLE / "functions" / "backup_functions" / "__init__.py")
 CATALOGUE = str(EXAMPLE / "functions" / "backup_functions" / "catalogue.yaml")
 CAPABILITIES = ("apis", "functions", "definitions")
-PATIENCE = 60
+PATIENCE = HANG
 
 
 def functions() -> Functions:

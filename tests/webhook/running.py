@@ -15,10 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.deadlines import HANG
 from tests.webhook.converters import asked
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60
+PATIENCE = HANG
 
 
 class Running:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.deadlines import HANG
 from tests.webhook.converters import Hosts, asked, host, served
 
 from polyver.serving import http
@@ -140,7 +141,7 @@ def test_a_review_that_is_too_large_is_refused() -> None:
 def test_more_than_can_be_held_is_asked_to_come_again() -> None:
     async def run() -> None:
         release = threading.Event()
-        waiting = Hosts(change=lambda _: release.wait(60))
+        waiting = Hosts(change=lambda _: release.wait(HANG))
         app = App(serving(waiting), most_body=len(REVIEW))
         first = [asyncio.create_task(ask(app, "POST", "/convert", REVIEW)) for _ in range(4)]
         await asyncio.sleep(0)
@@ -156,7 +157,7 @@ def test_more_than_can_be_held_is_asked_to_come_again() -> None:
 def test_a_conversion_that_does_not_end_is_not_waited_for() -> None:
     async def run() -> None:
         release = threading.Event()
-        app = App(serving(Hosts(change=lambda _: release.wait(60))))
+        app = App(serving(Hosts(change=lambda _: release.wait(HANG))))
         found = await ask(app, "POST", "/convert?timeout=50ms", REVIEW)
         assert (found.status, found.json["reason"]) == (504, "Timeout")
         release.set()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.client.virtual import until
+from tests.deadlines import HANG
 from tests.walks.admitted import LAMPS
 from tests.webhook.replicas import (
     CRD,
@@ -216,7 +217,7 @@ async def following(replicas: Replicas) -> AsyncIterator[None]:
 
 
 async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG):
         while not await holds():
             await asyncio.sleep(0.01)
 

@@ -84,7 +84,7 @@ class LocalCluster:
         folder: Path | None = None,
         controllers: Sequence[str] = CONTROLLERS,
         flags: Sequence[str] = (),
-        patience: float = 60.0,
+        patience: float = 300.0,
     ) -> None:
         self._assets = assets or find_assets()
         self.kubectl = self._assets / "kubectl"

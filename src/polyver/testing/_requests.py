@@ -13,7 +13,7 @@ from polyver.objects.status import ApiError
 
 __all__ = ["Server", "ask"]
 
-_PATIENCE: Final = 30.0
+_PATIENCE: Final = 300.0
 _PAUSE: Final = 0.1
 
 

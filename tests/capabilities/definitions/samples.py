@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tests.deadlines import HANG
 from tests.walks.support import eventually
 
 from polyver.objects.status import ApiError
@@ -123,7 +124,7 @@ class Platform:
         self.server = server
         context = ssl.create_default_context(cafile=server.ca_file)
         host = server.url.removeprefix("https://")
-        self._connection = http.client.HTTPSConnection(host, context=context, timeout=30)
+        self._connection = http.client.HTTPSConnection(host, context=context, timeout=HANG)
 
     def request(self, method: str, path: str, body: object = None) -> Any:
         """The decoded answer, or an ApiError."""

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import grpc
+from tests.deadlines import HANG
 
 from polyver.calling import CertificateFolder, Endpoint
 from polyver.client import Backoff
@@ -119,7 +120,7 @@ async def until(
     runtime.observe(lambda _: news.set())
     served = Served()
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(HANG):
             while not holds(served := await runtime.serve(wanted)):
                 await news.wait()
                 news.clear()
@@ -148,7 +149,7 @@ async def called(endpoint: Endpoint) -> bytes:
         options = [("grpc.ssl_target_name_override", trust.name)]
         channel = grpc.aio.secure_channel(endpoint.address, credentials, options)
     async with channel:
-        answer: bytes = await channel.unary_unary(RUN, _same, _same)(b"", timeout=30)
+        answer: bytes = await channel.unary_unary(RUN, _same, _same)(b"", timeout=HANG)
     return answer
 
 
@@ -171,7 +172,7 @@ def is_alive(pid: int) -> bool:
 
 async def settled(holds: Callable[[], object]) -> None:
     """Wait for something that nobody tells of."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG):
         while not holds():
             await asyncio.sleep(0.01)
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from cryptography import x509
+from tests.deadlines import HANG
 from tests.engine.runtimes.support import until
 
 from polyver.client import Client, Object, Resource, SystemClock, find
@@ -62,7 +63,7 @@ async def set_condition(client: Client, **condition: str) -> None:
 
 
 async def gone(client: Client, resource: Resource, name: str) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG):
         while await find(client, resource, name, SPACE) is not None:
             await asyncio.sleep(0.02)
 
@@ -121,11 +122,11 @@ async def put_right(client: Client, runtime: KubernetesRuntime, wanted: Wanted) 
     change = {"spec": {"template": {"spec": {"containers": [{"name": "package-runtime"}]}}}}
     change["spec"]["template"]["spec"]["containers"][0]["image"] = "other"
     await client.patch(DEPLOYMENTS, wanted.name, SPACE, change=change, type="strategic")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG):
         while await image_of(client) != IMAGE:
             await asyncio.sleep(0.02)
     await client.delete(DEPLOYMENTS, wanted.name, SPACE, propagation="Background")
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG):
         while await image_of(client) != IMAGE:
             await asyncio.sleep(0.02)
 
