@@ -6,6 +6,7 @@ On polyver's own server, which is what runs them.
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,8 @@ def furnish(obj: Rack) -> apis.Outcome:
 
 
 def part(api_version: str, kind: str, name: str) -> Object:
-    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}
+    content = {"data": {"name": name}} if kind == "ConfigMap" else {}
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, **content}
 
 
 def create(server: EmbeddedServer, **spec: Any) -> Object:
@@ -148,19 +150,52 @@ def test_who_says_nothing_of_objects_leaves_them(server: EmbeddedServer) -> None
     assert shelves(server) == ["r-b"]
 
 
-def test_what_somebody_else_has_made_is_let_alone(server: EmbeddedServer) -> None:
-    create(server, shelves=["a", "b", "c"])
-    server.request("DELETE", f"{MAPS}/r-a")
-    server.request("POST", MAPS, part("v1", "ConfigMap", "r-a"))
+def test_what_has_another_owner_too_is_not_deleted(server: EmbeddedServer) -> None:
+    create(server, shelves=["b", "c"])
     found = server.request("GET", f"{MAPS}/r-b")
-    other = found["metadata"]["ownerReferences"][0] | {"uid": "another", "controller": False}
+    body = {"metadata": {"name": "r-other"}}
+    uid = server.request("POST", MAPS, body)["metadata"]["uid"]
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "r-other", "uid": uid}
     found["metadata"]["ownerReferences"].append(other)
     server.request("PUT", f"{MAPS}/r-b", found)
     change(server, shelves=[])
-    assert "r-a" in shelves(server)
+    assert "r-b" in shelves(server)
     assert "r-c" not in shelves(server)
     assert note(server.request("GET", f"{RACKS}/r")) is None
-    server.request("DELETE", f"{MAPS}/r-a")
+    for name in ("r-b", "r-other"):
+        server.request("DELETE", f"{MAPS}/{name}")
+
+
+def test_an_object_that_somebody_deletes_is_restored(server: EmbeddedServer) -> None:
+    create(server, shelves=["a"])
+    for _ in range(3):
+        uid = server.request("GET", f"{MAPS}/r-a")["metadata"]["uid"]
+        server.request("DELETE", f"{MAPS}/r-a")
+        eventually(partial(is_made_again, server, "r-a", uid))
+    assert server.request("GET", f"{MAPS}/r-a")["data"] == {"name": "r-a"}
+
+
+def test_a_field_that_somebody_edits_is_restored(server: EmbeddedServer) -> None:
+    create(server, shelves=["a"])
+    edit = {"data": {"name": "mine", "more": "kept"}}
+    for _ in range(3):
+        server.request("PUT", f"{MAPS}/r-a", server.request("GET", f"{MAPS}/r-a") | edit)
+        eventually(lambda: server.request("GET", f"{MAPS}/r-a")["data"]["name"] == "r-a")
+    assert server.request("GET", f"{MAPS}/r-a")["data"] == {"name": "r-a", "more": "kept"}
+
+
+def test_an_owner_reference_that_somebody_removes_is_restored(server: EmbeddedServer) -> None:
+    create(server, shelves=["a"])
+    found = server.request("GET", f"{MAPS}/r-a")
+    del found["metadata"]["ownerReferences"]
+    server.request("PUT", f"{MAPS}/r-a", found)
+    eventually(lambda: server.request("GET", f"{MAPS}/r-a")["metadata"].get("ownerReferences"))
+
+
+def is_made_again(server: EmbeddedServer, name: str, uid: str) -> bool:
+    items = server.request("GET", MAPS)["items"]
+    uids = [each["metadata"]["uid"] for each in items if each["metadata"]["name"] == name]
+    return bool(uids) and uids != [uid]
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", '[["a"]]', '[["", "ConfigMap", "x", "never"]]'])

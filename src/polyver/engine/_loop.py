@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from polyver.client import Backoff, Clock, sleep
+from polyver.core import PolyverError
 from polyver.engine._controller import Controller
+from polyver.engine._places import place_of
 from polyver.engine._queue import QueueClosed, WorkQueue
 from polyver.objects.status import ApiError
+from polyver.serving.logs import Log
 
 __all__ = ["Loop", "Metrics"]
 
 K = TypeVar("K", bound=Hashable)
+_LOG = Log()
 
 
 @dataclass(slots=True)
@@ -123,11 +127,12 @@ class Loop(Generic[K]):
     def _log(self, key: K, error: Exception) -> None:
         if isinstance(error, ApiError) and error.code == 409:
             return  # no news: somebody was faster, and what they did has woken us anyway
-        import structlog  # which takes longer to load than all else here
-
-        log = structlog.get_logger(__name__)
-        told = {"controller": self.controller.name, "key": key, "error": repr(error)}
-        log.warning("will be tried again", **told)
+        told = {"controller": self.controller.name, "key": key}
+        if isinstance(error, PolyverError | ApiError | OSError):
+            _LOG.warning("will be tried again", **told, error=repr(error))
+        else:
+            # Nobody expected it: only the file and the line say where it comes from.
+            _LOG.failure("will be tried again", error, **told, at=place_of(error))
 
 
 async def _cancel(*tasks: asyncio.Future[Any]) -> None:

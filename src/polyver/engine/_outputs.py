@@ -1,6 +1,6 @@
 """What controllers have applied for others, as it is on the server, followed by watches.
 
-The kinds that are in use are watched, and of these only what has a certain label.
+The kinds that are in use are watched, and of these only what has a certain label, if there is one.
 """
 
 from __future__ import annotations
@@ -49,13 +49,18 @@ class Outputs(Generic[S, K]):
         *,
         keep: Callable[[Kind, Object], S],
         whose: Callable[[S], K | None],
-        labels: str,
+        labels: str = "",
+        metadata: bool = False,
     ) -> None:
-        """`changed` is called when other kinds have to be watched; `whose` tells a key."""
+        """`changed` is called when other kinds have to be watched; `whose` tells a key.
+
+        With `metadata`, `keep` is given the metadata of objects alone.
+        """
         self._changed = changed
         self._keep = keep
         self._whose = whose
         self._labels = labels
+        self._metadata = metadata
         self._kinds: set[tuple[str, str]] = set()
         self._followed: set[tuple[str, str]] = set()
         self._seen: dict[Part, S] = {}
@@ -68,6 +73,7 @@ class Outputs(Generic[S, K]):
             observe=self._observe,
             keep=self._keep,
             labels=self._labels,
+            metadata=self._metadata,
             needed=False,
             complete=lambda kind: self._followed.add((kind.group, kind.kind)),
             forget=self._forget,

@@ -1,21 +1,24 @@
-"""The controllers that users write: a function that is told an object and says what should be.
+"""The controllers that users write: a function that is given an object and returns an Outcome.
 
-It is called off the event loop, with a deadline; what it returns is done here.
+The function is called off the event loop, with a deadline. This controller applies the objects of
+the Outcome, writes the status, and watches the objects that it applied: the function is called
+again when somebody deletes or edits one of them, and so they are restored.
 """
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
+
 from polyver.capabilities.apis.declaring import Kind as DeclaredKind
 from polyver.capabilities.apis.declaring import Outcome, to_object
-from polyver.client import Change, Client, Key, Object, Resource, find
+from polyver.client import Change, Client, Clock, Key, Object, Resource, SystemClock, find
 from polyver.engine._applied import (
     APPLIED,
+    fields_of,
     is_made_for,
     noted,
     part_of,
@@ -23,7 +26,11 @@ from polyver.engine._applied import (
 )
 from polyver.engine._controller import Controller, Result, Watch, exactly
 from polyver.engine._keeping import Keeping
+from polyver.engine._outputs import Outputs, number_of
+from polyver.engine._reconciled import Report
+from polyver.engine._user_code import UserCode
 from polyver.objects.kinds import Kind
+from polyver.objects.owners import controller_of, controlling
 from polyver.objects.status import ApiError
 
 __all__ = ["DeclaredController"]
@@ -31,46 +38,102 @@ __all__ = ["DeclaredController"]
 _TIMEOUT = 60.0
 
 
+class _Seen(Struct, frozen=True, gc=False):
+    """What this controller keeps of an object that it applied."""
+
+    owner: str
+    """The uid of its controller; empty without one."""
+    uid: str
+    fields: str
+    """A digest of the fields that this controller owns."""
+    revision: int
+
+    def differs(self, other: _Seen | None) -> bool:
+        """Whether somebody replaced the object, or changed a field that this controller applied."""
+        if other is None:
+            return True
+        return (self.uid, self.owner, self.fields) != (other.uid, other.owner, other.fields)
+
+
 class DeclaredController(Controller[Key]):
     """Calls the function of one kind for each of its objects, in the version that is stored."""
 
-    def __init__(self, client: Client, kind: DeclaredKind, *, timeout: float = _TIMEOUT) -> None:
+    workers = 32
+    """A call that hangs keeps its worker until the deadline: this many hold up the others."""
+
+    def __init__(
+        self,
+        client: Client,
+        kind: DeclaredKind,
+        *,
+        timeout: float = _TIMEOUT,
+        clock: Clock | None = None,
+    ) -> None:
         definition = kind.definition()
         self.name = definition.name
         self._client = client
-        self._timeout = timeout
         self._take = kind.controller_takes
         function = kind.controller
         assert function is not None
         self._function: Callable[[Any], Any] = function
+        self._code = UserCode(function, timeout=timeout)
         version = self._take.version or definition.storage
         namespaced = definition.scope == "Namespaced"
         plural = definition.names.plural
         self._resource = Resource(definition.group, version, plural, namespaced=namespaced)
         self._keeping = Keeping(client, self._resource, self.name)
+        self._report = Report(
+            client,
+            self._resource,
+            definition.version(version),
+            manager=self.name,
+            code=getattr(function, "__code__", None),
+            clock=clock or SystemClock(),
+        )
+        self._owners: dict[str, Key] = {}
+        """The objects of this kind, by uid."""
+        self._outputs: Outputs[_Seen, Key] = Outputs(
+            lambda: self.watch_anew(),  # noqa: PLW0108 — the engine sets it later
+            keep=partial(_seen_in, self.name),
+            whose=lambda seen: self._owners.get(seen.owner),
+            metadata=True,
+        )
 
     @property
     def watches(self) -> Sequence[Watch[Any, Key]]:
-        return [Watch(kinds=exactly(self._resource), observe=_observe, keep=_state, metadata=True)]
+        own = Watch(
+            kinds=exactly(self._resource), observe=self._observe, keep=_state, metadata=True
+        )
+        return [own, self._outputs.watch()]
 
     async def reconcile(self, key: Key) -> Result | None:
         obj = await find(self._client, self._resource, key.name, key.namespace)
         if obj is None or "deletionTimestamp" in obj["metadata"]:
             return None
-        outcome = await self._called(obj)
+        try:
+            outcome = await self._called(key, obj)
+        except Exception as error:
+            await self._report.failed(obj, "ReconcileFailed", error)
+            raise
+        try:
+            return await self._do(obj, outcome)
+        except ApiError as error:
+            if error.code != 409:
+                await self._report.failed(obj, "ApplyFailed", error)
+            raise
+
+    async def close(self) -> None:
+        self._code.close()
+
+    async def _do(self, obj: Object, outcome: Outcome) -> Result | None:
         if outcome.objects is not None:
             obj = await self._keep(obj, [owned(_plain(each), obj) for each in outcome.objects])
-        if outcome.status is not None:
-            await self._tell(obj, _plain(outcome.status))
+        status = _plain(outcome.status) if outcome.status is not None else None
+        await self._report.succeeded(obj, status)
         return Result(outcome.after) if outcome.after is not None else None
 
-    async def _called(self, obj: Object) -> Outcome:
-        given = self._take.taken(obj)
-        async with asyncio.timeout(self._timeout):
-            if inspect.iscoroutinefunction(self._function):
-                found = await self._function(given)
-            else:
-                found = await asyncio.to_thread(self._function, given)
+    async def _called(self, key: Key, obj: Object) -> Outcome:
+        found = await self._code.call(key, self._take.taken(obj))
         if found is None:
             return Outcome()
         if not isinstance(found, Outcome):
@@ -83,6 +146,7 @@ class DeclaredController(Controller[Key]):
         before, parts = noted(owner), [part_of(each) for each in wanted]
         # Noted first: what is applied without a note would stay when it is wanted no longer.
         owner = await self._keeping.note(owner, [*before, *parts])
+        self._outputs.use((part.group, part.kind) for part in parts)
         for each in wanted:
             await self._apply(each)
         is_ours = partial(is_made_for, owner=owner, manager=self.name)
@@ -95,13 +159,21 @@ class DeclaredController(Controller[Key]):
             raise ApiError(
                 404, "NotFound", f"there is no {content['apiVersion']} {content['kind']}"
             )
-        await self._client.apply(Resource.of(kind), content, manager=self.name, force=True)
+        part = part_of(content)
+        with self._outputs.expected(part):
+            made = await self._client.apply(
+                Resource.of(kind), content, manager=self.name, force=True
+            )
+            self._outputs.note(part, made)
 
-    async def _tell(self, obj: Object, status: Object) -> None:
-        if obj.get("status") == status:
-            return
-        # With its resourceVersion: what was decided on an old state is decided again.
-        await self._client.update(self._resource, {**obj, "status": status}, subresource="status")
+    def _observe(self, kind: Kind, change: Change[Any]) -> Sequence[Key]:
+        del kind
+        if change.before is not None:
+            self._owners.pop(change.before[0], None)
+        if change.after is None:
+            return ()
+        self._owners[change.after[0]] = change.key
+        return (change.key,) if change.before != change.after else ()
 
 
 def owned(content: Object, owner: Object) -> Object:
@@ -110,14 +182,22 @@ def owned(content: Object, owner: Object) -> Object:
     namespace = owner["metadata"].get("namespace")
     if namespace:
         metadata.setdefault("namespace", namespace)
-    about = {name: owner[name] for name in ("apiVersion", "kind")}
-    about |= {name: owner["metadata"][name] for name in ("name", "uid")}
-    metadata["ownerReferences"] = [{**about, "controller": True, "blockOwnerDeletion": True}]
+    metadata["ownerReferences"] = [controlling(owner)]
     return {**content, "metadata": metadata}
 
 
 def _plain(value: Any) -> Object:
     return value if isinstance(value, dict) else to_object(value)
+
+
+def _seen_in(manager: str, kind: Kind, obj: Object) -> _Seen:
+    del kind
+    return _Seen(
+        owner=controller_of(obj),
+        uid=obj["metadata"].get("uid", ""),
+        fields=fields_of(obj, manager),
+        revision=number_of(obj),
+    )
 
 
 def _state(kind: Kind, obj: Object) -> tuple[Any, ...]:
@@ -128,8 +208,3 @@ def _state(kind: Kind, obj: Object) -> tuple[Any, ...]:
     # Its own notes are no reason to call the function again.
     others = {name: value for name, value in annotations.items() if name != APPLIED}
     return (*seen, str(metadata.get("labels")), str(others))
-
-
-def _observe(kind: Kind, change: Change[Any]) -> Sequence[Key]:
-    del kind
-    return (change.key,) if change.after is not None and change.before != change.after else ()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from polyver.objects.conditions import set_condition
 from polyver.server.rules import Object
 
 __all__ = ["is_established", "made", "set_condition", "with_condition"]
@@ -19,16 +20,6 @@ def is_established(definition: Mapping[str, Any]) -> bool:
     """Whether the names were accepted once, since which it is served."""
     conditions = (definition.get("status") or {}).get("conditions") or ()
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
-
-
-def set_condition(conditions: Sequence[Object], condition: Object, now: str) -> list[Object]:
-    """Conditions with one of them changed; the time is that of its last change of status."""
-    found = next((each for each in conditions if each["type"] == condition["type"]), None)
-    if found is None:
-        return [*conditions, condition | {"lastTransitionTime": now}]
-    kept = found["status"] == condition["status"] and found.get("lastTransitionTime")
-    new = found | condition | {"lastTransitionTime": kept or now}
-    return [new if each is found else each for each in conditions]
 
 
 def with_condition(definition: Object, condition: Object, now: str) -> Object:
