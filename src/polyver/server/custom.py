@@ -50,6 +50,9 @@ class CustomRules(Rules):
     def default(self, obj: Object) -> None:
         self._schema.default(obj)
 
+    def drop_nulls(self, obj: Object) -> None:
+        self._schema.default(obj)
+
     def prepare_create(self, obj: Object) -> None:
         if self.terminating:
             text = "create not allowed while custom resource definition is terminating"

@@ -98,6 +98,8 @@ class _New:
     review: Review
     subject: Subject | None
     pruned: bool
+    applied: bool
+    """Whether it comes from a server-side apply."""
 
 
 async def _admitted(call: Call, draft: Draft, options: WriteOptions) -> _New:
@@ -109,14 +111,15 @@ async def _admitted(call: Call, draft: Draft, options: WriteOptions) -> _New:
     review = _review(call, draft, None, options)
     await call.server.admission.mutate(review)
     subject = await subject_of(call, "CREATE", name=obj["metadata"].get("name", ""))
+    applied = draft.owners is not None
     if subject is None:
-        return _New(obj, review, None, pruned=True)
+        return _New(obj, review, None, pruned=True, applied=applied)
     made = await mutate_create(call, subject, obj)
     if made is not obj:
         _check_unstored(made)
         _dedupe_owners(call, made, _AFTER_ADMISSION)
         match_namespace(call, made)
-    return _New(made, review, subject, pruned=made is obj)
+    return _New(made, review, subject, pruned=made is obj, applied=applied)
 
 
 async def _create_once(call: Call, new: _New, obj: Object, options: WriteOptions) -> Response:
@@ -143,6 +146,8 @@ async def _create_once(call: Call, new: _New, obj: Object, options: WriteOptions
             pruned(call, obj)
     await call.server.admission.validate(review)
     _warn(call, obj, None, review)
+    if new.applied:
+        rules.drop_nulls(obj)
     key = resource.key(metadata.get("namespace", ""), name)
     head, tail = await resource.stored_form(obj)
     call.server.last_check(review)
@@ -341,6 +346,8 @@ async def _updated(
             pruned(call, obj)
     await call.server.admission.validate(review)
     _warn(call, obj, old, review)
+    if draft.owners is not None:
+        call.resource.rules.drop_nulls(obj)
     return times_kept(old, obj)
 
 
