@@ -113,6 +113,18 @@ def test_what_is_carried_is_explained(files: Path, capsys: pytest.CaptureFixture
     assert "has no schema for v1, v2, v3" in err
 
 
+def test_preserved_fields_that_cannot_be_read_are_kept_and_explained(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old, text = value(OLD), '{"format":2,"fields":[]}'
+    old["metadata"]["annotations"] = {"conversion.polyver.dev/carry": text}
+    (files / "old.yaml").write_text(dump_yaml(old))
+    code, out, err = run(capsys, "-f", "old.yaml", "--to", f"{GROUP}/v2", "--explain")
+    assert code == 0
+    assert value(out)["metadata"]["annotations"]["conversion.polyver.dev/carry"] == text
+    assert "has preserved fields that this release cannot read (format 2)" in err
+
+
 def test_schemas_beside_the_conversion_tell_which_fields_a_version_lacks(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

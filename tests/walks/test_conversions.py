@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import ssl
 import time
+import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
@@ -212,6 +215,38 @@ def test_more_than_fits_into_the_carry_is_refused(server: EmbeddedServer) -> Non
     with pytest.raises(ApiError, match=r"spec.legacyMode of v1 \(3\d\d\d\d\d bytes\)") as refused:
         server.request("POST", path("v1"), crontab("v1", legacyMode=huge))
     assert refused.value.code == 422
+
+
+@pytest.mark.parametrize("stored", ["v2"], indirect=True)
+def test_preserved_fields_of_another_release_are_kept_and_reported(
+    server: EmbeddedServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = '{"format":2,"fields":["spec.only1"]}'
+    obj = crontab("v1", **V1)
+    obj["metadata"]["annotations"] = {ANNOTATION: text}
+    warnings = warned(server, "POST", path("v1"), obj)
+    assert any("(format 2) cannot be read by this release" in each for each in warnings)
+    for version in ("v3", "v2"):
+        found = server.request("GET", path(version, "a"))
+        assert found["metadata"]["annotations"][ANNOTATION] == text
+        found["metadata"].pop("annotations")
+        server.request("PUT", path(version, "a"), found)
+    found = server.request("GET", path("v1", "a"))
+    assert found["metadata"]["annotations"] == {ANNOTATION: text}
+    assert visible(found, V1) == V1
+    assert capfd.readouterr().err.count("preserved fields cannot be read by this release") == 1
+
+
+def warned(server: EmbeddedServer, method: str, at: str, body: Object) -> list[str]:
+    """The warnings that a client gets for a request."""
+    context = ssl.create_default_context(cafile=str(server.ca_file))
+    sent = urllib.request.Request(
+        f"{server.url}{at}", data=json.dumps(body).encode(), method=method
+    )
+    sent.add_header("Authorization", f"Bearer {server.token}")
+    sent.add_header("Content-Type", "application/json")
+    with urllib.request.urlopen(sent, context=context) as answer:
+        return list(answer.headers.get_all("Warning") or [])
 
 
 def test_conversions_are_there_after_a_restart(tmp_path: Any) -> None:

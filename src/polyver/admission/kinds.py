@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 
 from polyver.admission.chain import Review
 from polyver.admission.configurations import Wanted
-from polyver.capabilities.apis.conversion import ANNOTATION, Converter
+from polyver.admission.preserved import unknown_format_warning
+from polyver.capabilities.apis.conversion import ANNOTATION, BESIDE, Converter
 from polyver.capabilities.apis.declaring import Kind as DeclaredKind
 from polyver.core import PolyverError
 from polyver.objects.kinds import Kind
@@ -71,6 +72,8 @@ class ConvertedKinds:
             found = await self._called(review, lambda: declared.problems(version, obj, review.old))
             causes += [Cause(each.path, f"Invalid value: {each.text}") for each in found]
         if converter is not None:
+            if warning := unknown_format_warning(converter, obj):
+                review.warnings.append(warning)
             causes += await self._inconvertible(review, converter)
         if causes:
             raise invalid(review.kind, review.name, causes)
@@ -176,8 +179,11 @@ def wanted_by(kind: DeclaredKind) -> list[Wanted]:
 
 def _carry_missing(converter: Converter | None) -> str:
     """Whether an update left the carry out, in CEL; it is in an annotation if nobody says."""
-    path = converter.keeping.path if converter else ("metadata", "annotations", ANNOTATION)
-    return f"{_has('oldObject', path)} && !({_has('object', path)})"
+    usual = [("metadata", "annotations", name) for name in (ANNOTATION, BESIDE)]
+    paths = converter.keeping.paths if converter else usual
+    return " || ".join(
+        f"({_has('oldObject', path)} && !({_has('object', path)}))" for path in paths
+    )
 
 
 def _has(obj: str, path: tuple[str, ...]) -> str:

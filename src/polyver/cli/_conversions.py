@@ -35,10 +35,13 @@ def load_served(paths: Sequence[str], kinds: Sequence[str] = ()) -> Served:
     """What a webhook answers with: the converters, and the chain that has a say in writes."""
     from polyver.admission.chain import Chain
     from polyver.admission.kinds import ConvertedKinds
+    from polyver.admission.preserved import log_unknown_formats
     from polyver.webhook import Served
 
     declared = _kinds(kinds)
     converters = _converters(paths, declared)
+    for each in converters.values():
+        log_unknown_formats(each)
     hooked = [each for each in declared if any(map(any, map(each.has_hooks, each.versions)))]
     admitted = frozenset(converters) | {(each.group, each.kind) for each in hooked}
     if not admitted:

@@ -17,6 +17,7 @@ from typing import Any
 from polyver.admission.chain import Admission, Chain
 from polyver.admission.conversions import ConversionChecks
 from polyver.admission.kinds import ConvertedKinds
+from polyver.admission.preserved import log_unknown_formats
 from polyver.apis import Kind
 from polyver.capabilities.apis import INJECT_CA_FROM, Webhook, conversion_data
 from polyver.capabilities.apis.conversion import Converter
@@ -142,7 +143,9 @@ class _Wired:
         own = [kind for each in self._contributions for kind in each.kinds]
         self._kinds = {kind.definition().name: kind for kind in (*own, *settings.kinds)}
         self.converters: dict[str, Converter] = {
-            name: kind.converter for name, kind in self._kinds.items() if kind.converter is not None
+            name: log_unknown_formats(kind.converter)
+            for name, kind in self._kinds.items()
+            if kind.converter is not None
         }
         """By the names of their definitions."""
         self._engine: Engine | None = None
@@ -188,7 +191,7 @@ class _Wired:
         """Convert a kind like this from now on, or no longer."""
         own = self._kinds[name].converter if name in self._kinds else None
         if (found := converter or own) is not None:
-            self.converters[name] = found
+            self.converters[name] = log_unknown_formats(found)
         else:
             self.converters.pop(name, None)
         self.app.serve(self._served())

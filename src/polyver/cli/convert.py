@@ -123,6 +123,11 @@ def _explain(made: Sequence[Object], converters: Mapping[Key, Converter]) -> Non
         group, _, _ = str(obj.get("apiVersion", "")).rpartition("/")
         found = converters.get((group, str(obj.get("kind", ""))))
         name = f"{obj.get('kind')}/{(obj.get('metadata') or {}).get('name', '')}"
+        if found and (strange := found.unknown_format(obj)):
+            warn(
+                f"{name} has preserved fields that this release cannot read ({strange}); they are "
+                "kept as they are and not restored"
+            )
         for version, fields in (found.carried(obj) if found else {}).items():
             warn(f"{name} carries of {version}: {listed(fields)}")
     for (group, kind), converter in converters.items():

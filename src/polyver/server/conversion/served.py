@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from polyver.admission.preserved import log_unknown_formats
 from polyver.capabilities.apis.conversion import Converter
 
 __all__ = ["ServedConversions"]
@@ -31,7 +32,7 @@ class ServedConversions:
         if converter is None:
             del self._converters[name]
         else:
-            self._converters[name] = converter
+            self._converters[name] = log_unknown_formats(converter)
         for listener in self._listeners:
             listener(name)
 

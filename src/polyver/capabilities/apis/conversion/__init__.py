@@ -10,7 +10,7 @@ from polyver.capabilities.apis.conversion._converter import (
     build_converter,
 )
 from polyver.capabilities.apis.conversion._hops import Known
-from polyver.capabilities.apis.conversion._keeping import ANNOTATION
+from polyver.capabilities.apis.conversion._keeping import ANNOTATION, BESIDE
 from polyver.capabilities.apis.conversion._paths import InvalidPath
 from polyver.capabilities.apis.conversion._reading import (
     Declared,
@@ -21,6 +21,7 @@ from polyver.capabilities.apis.conversion._reading import (
 
 __all__ = [
     "ANNOTATION",
+    "BESIDE",
     "Block",
     "CarryTooLarge",
     "Converter",

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from polyver.capabilities.apis.conversion._block import Block, Claims
-from polyver.capabilities.apis.conversion._keeping import ANNOTATION
+from polyver.capabilities.apis.conversion._keeping import ANNOTATION, BESIDE
 from polyver.capabilities.apis.conversion._nested import Each, Keyed, Move, Wrap
 from polyver.capabilities.apis.conversion._paths import Path, parse_path
 from polyver.capabilities.apis.conversion._rules import (
@@ -202,7 +202,7 @@ def _renamed(keys: Sequence[str], block: Block) -> tuple[str, ...]:
 
 def _check_key(key: str, place: str) -> None:
     """Refuse what an API server would refuse in every object."""
-    if key == ANNOTATION:
+    if key in (ANNOTATION, BESIDE):
         raise InvalidRule(f"{key} is where conversion keeps what is lost")
     if problems := label_key_problems(key.lower() if place == "annotations" else key):
         raise InvalidRule(f"{key!r} cannot be one of {place}: {problems[0]}")

@@ -15,7 +15,7 @@ from polyver.capabilities.apis.conversion._metadata import may_restore
 from polyver.capabilities.apis.conversion._paths import PATTERN
 from polyver.core import PolyverError, listed
 
-__all__ = ["Carry", "CarryTooLarge", "read", "write"]
+__all__ = ["Carry", "CarryTooLarge", "format_of", "read", "write"]
 
 FORMAT: Final = 1
 
@@ -46,6 +46,8 @@ class Carry:
     """Whether there is a map of annotations with nothing in it, as far as clients can see."""
     was_bare: bool = False
     """Whether there is no metadata at all."""
+    unknown: str = ""
+    """A text in a format that this release does not know: it is written back as it was read."""
 
 
 encode = msgspec.json.Encoder(order="sorted").encode
@@ -74,7 +76,7 @@ _Entry = TypedDict(
 """What `Lost` may have: anybody can write an annotation, and none may break a conversion."""
 
 
-class _Written(msgspec.Struct):
+class _Written(msgspec.Struct, forbid_unknown_fields=True):
     format: int
     lost: dict[str, _Lost]
     empty: bool = False
@@ -85,18 +87,35 @@ _decode = msgspec.json.Decoder(_Written).decode
 
 
 def read(text: object) -> Carry:
-    """A carry as it is written; one that is none, or of another format, says nothing."""
-    try:
-        written = _decode(text) if isinstance(text, str) else None
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        written = None
-    if written is None or written.format != FORMAT:
+    """Read preserved fields; a text in a format that this release does not know is kept as it is.
+
+    Another release of polyver may have written it, and will read it again after a roll-back.
+    """
+    if not isinstance(text, str):
         return Carry()
+    try:
+        written = _decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return Carry(unknown=text)
+    if written.format != FORMAT:
+        return Carry(unknown=text)
     lost = {
         version: without({p: entry for p, entry in each.items() if may_restore(p, entry)}, ())
         for version, each in written.lost.items()
     }
     return Carry(lost, written.empty, written.bare)
+
+
+def format_of(text: str) -> str:
+    """Name the format of preserved fields that could not be read, as far as the text tells."""
+    try:
+        found = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return "no JSON"
+    number = found.get("format") if isinstance(found, dict) else None
+    if type(number) is not int:
+        return "no format number"
+    return f"format {number}" if number != FORMAT else f"format {FORMAT}, with other fields"
 
 
 def write(carry: Carry, *, room: int) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import MsgspecError, Raw, json
 
 from polyver.capabilities.apis._definition import Definition
-from polyver.capabilities.apis.conversion._carry import Carry
+from polyver.capabilities.apis.conversion._carry import Carry, format_of
 from polyver.capabilities.apis.conversion._compile import Compiled, Unusual, compile_way
 from polyver.capabilities.apis.conversion._delta import without
 from polyver.capabilities.apis.conversion._hops import ByFunctions, Function, Step, by_rules
@@ -78,8 +78,11 @@ class Converter:
         self.group = group
         self.kind = kind
         self.versions = tuple(versions)
-        self.keeping: Keeping = InField(carry) if carry else InAnnotation()
+        self.keeping = Keeping(InField(carry) if carry else InAnnotation())
         """Where what is carried is kept."""
+        self.on_unknown_format: Callable[[str, str], None] = lambda *_: None
+        """Called once for each format of preserved fields that is not known, with an object."""
+        self._unknown_formats: set[str] = set()
         self.schemas = {name: compile_schema(each) for name, each in (schemas or {}).items()}
         structures = {name: read_structure(each) for name, each in (schemas or {}).items()}
         self.calls_functions = any(isinstance(edge, FunctionEdge) for edge in edges)
@@ -121,7 +124,7 @@ class Converter:
 
     def interpreted(self, obj: Object, source: str, target: str) -> Object:
         """An object without apiVersion in another version, by the plain interpreter."""
-        visible, carry = self.keeping.split(obj)
+        visible, carry = self._split(obj)
         conversion = _Conversion(self.tree, self.schemas)
         conversion.trust(visible, carry, source)
         return self.keeping.join(conversion.converted(visible, carry, source, target), carry)
@@ -171,7 +174,7 @@ class Converter:
         run = self._plain[source, target]
         if run is None:
             return None
-        made, carry = self.keeping.split(fresh(obj))
+        made, carry = self._split(fresh(obj))
         carry.lost.pop(source, None)
         try:
             check_passing(carry, self.tree.way(source, target))
@@ -179,6 +182,20 @@ class Converter:
         except Unusual:
             return None
         return self.keeping.join(made, carry)
+
+    def _split(self, obj: Object) -> tuple[Object, Carry]:
+        visible, carry = self.keeping.split(obj)
+        if carry.unknown and len(self._unknown_formats) < _MOST_FORMATS:
+            found = format_of(carry.unknown)
+            if found not in self._unknown_formats:
+                self._unknown_formats.add(found)
+                self.on_unknown_format(found, _name_of(obj))
+        return visible, carry
+
+    def unknown_format(self, obj: Object) -> str:
+        """Name the format of preserved fields that cannot be read; nothing if they can."""
+        carry = self.keeping.split(obj)[1]
+        return format_of(carry.unknown) if carry.unknown else ""
 
     def visible(self, obj: Object) -> Object:
         """An object as clients see it: without its carry, and an empty map of annotations."""
@@ -205,6 +222,15 @@ class Converter:
             raise NotConvertible(
                 f"{self.kind} of {self.group} has no version {version}", hint=f"known: {known}"
             )
+
+
+_MOST_FORMATS = 8
+
+
+def _name_of(obj: Object) -> str:
+    metadata = obj.get("metadata")
+    found = metadata if type(metadata) is dict else {}
+    return "/".join(str(found[each]) for each in ("namespace", "name") if found.get(each))
 
 
 def build_converter(declared: Declared, definition: Definition | None = None) -> Converter:

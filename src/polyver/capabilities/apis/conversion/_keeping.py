@@ -9,12 +9,15 @@ from typing import Any, Final, Protocol
 import msgspec
 from msgspec import Raw, json
 
+from polyver.capabilities.apis.conversion._calls import Unusual
 from polyver.capabilities.apis.conversion._carry import Carry, read, write
 from polyver.capabilities.apis.conversion._paths import Path, parse_path
 
-__all__ = ["ANNOTATION", "InAnnotation", "InField", "Keeping"]
+__all__ = ["ANNOTATION", "BESIDE", "InAnnotation", "InField", "Keeping", "Place"]
 
 ANNOTATION: Final = "conversion.polyver.dev/carry"
+BESIDE: Final = f"{ANNOTATION}-beside"
+"""Preserved fields of this release, where the usual place holds a format that it does not know."""
 _ANNOTATIONS_LIMIT: Final = 256 * 1024
 """As much as all annotations of an object may have together."""
 _FIELD_LIMIT: Final = 1024 * 1024
@@ -23,17 +26,12 @@ _FIELD_LIMIT: Final = 1024 * 1024
 Object = dict[str, Any]
 
 
-class Keeping(Protocol):
+class Place(Protocol):
     """A place for the carry."""
 
     @property
     def path(self) -> Path:
         """Where it is in an object."""
-        ...
-
-    @property
-    def sign(self) -> bytes:
-        """What is in the metadata of all objects that have a carry; nothing if it is not there."""
         ...
 
     def split(self, obj: Object) -> tuple[Object, Carry]:
@@ -56,16 +54,24 @@ class Keeping(Protocol):
         """The same for an object some of whose fields are still bytes."""
         ...
 
+    def put(self, obj: Object, text: str) -> Object:
+        """Return an object with this very text in the place."""
+        ...
+
     def restore(self, obj: Object, old: Mapping[str, Any]) -> None:
         """Give an object the carry of the one it replaces, if whoever wrote it left that out."""
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class InAnnotation:
     """The carry in an annotation, for kinds whose schemas are as they are."""
 
-    path: Path = ("metadata", "annotations", ANNOTATION)
-    sign = ANNOTATION.encode()
+    name: str = ANNOTATION
+
+    @property
+    def path(self) -> Path:
+        return ("metadata", "annotations", self.name)
 
     def split(self, obj: Object) -> tuple[Object, Carry]:
         """Also without an empty map of annotations."""
@@ -73,10 +79,10 @@ class InAnnotation:
         annotations = metadata.get("annotations") if type(metadata) is dict else None
         if type(annotations) is not dict or type(metadata) is not dict:
             return obj, Carry()
-        if annotations and ANNOTATION not in annotations:
+        if annotations and self.name not in annotations:
             return obj, Carry()
-        carry = read(annotations[ANNOTATION]) if annotations else Carry(was_empty=True)
-        rest = {name: value for name, value in annotations.items() if name != ANNOTATION}
+        carry = read(annotations[self.name]) if annotations else Carry(was_empty=True)
+        rest = {name: value for name, value in annotations.items() if name != self.name}
         kept = {name: value for name, value in metadata.items() if name != "annotations"}
         if rest:
             kept["annotations"] = rest
@@ -94,11 +100,11 @@ class InAnnotation:
             return {**obj, "metadata": {**metadata, "annotations": {}}} if carry.was_empty else obj
         used = sum(len(key.encode()) + _size(each) for key, each in annotations.items())
         whole = Carry(lost, carry.was_empty, "metadata" not in obj)
-        text = write(whole, room=_ANNOTATIONS_LIMIT - len(ANNOTATION) - used)
-        return {**obj, "metadata": {**metadata, "annotations": {**annotations, ANNOTATION: text}}}
+        text = write(whole, room=_ANNOTATIONS_LIMIT - len(self.name) - used)
+        return {**obj, "metadata": {**metadata, "annotations": {**annotations, self.name: text}}}
 
     def may_be_in(self, top: Object) -> bool:
-        return "metadata" in top and self.sign in bytes(top["metadata"])
+        return "metadata" in top and self.name.encode() in bytes(top["metadata"])
 
     def split_raw(self, top: Object) -> tuple[Object, Carry]:
         opened = _fields(top["metadata"])
@@ -123,11 +129,17 @@ class InAnnotation:
         top["metadata"] = metadata
         return self.join(top, carry)
 
+    def put(self, obj: Object, text: str) -> Object:
+        metadata = obj.get("metadata")
+        metadata = metadata if type(metadata) is dict else {}
+        annotations = {**(metadata.get("annotations") or {}), self.name: text}
+        return {**obj, "metadata": {**metadata, "annotations": annotations}}
+
     def restore(self, obj: Object, old: Mapping[str, Any]) -> None:
-        carry = (old["metadata"].get("annotations") or {}).get(ANNOTATION)
+        carry = (old["metadata"].get("annotations") or {}).get(self.name)
         annotations = obj["metadata"].get("annotations") or {}
-        if carry is not None and ANNOTATION not in annotations:
-            obj["metadata"]["annotations"] = {**annotations, ANNOTATION: carry}
+        if carry is not None and self.name not in annotations:
+            obj["metadata"]["annotations"] = {**annotations, self.name: carry}
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +147,6 @@ class InField:
     """The carry in a field beside `spec`, which all versions of the kind have for it."""
 
     name: str
-    sign = b""  # an object with another field than nearly all have is never quick
 
     @property
     def path(self) -> Path:
@@ -165,9 +176,76 @@ class InField:
     def join_raw(self, top: Object, carry: Carry) -> Object:
         return self.join(top, carry)
 
+    def put(self, obj: Object, text: str) -> Object:
+        return {**obj, self.name: text}
+
     def restore(self, obj: Object, old: Mapping[str, Any]) -> None:
         if self.name in old and self.name not in obj:
             obj[self.name] = old[self.name]
+
+
+class Keeping:
+    """The place for the carry, and an annotation beside it while that place is taken.
+
+    It is taken by preserved fields in a format that this release does not know: another release
+    wrote them, and reads them again when it is back. They stay as they are.
+    """
+
+    sign: Final = ANNOTATION.encode()
+    """What is in the metadata of all objects that have a carry there: both names begin with it."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.path = place.path
+        self.paths = (place.path, _BESIDE.path)
+        """Where preserved fields may be in an object."""
+
+    def split(self, obj: Object) -> tuple[Object, Carry]:
+        """An object without its carry, and what that says."""
+        rest, carry = self.place.split(obj)
+        if not _has_beside(rest):
+            return rest, carry
+        rest, beside = _BESIDE.split(rest)
+        carry.lost = {**beside.lost, **carry.lost}
+        carry.was_empty |= beside.was_empty
+        return rest, carry
+
+    def join(self, obj: Object, carry: Carry) -> Object:
+        """An object with its carry; without one if there is nothing to carry."""
+        if not carry.unknown:
+            return self.place.join(obj, carry)
+        return _BESIDE.join(self.place.put(obj, carry.unknown), carry)
+
+    def may_be_in(self, top: Object) -> bool:
+        """Whether an object whose fields may still be bytes can have a carry."""
+        return self.place.may_be_in(top) or _BESIDE.may_be_in(top)
+
+    def split_raw(self, top: Object) -> tuple[Object, Carry]:
+        """The same for an object some of whose fields are still bytes."""
+        if _BESIDE.may_be_in(top):
+            raise Unusual
+        top, carry = self.place.split_raw(top)
+        if carry.unknown:
+            raise Unusual
+        return top, carry
+
+    def join_raw(self, top: Object, carry: Carry) -> Object:
+        """The same for an object some of whose fields are still bytes."""
+        return self.place.join_raw(top, carry)
+
+    def restore(self, obj: Object, old: Mapping[str, Any]) -> None:
+        """Give an object the carry of the one it replaces, if whoever wrote it left that out."""
+        self.place.restore(obj, old)
+        _BESIDE.restore(obj, old)
+
+
+_BESIDE = InAnnotation(BESIDE)
+
+
+def _has_beside(obj: Object) -> bool:
+    metadata = obj.get("metadata")
+    annotations = metadata.get("annotations") if type(metadata) is dict else None
+    return type(annotations) is dict and BESIDE in annotations
 
 
 _fields = json.Decoder(dict[str, Raw]).decode
