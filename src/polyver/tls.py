@@ -55,6 +55,9 @@ class PemPair(msgspec.Struct, frozen=True):
         return x509.load_pem_x509_certificate(self.certificate.encode())
 
 
+msgspec.json.Decoder(PemPair)  # prepared at import: see polyver.objects.codec.prepare
+
+
 @dataclass(frozen=True)
 class Authority:
     """Signs certificates for servers and clients."""

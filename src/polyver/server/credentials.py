@@ -39,6 +39,9 @@ class _Noted(msgspec.Struct):
     until: datetime.datetime
 
 
+_noted = msgspec.json.Decoder(_Noted)
+
+
 def server_names(host: str) -> list[str]:
     """What clients may call a server that listens on a host.
 
@@ -139,7 +142,7 @@ class Credentials:
 
     def _serve_for(self, names: Sequence[str], now: datetime.datetime) -> bool:
         try:
-            noted = msgspec.json.decode(self._note.read_bytes(), type=_Noted)
+            noted = _noted.decode(self._note.read_bytes())
         except (OSError, msgspec.DecodeError, UnicodeDecodeError):
             return False
         there = all(file.exists() for file in self._files)
