@@ -19,6 +19,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 VALID_FOR = datetime.timedelta(days=365)
 AUTHORITY_VALID_FOR = 10 * VALID_FOR
+VALID_SINCE = datetime.timedelta(hours=1)
+"""How long before its making a certificate is valid: clocks differ."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,11 @@ class Authority:
         return Pair(self.pem, key_pem(self.key))
 
     @property
+    def since(self) -> datetime.datetime:
+        """When it begins to be valid."""
+        return self.certificate.not_valid_before_utc
+
+    @property
     def until(self) -> datetime.datetime:
         """When it ends, and everything that it signed with it."""
         return self.certificate.not_valid_after_utc
@@ -164,7 +171,7 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_before(now - VALID_SINCE)
         .not_valid_after(now + lasting)
     )
 
