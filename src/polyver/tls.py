@@ -50,6 +50,10 @@ class PemPair(msgspec.Struct, frozen=True):
         return f"{self._read().serial_number:x}"
 
     @property
+    def since(self) -> datetime.datetime:
+        return self._read().not_valid_before_utc
+
+    @property
     def until(self) -> datetime.datetime:
         return self._read().not_valid_after_utc
 

@@ -24,7 +24,7 @@ from polyver.objects.codec import encode_json
 from polyver.server._http import User
 from polyver.server.identity import ADMIN, MASTERS, VIEWER
 from polyver.serving.addresses import local_names
-from polyver.serving.files import FolderFailed, private_folder, write_file
+from polyver.serving.files import FolderFailed, private_folder, refusal, write_file
 
 if TYPE_CHECKING:
     import ssl
@@ -89,8 +89,7 @@ class Credentials:
             if problem := kept._problem(names, now):
                 kept._make(names, now, (lambda _: None) if first else report, problem)
         except OSError as error:
-            file = error.filename or folder
-            raise FolderFailed(f"{file} cannot be used: {error.strerror or error}") from None
+            raise FolderFailed(refusal(error, folder)) from None
         return kept
 
     @property

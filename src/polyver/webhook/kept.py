@@ -73,7 +73,7 @@ class Kept(msgspec.Struct):
 
     def state(self, *, shown: bool = False) -> State:
         return State(
-            tuple(AuthorityState(each.serial, each.until) for each in self.authorities),
+            tuple(AuthorityState(each.serial, each.until, each.since) for each in self.authorities),
             self.leaf.state() if self.leaf else None,
             tuple(self.published),
             self.observed,
