@@ -19,6 +19,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 VALID_FOR = datetime.timedelta(days=365)
 AUTHORITY_VALID_FOR = 10 * VALID_FOR
+VALID_SINCE = datetime.timedelta(hours=1)
+"""How long before its making a certificate is valid: clocks differ."""
 
 
 @dataclass(frozen=True)
@@ -48,11 +50,18 @@ class PemPair(msgspec.Struct, frozen=True):
         return f"{self._read().serial_number:x}"
 
     @property
+    def since(self) -> datetime.datetime:
+        return self._read().not_valid_before_utc
+
+    @property
     def until(self) -> datetime.datetime:
         return self._read().not_valid_after_utc
 
     def _read(self) -> x509.Certificate:
         return x509.load_pem_x509_certificate(self.certificate.encode())
+
+
+msgspec.json.Decoder(PemPair)  # prepared at import: see polyver.objects.codec.prepare
 
 
 @dataclass(frozen=True)
@@ -95,6 +104,11 @@ class Authority:
     def pair(self) -> Pair:
         """What is kept of it."""
         return Pair(self.pem, key_pem(self.key))
+
+    @property
+    def since(self) -> datetime.datetime:
+        """When it begins to be valid."""
+        return self.certificate.not_valid_before_utc
 
     @property
     def until(self) -> datetime.datetime:
@@ -161,7 +175,7 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_before(now - VALID_SINCE)
         .not_valid_after(now + lasting)
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import socket
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from tests.webhook.converters import served
 
 from polyver.cli import _conversions, main
+from polyver.tls import Authority
 from polyver.webhook import Served
 
 
@@ -66,11 +68,34 @@ def test_a_certificate_that_is_none_is_named(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_conversions, "load_served", lambda *_: Served(served()))
-    (tmp_path / "a").write_text("no certificate")
-    pair = ["--tls-cert", str(tmp_path / "a"), "--tls-key", str(tmp_path / "a")]
-    code, err = complaint(capsys, "-f", "x", "--port", "0", *pair)
-    assert code == 3
-    assert f"{tmp_path / 'a'} are not a certificate and its key" in err
+    good = Authority.create("x", now=datetime.datetime.now(datetime.UTC)).pair
+    other = Authority.create("y", now=datetime.datetime.now(datetime.UTC)).pair
+    a, b = tmp_path / "a", tmp_path / "b"
+    pair = ["--tls-cert", str(a), "--tls-key", str(b)]
+    for certificate, key, told in (
+        (b"no certificate", good.key, f"{a} is not a certificate"),
+        (b"", good.key, f"{a} is not a certificate"),
+        (good.certificate, b"", f"{b} is not a private key"),
+        (good.certificate, b"\xff", f"{b} is not a private key"),
+        (good.certificate, other.key, f"{a} and {b} are not a certificate and its key"),
+    ):
+        a.write_bytes(certificate)
+        b.write_bytes(key)
+        code, err = complaint(capsys, "-f", "x", "--port", "0", *pair)
+        assert (code, err.count("\n")) == (3, 1)
+        assert told in err
+
+
+@pytest.mark.parametrize("name", ["certificates.json", "tls.crt", "tls.key", "ca.crt"])
+def test_a_folder_in_the_place_of_a_file_is_named(
+    name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_conversions, "load_served", lambda *_: Served(served()))
+    (tmp_path / name).mkdir()
+    options = ["--port", "0", "--certificates", str(tmp_path)]
+    code, err = complaint(capsys, "-f", "x", *options)
+    assert (code, err.count("\n")) == (3, 1)
+    assert f"{tmp_path / name} cannot be used: Is a directory" in err
 
 
 def test_a_port_in_use_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -200,6 +200,29 @@ def test_files_that_were_lost_are_written_again(tmp_path: Path) -> None:
     assert believed(kept, bundle, START)
 
 
+@pytest.mark.parametrize("days", [1, 400, 4000])
+def test_a_clock_that_was_ahead_is_forgotten(tmp_path: Path, days: int) -> None:
+    kept = Certificates(tmp_path, NAMES)
+    kept.advance(START + days * DAY)
+    assert not_valid_yet(kept, START)
+    kept.advance(START)
+    assert believed(kept, kept.bundle_file.read_bytes(), START)
+
+
+def test_a_leaf_that_is_not_valid_yet_is_made_again(tmp_path: Path) -> None:
+    kept = Certificates(tmp_path, NAMES)
+    kept.advance(START)
+    bundle = kept.bundle_file.read_bytes()
+    kept.advance(START + 340 * DAY)
+    kept.advance(START + DAY)
+    assert believed(kept, bundle, START + DAY)
+
+
+def not_valid_yet(kept: Certificates, now: datetime.datetime) -> bool:
+    leaf = x509.load_pem_x509_certificate(kept.certificate_file.read_bytes())
+    return leaf.not_valid_before_utc > now
+
+
 def test_a_long_name_is_no_hindrance(tmp_path: Path) -> None:
     kept = Certificates(tmp_path, [f"{'a' * 60}.{'b' * 60}.svc", *NAMES])
     kept.advance(START)
@@ -247,7 +270,9 @@ def test_a_pair_that_does_not_fit_is_not_taken(files: tuple[Path, Path]) -> None
     assert not served.reload()
     for content in (b"", b"not pem", Authority.create("x", now=START).pair.key):
         files[1].write_bytes(content)
-        with pytest.raises(PairUnusable, match="are not a certificate and its key"):
+        with pytest.raises(
+            PairUnusable, match=r"not a certificate and its key|is not a private key"
+        ):
             served.reload()
         assert served.shown.context is context
     files[1].unlink()

@@ -114,6 +114,9 @@ class _Document(msgspec.Struct, frozen=True):
     authorities: tuple[_Kept, ...] = ()
 
 
+_document = msgspec.json.Decoder(_Document)
+
+
 @dataclass(frozen=True)
 class Authorities:
     """All that sign, or have signed; kept as one document, which is replaced as a whole."""
@@ -124,7 +127,7 @@ class Authorities:
     def decode(cls, content: bytes) -> Self:
         """What was kept; ValueError if it was not."""
         try:
-            document = msgspec.json.decode(content, type=_Document)
+            document = _document.decode(content)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise ValueError(str(error)) from None
         return cls(tuple(_known(each) for each in document.authorities))

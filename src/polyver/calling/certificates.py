@@ -17,7 +17,7 @@ from pathlib import Path
 from polyver.calling.authorities import Authorities, Issued, Signer, renewal, server_names
 from polyver.calling.endpoints import Trust
 from polyver.core import PolyverError
-from polyver.serving.files import FolderFailed, private_folder, write_file
+from polyver.serving.files import FolderFailed, private_folder, refusal, write_file
 
 __all__ = ["CertificateFolder", "Certificates", "InvalidName"]
 
@@ -158,7 +158,7 @@ class CertificateFolder:
         return finished
 
     def _failed(self, error: OSError) -> FolderFailed:
-        return FolderFailed(f"{self._folder} cannot be used: {error.strerror or error}")
+        return FolderFailed(refusal(error, self._folder))
 
 
 def _tidy(home: Path, newest: Path) -> None:

@@ -11,7 +11,7 @@ from cyclopts import App, CycloptsError
 
 from polyver import __version__
 from polyver.cli import _exit
-from polyver.cli._output import complain
+from polyver.cli._output import CannotPrint, complain, flush
 from polyver.core import PolyverError
 
 app = App(
@@ -48,21 +48,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if tokens[:1] in ([], ["--help"], ["-h"]):
             load_all()
         app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
-        sys.stdout.flush()
+        flush()
     except CycloptsError as error:
         complain(_usage(error))
         code = _exit.USAGE
     except PolyverError as error:
         complain(str(error))
         code = _exit.code(error)
+        if isinstance(error, CannotPrint):
+            _abandon_output()
     except KeyboardInterrupt:
         code = _exit.INTERRUPTED
     except BrokenPipeError:
         # The reader has gone, as in `polyver … | head`; nothing more can be said to it.
         _abandon_output()
     except OSError as error:
-        complain(f"standard output cannot be written: {error.strerror}")
-        _abandon_output()
+        complain(_refusal(error))
         code = _exit.INPUT
     except Exception as error:
         if os.environ.get("POLYVER_DEBUG"):
@@ -86,6 +87,12 @@ def _prepare_streams() -> None:
 def _abandon_output() -> None:
     """Keep Python from trying once more, at its end, to write what nobody takes."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _refusal(error: OSError) -> str:
+    """Say which file the system refused, if the error says so."""
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else f"the system refused: {reason}"
 
 
 def _usage(error: CycloptsError) -> str:

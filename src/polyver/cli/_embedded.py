@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Embedded", "Settings", "embedded"]
 
-_RENEW_EVERY = 12 * 3600.0
+_RENEW_EVERY = 60.0
+_VERIFIED_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,10 @@ class Settings:
     """Kinds that are declared in Python, to be served with what their authors wrote for them."""
     page_port: int | None = None
     """Where the page is, on this machine alone; without it, there is none."""
+    new_store: bool = False
+    """Whether the store may be empty although there are credentials of one that was used."""
+    verify: bool = False
+    """Whether all of the store is checked at the start."""
     release: str = ""
     """The Kubernetes that it tells clients it is; without it, the one it is made after."""
 
@@ -95,9 +100,12 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
         listener = undo.enter_context(bind(settings.host, settings.port))
         page_listener = undo.enter_context(bind_page(settings.page_port))
         folder = undo.enter_context(_folder(settings.data))
-        store = await undo.enter_async_context(_store(folder, in_memory=settings.data is None))
+        log = Log(verbose=settings.verbose)
+        store = await undo.enter_async_context(_store(folder, settings, log))
+        if settings.verify:
+            _verify(store, folder / "store")
         names = server_names(settings.host)
-        credentials = Credentials.open(folder / "credentials", names, now=_now())
+        credentials, _ = _credentials(folder / "credentials", names, log)
         at = url(settings.host, listener.getsockname()[1])
         address = at.removeprefix("https://")
         identities = Identities(credentials.tokens)
@@ -107,12 +115,12 @@ async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIt
         tls = credentials.tls()
         kubeconfig = settings.kubeconfig or folder / "kubeconfig"
         context = write_kubeconfig(kubeconfig, at, credentials)
-        log = Log(verbose=settings.verbose)
         app = _app(api, identities, store, behind, log)
         await undo.enter_async_context(
             serving(app, listener, lambda: tls, known=certificate_state, ending=app.end_streams)
         )
-        renew = partial(_renew, credentials, names, tls, kubeconfig, at)
+        write = partial(write_kubeconfig, kubeconfig, at, credentials)
+        renew = partial(_renew, credentials, names, tls, write, log)
         failing = "certificates are not renewed"
         await undo.enter_async_context(
             in_background(repeated(renew, every=_RENEW_EVERY, log=log, failing=failing))
@@ -238,11 +246,12 @@ def _problem_of(api: Handler) -> str:
 
 
 def _problem(store: Store) -> str:
+    """Return why the server is not ready: it is again when a write succeeds."""
     try:
         _ = store.revision
     except Exception as error:
         return str(error)
-    return ""
+    return store.problem
 
 
 @contextlib.contextmanager
@@ -263,27 +272,77 @@ def _folder(data: Path | None) -> Iterator[Path]:
     yield data.absolute()
 
 
-def _store(folder: Path, *, in_memory: bool) -> Store:
-    if in_memory:
+def _store(folder: Path, settings: Settings, log: Log) -> Store:
+    if settings.data is None:
         from polyver.store.memory import MemoryStore
 
         return MemoryStore()
+    from polyver.store.port import StoreMissing
     from polyver.store.sqlite import SqliteStore
 
-    return SqliteStore(folder / "store")
+    kept = folder / "credentials"
+    new = settings.new_store or not Credentials(kept).are_there
+    try:
+        return SqliteStore(
+            folder / "store", new=new, verify=settings.verify, report=partial(_report, log)
+        )
+    except StoreMissing as error:
+        hint = "put the folder back from a backup; --new-store starts with an empty cluster"
+        raise StoreMissing(f"{error.fact}, but {kept} belongs to one", hint=hint) from None
+
+
+def _report(log: Log, problem: str) -> None:
+    if problem:
+        log.warning("the server is not ready", problem=problem)
+    else:
+        log.warning("the server is ready again: a write succeeded")
+
+
+def _verify(store: Store, folder: Path) -> None:
+    """Refuse a store with an object that cannot be read."""
+    import msgspec
+
+    from polyver.store.port import StoreDamaged
+
+    after, left = "", True
+    while left:
+        page = store.page("", after=after, limit=_VERIFIED_AT_ONCE)
+        for entry in page.entries:
+            try:
+                msgspec.json.decode(entry.value)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                hint = "put a backup of the folder in its place"
+                fact = f"{folder / 'store.db'} is damaged: {entry.key} is not JSON ({error})"
+                raise StoreDamaged(fact, hint=hint) from None
+        after, left = page.entries[-1].key if page.entries else "", page.remaining > 0
+
+
+def _credentials(folder: Path, names: Sequence[str], log: Log) -> tuple[Credentials, bool]:
+    """Open the credentials; whether some were made again, which the log says with the reason."""
+    reasons: list[str] = []
+    credentials = Credentials.open(folder, names, now=_now(), report=reasons.append)
+    for reason in reasons:
+        log.warning("certificates are made again", reason=reason)
+    return credentials, bool(reasons)
 
 
 def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
 
 
-# A server that runs for a year must not end with its certificate.
+# A server that runs for a year must not end with its certificate, nor by a clock that jumps.
 
 
 async def _renew(
-    credentials: Credentials, names: list[str], tls: ssl.SSLContext, kubeconfig: Path, at: str
+    credentials: Credentials,
+    names: list[str],
+    tls: ssl.SSLContext,
+    write: Callable[[], str],
+    log: Log,
 ) -> None:
-    Credentials.open(credentials.folder, names, now=_now())
-    tls.load_cert_chain(credentials.server_cert_file, credentials.server_key_file)
-    tls.load_verify_locations(credentials.ca_file)
-    write_kubeconfig(kubeconfig, at, credentials)
+    """Make certificates again that end soon; `write` puts them into the kubeconfig."""
+    _, made = _credentials(credentials.folder, names, log)
+    if made:
+        tls.load_cert_chain(credentials.server_cert_file, credentials.server_key_file)
+        tls.load_verify_locations(credentials.ca_file)
+        write()

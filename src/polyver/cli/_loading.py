@@ -21,6 +21,7 @@ from polyver.client import CRDS
 from polyver.client.port import Client, Resource
 from polyver.core import PolyverError
 from polyver.objects import Document
+from polyver.objects.codec import prepare
 from polyver.objects.conforming import field_path
 from polyver.objects.manifests import Path
 from polyver.objects.status import ApiError
@@ -50,6 +51,9 @@ class _Head(msgspec.Struct):
     apiVersion: str  # noqa: N815 - Kubernetes' name
     kind: str
     metadata: _Names
+
+
+prepare(_Head)
 
 
 @dataclass(frozen=True, slots=True)

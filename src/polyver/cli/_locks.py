@@ -9,7 +9,7 @@ from typing import Any
 from polyver.capabilities.definitions.locking import Lock, read_lock
 from polyver.cli._exit import Unreadable
 from polyver.cli._files import read_manifests
-from polyver.cli._output import print_lines
+from polyver.cli._output import print_lines, printing
 from polyver.cli._scaffold.writing import File, write_all
 from polyver.objects import dump_yaml
 
@@ -29,7 +29,8 @@ def write_lock(data: dict[str, Any], output: str) -> None:
     """Write a lock to a file, or to standard output."""
     text = dump_yaml(data)
     if output == "-":
-        sys.stdout.write(text)
+        with printing():
+            sys.stdout.write(text)
         return
     path = Path(output)
     write_all([File(path, text, "" if path.exists() else None)])

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from enum import Enum
 from typing import Any
+
+from polyver.core import PolyverError
+
+
+class CannotPrint(PolyverError):
+    """Standard output that takes nothing more, as on a full disk."""
 
 
 class Format(Enum):
@@ -45,8 +51,26 @@ def emit(data: object, output: Format) -> None:
 
 def print_lines(*lines: str) -> None:
     """Print lines as they are."""
-    for line in lines:
-        sys.stdout.write(f"{line}\n")
+    with printing():
+        for line in lines:
+            sys.stdout.write(f"{line}\n")
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Turn a refusal of standard output into CannotPrint, unless the reader has gone."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CannotPrint(f"standard output cannot be written: {error.strerror}") from None
+
+
+def flush() -> None:
+    """Have everything printed that was written."""
+    with printing():
+        sys.stdout.flush()
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -61,7 +85,8 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         table.add_row(*map(printable, row))
     console = Console(markup=False, highlight=False, emoji=False)
     if console.is_terminal:
-        console.print(table)
+        with printing():
+            console.print(table)
         return
     plain = Console(markup=False, highlight=False, emoji=False, width=1_000_000)
     with plain.capture() as captured:

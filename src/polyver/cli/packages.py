@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 
 from polyver.cli._exit import Misused, Refused, UnknownName, Unreadable
 from polyver.cli._files import data_folder
-from polyver.cli._output import Format, emit, print_lines, print_table, warn
+from polyver.cli._output import Format, emit, flush, print_lines, print_table, printing, warn
 from polyver.cli._packages import logs_folder
 
 if TYPE_CHECKING:
@@ -292,7 +292,9 @@ def _copy(path: Path, seen: _Seen) -> _Seen:
 
 
 def _print_rest(file: BinaryIO) -> None:
-    sys.stdout.flush()
+    flush()
     while piece := file.read(1 << 16):
-        sys.stdout.buffer.write(piece)  # as it was printed, whatever that was
-    sys.stdout.buffer.flush()
+        with printing():
+            sys.stdout.buffer.write(piece)  # as it was printed, whatever that was
+    with printing():
+        sys.stdout.buffer.flush()

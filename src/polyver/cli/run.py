@@ -6,7 +6,6 @@ import asyncio
 import gc
 import signal
 import socket
-import sys
 import uuid
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from cyclopts.validators import Number
 
 from polyver.cli._capabilities import CapabilityOptions
 from polyver.cli._exit import Misused
-from polyver.cli._output import print_lines
+from polyver.cli._output import flush, print_lines
 from polyver.cli._signals import signalled
 from polyver.serving.addresses import local_names
 
@@ -148,7 +147,7 @@ def _announce(running: Replica, settings: Settings) -> None:
         f"polyver runs on {settings.access.server} as {running.identity}, in {settings.namespace}",
         f"it converts {count} at {running.url}/convert; {running.trust}",
     )
-    sys.stdout.flush()
+    flush()
 
 
 def _webhook(namespace: str, service: str, url: str) -> Webhook:

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import ipaddress
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,7 +15,7 @@ from cyclopts.validators import Number
 
 from polyver.cli._exit import Misused
 from polyver.cli._files import data_folder, fingerprint
-from polyver.cli._output import print_lines
+from polyver.cli._output import flush, print_lines
 from polyver.cli._signals import signalled
 from polyver.serving.addresses import LOOPBACK, local_names
 
@@ -141,7 +140,7 @@ def _announce(running: Running, settings: Settings) -> None:
     if running.admitted:
         where = f"{running.url}{MUTATE} and {VALIDATE}"
         print_lines(f"polyver admits {_kinds(running.admitted)} at {where}")
-    sys.stdout.flush()
+    flush()
 
 
 def _kinds(count: int) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import shlex
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +16,7 @@ from polyver.cli._capabilities import CapabilityOptions
 from polyver.cli._embedded import Embedded, Settings, embedded
 from polyver.cli._exit import Misused
 from polyver.cli._files import data_folder
-from polyver.cli._output import print_lines
+from polyver.cli._output import flush, print_lines
 from polyver.cli._signals import signalled
 from polyver.serving.addresses import LOOPBACK
 
@@ -51,6 +50,8 @@ def up(
     having: CapabilityOptions = _USUAL,
     page_port: Annotated[int | None, Parameter(validator=Number(gte=0, lte=65535))] = None,
     page: Annotated[bool, Parameter(negative="--no-page")] = True,
+    new_store: Annotated[bool, Parameter(negative=())] = False,
+    verify: Annotated[bool, Parameter(negative=())] = False,
     verbose: Annotated[bool, Parameter(negative=())] = False,
     traceback: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
@@ -81,6 +82,12 @@ def up(
         port; 0 takes any that is free.
     page
         Whether there is a web page.
+    new_store
+        Start with an empty store although the data folder has credentials: without this, a store
+        that is missing or empty there is taken for lost, and refused.
+    verify
+        Check all of the store before it is served: its indexes, and that every object can be read.
+        Without this, only the structure of the file is checked.
     verbose
         Log every request.
     traceback
@@ -93,7 +100,9 @@ def up(
         raise Misused("--kinds needs the capability apis", at="--capabilities")
     own = tuple(_kinds(kinds or [], show_traceback=traceback))
     at = _page_port(page_port, port) if page else None
-    settings = Settings(_data(data), host, port, kubeconfig, verbose, choices, own, at)
+    settings = Settings(
+        _data(data), host, port, kubeconfig, verbose, choices, own, at, new_store, verify
+    )
     manifests = _manifests(load or [])
     # Nothing of what is loaded goes away again: the collector would look at all of it in vain.
     gc.disable()
@@ -160,4 +169,4 @@ def _announce(running: Embedded, settings: Settings, seconds: float, *, loaded: 
         f"export KUBECONFIG={shlex.quote(str(running.kubeconfig.absolute()))}{ours}",
         *([f"the page: {running.page}"] if running.page else []),
     )
-    sys.stdout.flush()
+    flush()

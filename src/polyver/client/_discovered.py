@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from polyver.client.port import Discovery, Object
+from polyver.objects.codec import prepare
 from polyver.objects.kinds import Kind, Subresource
 
 __all__ = ["group_versions", "is_aggregated", "read_aggregated", "read_resources"]
@@ -57,6 +58,9 @@ class _Group(Struct):
 
 class _Groups(Struct):
     items: tuple[_Group, ...] = ()
+
+
+prepare(_Groups)
 
 
 def is_aggregated(answer: Object) -> bool:
@@ -144,6 +148,9 @@ class _PlainResource(Struct, rename="camel"):
 
 class _PlainResources(Struct):
     resources: tuple[_PlainResource, ...] = ()
+
+
+prepare(_PlainGroups, _PlainResources)
 
 
 def group_versions(answer: Object) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from polyver.objects.codec import prepare
 from polyver.objects.manifests import Document
 
 __all__ = ["Metadata", "objects_of"]
@@ -45,3 +46,6 @@ def _flat(document: Document) -> Iterator[Document]:
 
 class _List(Struct):
     items: list[object]
+
+
+prepare(Metadata, _Typed, _List)

@@ -9,6 +9,8 @@ from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
+from polyver.objects.codec import prepare
+
 __all__ = ["Opened"]
 
 _NONE = Raw()
@@ -33,3 +35,6 @@ class Opened(Struct, forbid_unknown_fields=True):
         if self.status is not _NONE:
             found["status"] = self.status
         return found
+
+
+prepare(Opened)

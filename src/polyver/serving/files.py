@@ -8,11 +8,17 @@ from pathlib import Path
 
 from polyver.core import PolyverError
 
-__all__ = ["FolderFailed", "private_folder", "write_file"]
+__all__ = ["FolderFailed", "private_folder", "refusal", "write_file"]
 
 
 class FolderFailed(PolyverError):
     """A folder in which nothing can be kept."""
+
+
+def refusal(error: OSError, folder: Path) -> str:
+    """Say which file the system refused, and why; the folder if the error names no file."""
+    file = error.filename2 or error.filename or folder
+    return f"{file} cannot be used: {error.strerror or error}"
 
 
 def private_folder(folder: Path) -> None:

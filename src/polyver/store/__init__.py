@@ -12,8 +12,10 @@ from polyver.store.port import (
     Page,
     Store,
     StoreClosed,
+    StoreDamaged,
     StoreFailed,
     StoreLocked,
+    StoreMissing,
     Watch,
 )
 from polyver.store.sqlite import SqliteStore
@@ -31,7 +33,9 @@ __all__ = [
     "SqliteStore",
     "Store",
     "StoreClosed",
+    "StoreDamaged",
     "StoreFailed",
     "StoreLocked",
+    "StoreMissing",
     "Watch",
 ]

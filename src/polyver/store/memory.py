@@ -39,6 +39,10 @@ class MemoryStore:
         await self.close()
 
     @property
+    def problem(self) -> str:
+        return ""
+
+    @property
     def revision(self) -> int:
         return self._revision
 

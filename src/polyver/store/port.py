@@ -23,8 +23,10 @@ __all__ = [
     "Page",
     "Store",
     "StoreClosed",
+    "StoreDamaged",
     "StoreFailed",
     "StoreLocked",
+    "StoreMissing",
     "Watch",
     "check_revision",
 ]
@@ -128,6 +130,14 @@ class StoreFailed(PolyverError):
     """The disk refused; nothing of what was asked has happened."""
 
 
+class StoreDamaged(StoreFailed):
+    """A file that is no longer a whole store."""
+
+
+class StoreMissing(StoreFailed):
+    """A store that was expected to hold something, and is missing or empty."""
+
+
 class StoreLocked(PolyverError):
     """Another process has the data open."""
 
@@ -155,6 +165,10 @@ class Watch(Protocol):
 
 class Store(Protocol):
     """Memory and SQLite; the server alone opens one."""
+
+    @property
+    def problem(self) -> str:
+        """Why the disk cannot be relied upon now; nothing if the last write went well."""
 
     @property
     def revision(self) -> int:

@@ -7,19 +7,19 @@ writers share one flush to the disk. Reads never wait for it.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import apsw
 
 from polyver.core import PolyverError
+from polyver.store._opening import lock_folder, open_database, prepare_file
 from polyver.store._recent import Recent
 from polyver.store._watching import Hub, Watcher
 from polyver.store.port import (
@@ -30,31 +30,19 @@ from polyver.store.port import (
     FutureRevision,
     Page,
     StoreClosed,
+    StoreDamaged,
     StoreFailed,
-    StoreLocked,
     check_revision,
 )
 
 __all__ = ["SqliteStore"]
 
-_FORMAT = 1
 _MOST_AT_ONCE = 256
 _CLEANED_AT_ONCE = 500
+_PROBE_EVERY = 1.0
+"""How often a disk that refused a write is tried again, in seconds."""
 _LAST = "\U0010ffff"  # comes after every character that a key has
 
-_SCHEMA = """
-create table log (
-    revision integer primary key,
-    key text not null,
-    value blob not null,
-    created integer not null,
-    deleted integer not null
-);
-create unique index log_by_key on log (key, revision);
-create table current (key text primary key, revision integer not null) without rowid;
-create table facts (name text primary key, value integer not null) without rowid;
-insert into facts values ('newest', 0), ('compacted', 0), ('cleaned', 0);
-"""
 _RANGE = "one.key > :after and one.key >= :start and one.key < :end"
 # The range is looked up in `current`, which is small, and each value by its revision.
 _NOW = f"""
@@ -122,14 +110,31 @@ class _Work(NamedTuple):
 class SqliteStore:
     """Opened in a folder of its own, by one process at a time, in a running event loop."""
 
-    def __init__(self, folder: Path) -> None:
-        self._lock = _locked(folder)
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        new: bool = True,
+        verify: bool = False,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Open what is in a folder; without `new`, an empty store is refused.
+
+        The file is checked, more thoroughly with `verify`, and StoreDamaged raised if it is not
+        whole. `report` is called on the event loop with each new problem, and with "" at its end.
+        """
+        self._lock = lock_folder(folder)
+        self._file = folder / "store.db"
         try:
-            self._writer = _opened(folder / "store.db")
-            self._reader = _opened(folder / "store.db")
-        except (apsw.Error, PolyverError) as error:
+            prepare_file(self._file, new=new, verify=verify)
+            self._writer = open_database(self._file)
+            self._reader = open_database(self._file)
+        except PolyverError:
             self._lock.close()
-            raise StoreFailed(f"{folder} cannot be opened: {error}") from None
+            raise
+        self._report = report
+        self._damage = ""
+        self._refused = ""
         self._hub = Hub()
         self._recent = Recent()
         self._newest = _fact(self._writer, "newest")  # the writing thread's own
@@ -148,9 +153,16 @@ class SqliteStore:
     # Reading, on the event loop: a few microseconds from SQLite's cache, less from our own.
 
     @property
+    def problem(self) -> str:
+        return self._damage or self._refused
+
+    @property
     def revision(self) -> int:
         self._check_open()
-        return _fact(self._reader, "newest")
+        try:
+            return _fact(self._reader, "newest")
+        except apsw.Error as error:
+            raise self._unreadable(error) from None
 
     @property
     def compacted(self) -> int:
@@ -160,7 +172,10 @@ class SqliteStore:
         self._check_open()
         entry = self._recent.get(key)
         if entry is None:
-            entry = _get(self._reader, key)
+            try:
+                entry = _get(self._reader, key)
+            except apsw.Error as error:
+                raise self._unreadable(error) from None
             if entry is not None:
                 self._recent.keep(entry)
         return entry
@@ -205,14 +220,34 @@ class SqliteStore:
     def _snapshot(self, revision: int | None) -> Iterator[int]:
         """One state for several queries; a revision must be within what there is."""
         self._check_open()
-        self._reader.execute("begin")
         try:
+            self._reader.execute("begin")
             newest, compacted = self.revision, self.compacted
             if revision is not None:
                 check_revision(revision, newest=newest, compacted=compacted)
             yield newest
+        except apsw.Error as error:
+            raise self._unreadable(error) from None
         finally:
-            self._reader.execute("commit")
+            _end(self._reader, "commit")
+
+    def _unreadable(self, error: apsw.Error) -> StoreFailed:
+        """Note that the disk refused a read."""
+        text = f"{self._file} cannot be read: {error}"
+        if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+            self._note(damage=text)
+            return StoreDamaged(text)
+        self._note(refused=text)
+        # A write finds out when the disk is well again.
+        self._ask(_probe).add_done_callback(asyncio.Future.exception)
+        return StoreFailed(text)
+
+    def _note(self, *, damage: str = "", refused: str = "") -> None:
+        before = self.problem
+        self._damage = self._damage or damage
+        self._refused = refused
+        if self.problem != before:
+            self._report(self.problem)
 
     # Writing, in the one thread that does.
 
@@ -239,28 +274,35 @@ class SqliteStore:
         return done
 
     def _write_all(self) -> None:
-        while batch := self._batch():
-            outcomes = self._commit([work.do for work in batch])
-            told = list(zip(batch, outcomes, strict=True))
-            self._loop.call_soon_threadsafe(self._tell, told)
+        refused = ""
+        while (batch := self._batch(failing=bool(refused))) is not None:
+            outcomes, refused = self._commit([work.do for work in batch] or [_probe])
+            told = list(zip(batch, outcomes[: len(batch)], strict=True))
+            self._loop.call_soon_threadsafe(self._tell, told, refused)
 
-    def _batch(self) -> list[_Work]:
-        """Whatever waits now, at least one; none at the end."""
+    def _batch(self, *, failing: bool) -> list[_Work] | None:
+        """Return the work that waits now, at least one piece; None at the end.
+
+        While the disk refuses writes, an empty batch after a while: something is to be written
+        to find out whether it still does.
+        """
         batch: list[_Work] = []
-        work = self._asked.get()
-        while work is not None:
-            batch.append(work)
-            if len(batch) == _MOST_AT_ONCE:
-                return batch
-            try:
+        try:
+            work = self._asked.get(timeout=_PROBE_EVERY if failing else None)
+            while work is not None:
+                batch.append(work)
+                if len(batch) == _MOST_AT_ONCE:
+                    return batch
                 work = self._asked.get_nowait()
-            except queue.Empty:
-                return batch
-        if batch:
-            self._asked.put(None)
+        except queue.Empty:
+            return batch
+        if not batch:
+            return None
+        self._asked.put(None)
         return batch
 
-    def _commit(self, all_work: list[_Do]) -> list[_Outcome]:
+    def _commit(self, all_work: list[_Do]) -> tuple[list[_Outcome], str]:
+        """Return how each piece of work went, and why the disk refused all of it, if it did."""
         outcomes: list[_Outcome] = []
         writing = _Writing(self._writer, self._newest)
         try:
@@ -277,11 +319,13 @@ class SqliteStore:
         except Exception as error:
             # Whatever it was, the thread goes on: without it nobody would be answered any more.
             if self._writer.in_transaction:
-                self._writer.execute("rollback")
-            return [StoreFailed(f"the disk refused a write: {error}") for _ in all_work]
-        return outcomes
+                _end(self._writer, "rollback")
+            text = f"the disk refused a write: {error}"
+            return [StoreFailed(text) for _ in all_work], text
+        return outcomes, ""
 
-    def _tell(self, told: list[tuple[_Work, _Outcome]]) -> None:
+    def _tell(self, told: list[tuple[_Work, _Outcome]], refused: str) -> None:
+        self._note(refused=refused)
         for (_, done, key), outcome in told:
             if key:
                 self._recent.end(key)
@@ -313,39 +357,17 @@ class SqliteStore:
         self._lock.close()
 
 
-def _locked(folder: Path) -> IO[bytes]:
-    """The folder, for this process alone; the lock ends with the process."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file = (folder / "lock").open("ab")
-    except OSError as error:
-        raise StoreFailed(f"{folder} cannot be opened: {error.strerror}") from None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        raise StoreLocked(
-            f"{folder} is in use by another process", hint="stop it, or choose another folder"
-        ) from None
-    return file
+def _end(database: apsw.Connection, how: str) -> None:
+    """End a transaction; one that the disk has ended before is over."""
+    with suppress(apsw.Error):
+        database.execute(how)
 
 
-def _opened(path: Path) -> apsw.Connection:
-    database = apsw.Connection(str(path))
-    database.set_busy_timeout(10_000)
-    database.execute("pragma journal_mode = wal")
-    # With WAL, anything less may lose acknowledged writes when the power fails.
-    database.execute("pragma synchronous = full")
-    version = _number(database, "pragma user_version", {})
-    if version == 0:
-        with database:
-            database.execute(_SCHEMA)
-            database.execute(f"pragma user_version = {_FORMAT}")
-    elif version == _FORMAT:
-        database.execute("insert or ignore into facts values ('cleaned', 0)")
-    else:
-        raise StoreFailed(f"its format is {version}, this polyver knows {_FORMAT}")
-    return database
+def _probe(writing: _Writing) -> None:
+    """Write something that nobody reads."""
+    writing.database.execute(
+        "insert into facts values ('probed', 1) on conflict do update set value = value + 1"
+    )
 
 
 def _get(database: apsw.Connection, key: str) -> Entry | None:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from polyver.admission.chain import Chain, Review, User
-from polyver.objects.codec import encode_json
+from polyver.objects.codec import encode_json, prepare
 from polyver.objects.converted import fresh
 from polyver.objects.kinds import Kind
 from polyver.objects.patch import json_patch
@@ -77,6 +77,9 @@ class _Object(msgspec.Struct, rename="camel"):
     api_version: str
     kind: str
     metadata: _Metadata
+
+
+prepare(_Object)
 
 
 _decoder = msgspec.json.Decoder(Asked[_Request])

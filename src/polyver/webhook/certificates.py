@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from polyver.serving.background import repeated
-from polyver.serving.files import FolderFailed, private_folder, write_file
+from polyver.serving.files import FolderFailed, private_folder, refusal, write_file
 from polyver.serving.logs import Log
 from polyver.webhook.kept import Kept
 from polyver.webhook.pairs import OLD_PAIR, FilePairs, LoadedPair
@@ -92,7 +92,11 @@ class Certificates:
         return f"CA bundle in {self.bundle_file.absolute()}"
 
     async def start(self) -> None:
-        await asyncio.to_thread(self.advance, _now())
+        begun = self._file.exists()
+        steps = await asyncio.to_thread(self.advance, _now())
+        if begun and steps:
+            taken = ", ".join(type(step).__name__.lower() for step in steps)
+            Log().warning("certificates are made again", folder=str(self._folder), steps=taken)
         await self._files.start()
 
     async def follow(self, log: Log) -> None:
@@ -121,8 +125,8 @@ class Certificates:
                 taken.append(step)
             self._write(kept)
         except OSError as error:
-            problem = f"{self._folder} cannot be used: {error.strerror or error}"
-            raise FolderFailed(problem, hint="choose another with --certificates") from None
+            hint = "choose another folder with --certificates"
+            raise FolderFailed(refusal(error, self._folder), hint=hint) from None
         return taken
 
     def _read(self) -> Kept:

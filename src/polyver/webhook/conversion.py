@@ -335,10 +335,13 @@ class _Named(Head, rename="camel"):
     metadata: _Metadata | None = None
 
 
+_named = msgspec.json.Decoder(_Named)
+
+
 def _name(raw: msgspec.Raw) -> str:
     """What an object is called, as far as it says."""
     try:
-        found = msgspec.json.decode(raw, type=_Named)
+        found = _named.decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return "an object without a name"
     metadata = found.metadata or _Metadata()

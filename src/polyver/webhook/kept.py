@@ -53,7 +53,7 @@ class Kept(msgspec.Struct):
     def decode(cls, content: bytes) -> Kept:
         """What was written; ValueError if it was not."""
         try:
-            kept = msgspec.json.decode(content, type=cls)
+            kept = _kept.decode(content)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise ValueError(str(error)) from None
         kept.state()
@@ -73,7 +73,7 @@ class Kept(msgspec.Struct):
 
     def state(self, *, shown: bool = False) -> State:
         return State(
-            tuple(AuthorityState(each.serial, each.until) for each in self.authorities),
+            tuple(AuthorityState(each.serial, each.until, each.since) for each in self.authorities),
             self.leaf.state() if self.leaf else None,
             tuple(self.published),
             self.observed,
@@ -112,3 +112,6 @@ class Kept(msgspec.Struct):
         # The first becomes the common name, which may have 64 letters at most.
         ordered = sorted(names, key=len)
         return Leaf(PemPair.of(authority.server(*ordered, now=now)), signer, ordered, now)
+
+
+_kept = msgspec.json.Decoder(Kept)

@@ -28,6 +28,7 @@ from polyver.serving.logs import Log
 __all__ = ["FilePairs", "LoadedPair", "PairSource", "PairUnusable", "load_pair"]
 
 _LOOK_EVERY = 1.0
+_PEM = "both must be PEM, and the key not encrypted"
 OLD_PAIR = "the certificate stays as it was"
 
 
@@ -77,7 +78,8 @@ def load_pair(certificate: bytes, key: bytes, *, source: str) -> LoadedPair:
     """A pair as PEM; `source` is for errors."""
     with ExitStack() as files:
         names = [files.enter_context(_file(each)) for each in (certificate, key)]
-        return _loaded((certificate, key), names[0], names[1], source)
+        called = (f"the certificate of {source}", f"the key of {source}")
+        return _loaded((certificate, key), names[0], names[1], called)
 
 
 @contextmanager
@@ -97,16 +99,22 @@ def _file(content: bytes) -> Iterator[Path]:
         yield Path(file.name)
 
 
-def _loaded(content: tuple[bytes, bytes], certificate: Path, key: Path, source: str) -> LoadedPair:
+def _loaded(
+    content: tuple[bytes, bytes], certificate: Path, key: Path, names: tuple[str, str]
+) -> LoadedPair:
+    """Load a pair; errors call the certificate and the key by the names."""
     try:
         leaf = x509.load_pem_x509_certificate(content[0])
+    except ValueError:
+        raise PairUnusable(f"{names[0]} is not a certificate", hint=_PEM) from None
+    if b"-----BEGIN" not in content[1]:
+        raise PairUnusable(f"{names[1]} is not a private key", hint=_PEM)
+    try:
         context = tls_context(certificate, key)
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or str(error)
-        raise PairUnusable(
-            f"{source} are not a certificate and its key: {reason}",
-            hint="both must be PEM, and the key not encrypted",
-        ) from None
+        fact = f"{names[0]} and {names[1]} are not a certificate and its key: {reason}"
+        raise PairUnusable(fact, hint=_PEM) from None
     return LoadedPair(content, context, leaf.not_valid_before_utc, leaf.not_valid_after_utc)
 
 
@@ -145,7 +153,7 @@ class FilePairs:
         content = _content(certificate), _content(key)
         if self._loaded is not None and content == self._loaded.content:
             return False
-        self._loaded = _loaded(content, certificate, key, f"{certificate} and {key}")
+        self._loaded = _loaded(content, certificate, key, (str(certificate), str(key)))
         return True
 
 

@@ -26,6 +26,8 @@ __all__ = [
 ]
 
 _DAY = datetime.timedelta(days=1)
+_HOUR = datetime.timedelta(hours=1)
+"""How long before its making a certificate is valid."""
 RENEWED_BEFORE = 30 * _DAY
 """How long before its end a leaf is made anew."""
 REPLACED_BEFORE = 730 * _DAY
@@ -42,6 +44,8 @@ class AuthorityState:
 
     serial: str
     until: datetime.datetime
+    since: datetime.datetime | None = None
+    """When it begins to be valid; in the future if it was made while the clock was ahead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,8 @@ def plan(state: State, names: Collection[str], now: datetime.datetime) -> Step |
     Create()
     """
     for authority in state.authorities:
-        if authority.until <= now:
+        ahead = authority.since is not None and authority.since > now
+        if authority.until <= now or ahead:
             return Drop(authority.serial)
     if _needs_authority(state, now):
         return Create()
@@ -150,4 +155,5 @@ def _needs_authority(state: State, now: datetime.datetime) -> bool:
 
 
 def _is_due(leaf: LeafState, names: Collection[str], now: datetime.datetime) -> bool:
-    return leaf.until - now <= RENEWED_BEFORE or not leaf.names >= set(names)
+    ahead = leaf.since - now > _HOUR
+    return ahead or leaf.until - now <= RENEWED_BEFORE or not leaf.names >= set(names)

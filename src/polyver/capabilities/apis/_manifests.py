@@ -33,6 +33,7 @@ from polyver.core import (
     listed,
 )
 from polyver.objects import Document, objects_of
+from polyver.objects.codec import prepare
 
 __all__ = ["definitions_of", "lineage_of", "lineages"]
 
@@ -154,6 +155,9 @@ class _Definition(Struct):
 class _BetaDefinition(Struct):
     spec: _BetaSpec
     metadata: _Metadata = _Metadata()
+
+
+prepare(_Definition, _BetaDefinition)
 
 
 def definitions_of(documents: Sequence[Document]) -> Iterator[Definition]:

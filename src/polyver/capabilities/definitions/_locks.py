@@ -15,6 +15,7 @@ import msgspec
 from polyver.capabilities.definitions.names import LOCK, TYPES
 from polyver.core import InvalidVersion, Pin, PolyverError, SemVer, Serial
 from polyver.objects import Document, dump_yaml, load_manifests
+from polyver.objects.codec import prepare
 
 __all__ = ["LOCK_PLACE", "Locked", "LockedPlaces", "carried_lock", "check_places", "lock_text"]
 
@@ -59,6 +60,9 @@ class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """As it is written, always in the same order."""
         found: dict[str, str] = msgspec.to_builtins(self)
         return found
+
+
+prepare(Locked)
 
 
 class LockedPlaces:

@@ -37,6 +37,7 @@ from polyver.core import (
     is_same,
 )
 from polyver.objects import Document, Metadata, digest, objects_of
+from polyver.objects.codec import prepare
 
 GROUP = "core.oam.dev"
 KINDS = ("ComponentDefinition", "TraitDefinition", "PolicyDefinition", "WorkflowStepDefinition")
@@ -90,6 +91,9 @@ class _WholeSpec(_WholeVersion):
 class _WholeDefinition(Struct):
     metadata: Metadata
     spec: _WholeSpec | None = None
+
+
+prepare(_Definition, _WholeDefinition)
 
 
 def definitions_in(
@@ -147,6 +151,9 @@ class _Application(Struct):
     metadata: Metadata
     spec: _Wanted
     status: _Resolutions | None = None
+
+
+prepare(_Application)
 
 
 def applications_in(

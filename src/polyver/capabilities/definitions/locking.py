@@ -23,6 +23,7 @@ from polyver.capabilities.definitions.choosing import Chosen, Homes, choose_all
 from polyver.capabilities.definitions.names import LOCK, TYPES
 from polyver.core import PolyverError
 from polyver.objects import Document
+from polyver.objects.codec import prepare
 
 __all__ = [
     "LOCK_PLACE",
@@ -138,6 +139,9 @@ class _File(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     kind: str
     applications: list[_Application]
     namespace: str = ""
+
+
+prepare(_File)
 
 
 def lock_data(lock: Lock) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from polyver.core import (
     next_stage,
 )
 from polyver.objects import Document, InvalidManifest
+from polyver.objects.codec import prepare
 
 
 class _Entry(Struct, rename="camel", forbid_unknown_fields=True):
@@ -43,6 +44,9 @@ class _Function(Struct, forbid_unknown_fields=True):
 class _File(Struct, forbid_unknown_fields=True):
     releases: list[str]
     functions: dict[str, object]
+
+
+prepare(_Entry, _Function, _File)
 
 
 _STAGES = {

@@ -12,6 +12,7 @@ from polyver.capabilities.revisions._policy import COMPOSITIONS, COMPOSITIONS_MA
 from polyver.capabilities.revisions.names import COMPOSITION, CONTENT, PACKAGE
 from polyver.core import Lineage, PolyverError, Release, Serial, Stage, listed
 from polyver.objects import Document, Metadata, objects_of
+from polyver.objects.codec import prepare
 
 __all__ = ["content_digest", "lineages"]
 
@@ -37,6 +38,9 @@ class _CompositionRevision(Struct):
 class _Revision(Struct):
     metadata: Metadata
     spec: _Spec
+
+
+prepare(_CompositionRevision, _Revision)
 
 
 def lineages(documents: Sequence[Document]) -> Iterator[Found]:

@@ -34,6 +34,7 @@ from polyver.cli._files import read_manifests
 from polyver.cli._loading import manifests_of
 from polyver.core import listed
 from polyver.objects import Document
+from polyver.objects.codec import prepare
 from polyver.objects.conforming import conformed, field_path
 
 if TYPE_CHECKING:
@@ -100,6 +101,9 @@ class _Any(msgspec.Struct, rename="camel"):
 
 class _Composite(_Any):
     spec: dict[str, Any] = {}
+
+
+prepare(_Any, _Composite)
 
 
 def _objects(path: str, shape: type[_Any] = _Any) -> list[Written]:
@@ -267,6 +271,9 @@ def read_required(paths: Sequence[str]) -> list[Object]:
 class _Secret(_Any, rename="camel"):
     data: dict[str, str] = {}
     string_data: dict[str, str] = {}
+
+
+prepare(_Secret)
 
 
 def read_credentials(path: str) -> dict[Secret, dict[str, bytes]]:

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from polyver.client.cluster._problems import NoAccess
 from polyver.core import listed
 from polyver.objects import load_manifests
+from polyver.objects.codec import prepare
 
 __all__ = ["Access", "Cluster", "Exec", "User", "find_access"]
 
@@ -145,6 +146,9 @@ class _Config(Struct):
     users: list[_UserEntry] | None = None
     contexts: list[_ContextEntry] | None = None
     current: str | None = msgspec.field(name="current-context", default=None)
+
+
+prepare(_Config)
 
 
 @dataclass(slots=True)

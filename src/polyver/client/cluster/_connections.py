@@ -147,8 +147,14 @@ def _tls(material: Material, access: Access) -> ssl.SSLContext:
     try:
         return verify_cluster(cluster, user, str)
     except ssl.SSLError as error:
-        fact = f"the certificates cannot be used: {error.reason or error}"
+        fact = f"{_named(access)} cannot be used: {error.reason or error}"
         raise NoAccess(fact, at=access.place) from None
+
+
+def _named(access: Access) -> str:
+    """Name the files that certificates are from, as far as they are from files."""
+    files = (access.cluster.certificate_auth, access.user.client_cert, access.user.client_key)
+    return ", ".join(each for each in files if each) or "the certificates"
 
 
 def _encoded(pem: bytes) -> str | None:

@@ -107,9 +107,11 @@ class Credentials:
         shown = Shown(Material(authority, certificate, key))
         if user.token_file:
             token = self._file(user.token_file, "tokenFile").decode(errors="replace").strip()
-            return replace(shown, authorization=f"Bearer {_header(token, self._access)}")
+            named = f"tokenFile {user.token_file}"
+            return replace(shown, authorization=f"Bearer {_header(token, named, self._access)}")
         if user.token:
-            return replace(shown, authorization=f"Bearer {_header(user.token, self._access)}")
+            token = _header(user.token, "the token", self._access)
+            return replace(shown, authorization=f"Bearer {token}")
         if user.username and user.password is not None:
             pair = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
             return replace(shown, authorization=f"Basic {pair}")
@@ -140,10 +142,12 @@ class Credentials:
         if not content.strip() or len(content) > _LARGEST:
             wrong = "is empty" if len(content) <= _LARGEST else "is too large"
             raise NoAccess(f"{name} {file} {wrong}", at=self._access.place)
+        if name != "tokenFile" and b"-----BEGIN" not in content:
+            raise NoAccess(f"{name} {file} is not PEM", at=self._access.place)
         return content
 
 
-def _header(token: str, access: Access) -> str:
+def _header(token: str, named: str, access: Access) -> str:
     if not token.isascii() or not token.isprintable() or " " in token:
-        raise NoAccess("the token holds characters that no token has", at=access.place)
+        raise NoAccess(f"{named} holds characters that no token has", at=access.place)
     return token

@@ -51,6 +51,9 @@ class _Credential(Struct, rename="camel"):
     status: _Status | None = None
 
 
+_credential = msgspec.json.Decoder(_Credential)
+
+
 async def run_plugin(access: Access, clock: Clock, *, within: float) -> Told:
     """Run the program of a user; what is wrong with it is told with what it said."""
     program = access.user.exec
@@ -62,7 +65,7 @@ async def run_plugin(access: Access, clock: Clock, *, within: float) -> Told:
         raise NoAccess("it wants to ask someone, and nobody is there", at=place)
     output = await _run(program, access, place, within)
     try:
-        told = msgspec.json.decode(output, type=_Credential)
+        told = _credential.decode(output)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise NoAccess(f"what it printed is no ExecCredential: {error}", at=place) from None
     return _told(told, program, place, clock)

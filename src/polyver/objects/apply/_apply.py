@@ -46,6 +46,7 @@ BEFORE = "before-first-apply"
 KUBECTL = "kubectl"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 MOST_ANNOTATIONS = 256 * 1024
+_mapping = msgspec.json.Decoder(dict[str, Any])
 
 
 def apply(
@@ -290,7 +291,7 @@ def _last_applied(live: Object, scope: Scope) -> Fields:
     if not text:
         return {}
     try:
-        last = msgspec.json.decode(text, type=dict[str, Any])
+        last = _mapping.decode(text)
         if last.get("apiVersion") != scope.api_version or misfits(last, scope.place):
             return {}
         changes = compare(last, live, scope.place)

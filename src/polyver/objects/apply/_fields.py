@@ -239,6 +239,7 @@ def _string_text(value: str) -> str:
 
 
 MOST_REMEMBERED = 80
+_mapping = msgspec.json.Decoder(dict[str, Any])
 _ESCAPES = {ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
 
 
@@ -311,7 +312,7 @@ def _proper(sort: str, rest: str) -> str:
         case "f":
             return f"f:{rest}"
         case "k":
-            values = msgspec.json.decode(rest, type=dict[str, Any])
+            values = _mapping.decode(rest)
             pairs = [f"{json_text(key)}:{json_text(values[key])}" for key in sorted(values)]
             return f"k:{{{','.join(pairs)}}}"
         case "v":

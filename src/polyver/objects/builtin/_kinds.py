@@ -50,6 +50,9 @@ class _Kind(msgspec.Struct):
         )
 
 
+_decoder = msgspec.json.Decoder(list[_Kind])
+
+
 @cache
 def builtin_kinds() -> tuple[Kind, ...]:
     """All built-in kinds, group by group, as a real server's discovery lists them.
@@ -58,4 +61,4 @@ def builtin_kinds() -> tuple[Kind, ...]:
     {'deployments.apps'}
     """
     facts = files(__package__).joinpath("kinds.json").read_bytes()
-    return tuple(each.as_kind() for each in msgspec.json.decode(facts, type=list[_Kind]))
+    return tuple(each.as_kind() for each in _decoder.decode(facts))

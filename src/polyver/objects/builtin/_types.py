@@ -45,6 +45,10 @@ class _Named(msgspec.Struct):
     atomic: bool = False
 
 
+_all = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_one = msgspec.json.Decoder(_Named)
+
+
 _SCALARS: Mapping[str, tuple[Type, str]] = {
     "string": ("string", ""),
     "bool": ("boolean", ""),
@@ -63,7 +67,7 @@ _MAP = re.compile(r"map\[([^]]+)\](.*)")
 @cache
 def _facts() -> dict[str, msgspec.Raw]:
     text = files(__package__).joinpath("types.json").read_bytes()
-    return msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    return _all.decode(text)
 
 
 @cache
@@ -74,7 +78,7 @@ def type_names() -> frozenset[str]:
 
 @cache
 def _named(name: str) -> _Named:
-    return msgspec.json.decode(_facts()[name], type=_Named)
+    return _one.decode(_facts()[name])
 
 
 _shapes: dict[str, Shape] = {}

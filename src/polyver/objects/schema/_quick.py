@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, Union
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from polyver.objects.codec import prepare
 from polyver.objects.schema._checks import Checks
 from polyver.objects.schema._old import NEW
 from polyver.objects.schema._report import Report
@@ -48,6 +49,8 @@ class Quick:
             self._type = _root(schema)
         except _Inexpressible:
             self._type = None
+            return
+        prepare(self._type)
 
     def fits(self, obj: dict[str, Any]) -> bool:
         if self._type is None:

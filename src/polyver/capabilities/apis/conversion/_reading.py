@@ -14,6 +14,7 @@ from polyver.capabilities.apis.conversion._building import InvalidRule, Rules
 from polyver.capabilities.apis.conversion._paths import InvalidPath
 from polyver.core import ConversionTree, Edge, InvalidTree, PolyverError, listed
 from polyver.objects import Document, objects_of
+from polyver.objects.codec import prepare
 
 __all__ = ["GROUP", "KIND", "Declared", "DeclaredEdge", "read_conversion", "read_conversions"]
 
@@ -66,6 +67,9 @@ class _Metadata(Struct):
 class _Conversion(Struct):
     spec: _Spec
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+prepare(_Conversion)
 
 
 def read_conversions(documents: Iterable[Document]) -> Iterator[Declared]:
@@ -211,6 +215,9 @@ class _Each(Struct, rename={"target": "as"}, forbid_unknown_fields=True):
     target: str = ""
     key: str | list[str] = []
     rules: list[Any] = []
+
+
+prepare(_FromTo, _Wrap, _Split, _Values, _Cast, _Scale, _Keyed, _At, _Const, _Within, _Each)
 
 
 def _move(part: Document, rules: Rules) -> None:

@@ -14,6 +14,7 @@ import msgspec
 
 from polyver.capabilities.apis._definition import Schema
 from polyver.core import PolyverError
+from polyver.objects.codec import prepare
 from polyver.objects.manifests import dotted, problem_of
 
 __all__ = [
@@ -80,6 +81,9 @@ class Part(msgspec.Struct, metaclass=_Declared, kw_only=True):
     """The class as it was written."""
 
 
+prepare(Part)
+
+
 def make_part(
     name: str, fields: Mapping[str, tuple[Any, Any]], names: Mapping[str, str], body: dict[str, Any]
 ) -> type[Part]:
@@ -95,6 +99,7 @@ def make_part(
         repr_omit_defaults=True,
         rename=dict(names),
     )
+    prepare(made)
     return made
 
 

@@ -13,6 +13,7 @@ from polyver.capabilities.apis.declaring import Kind
 from polyver.capabilities.functions.kinds import ACTION_SETS, BLUEPRINTS, GROUP
 from polyver.core import PolyverError, listed
 from polyver.objects import Document, encode_json, load_manifests, objects_of
+from polyver.objects.codec import prepare
 from polyver.objects.conforming import field_path, plain_cause
 from polyver.objects.converted import fresh
 from polyver.objects.manifests import dotted
@@ -140,6 +141,9 @@ class _Head(Struct):
     def name(self) -> str:
         """Its name; of one that a server will name, what that begins with."""
         return self.metadata.name or self.metadata.generate_name
+
+
+prepare(_Head)
 
 
 def blueprints_in(

@@ -46,6 +46,9 @@ class _Record(msgspec.Struct, frozen=True):
     command: Command
 
 
+_record = msgspec.json.Decoder(_Record)
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """What a function runs in, held for as long as it is used."""
@@ -123,7 +126,7 @@ class Environments:
     def _record(self, digest: str) -> _Record | None:
         """What is noted of an environment that can be used here and now."""
         try:
-            found = msgspec.json.decode(self._record_of(digest).read_bytes(), type=_Record)
+            found = _record.decode(self._record_of(digest).read_bytes())
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return None
         at = Path(found.at)
@@ -248,7 +251,7 @@ def _local(libraries: Path) -> Iterator[Distribution]:
 def _origin(distribution: Distribution) -> Path | None:
     """Where a distribution came from, if it was not an index."""
     try:
-        found = msgspec.json.decode(distribution.read_text("direct_url.json") or "", type=_Direct)
+        found = _direct.decode(distribution.read_text("direct_url.json") or "")
     except msgspec.MsgspecError:
         return None
     return Path(unquote(urlparse(found.url).path))
@@ -256,3 +259,6 @@ def _origin(distribution: Distribution) -> Path | None:
 
 class _Direct(msgspec.Struct):
     url: str
+
+
+_direct = msgspec.json.Decoder(_Direct)

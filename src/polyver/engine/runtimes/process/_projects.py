@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from polyver.engine.runtimes.process._packages import PackageUnusable
+from polyver.objects.codec import prepare
 from polyver.objects.manifests import Document, load_manifests
 
 __all__ = ["FILE", "Command", "Project", "command_of", "filled", "read_project"]
@@ -31,6 +32,9 @@ class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the folder with its certificates, {python} for the Python that runs polyver."""
     env: dict[str, str] = {}
     """Variables beside the few that every child gets; the same places are filled in."""
+
+
+prepare(Command)
 
 
 @dataclass(frozen=True, slots=True)

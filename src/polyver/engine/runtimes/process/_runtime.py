@@ -25,7 +25,7 @@ from polyver.engine.runtimes.process._packages import Packages, PackageUnusable
 from polyver.engine.runtimes.process._serving import Serving
 from polyver.engine.runtimes.process._sources import Sources
 from polyver.serving.aside import Aside
-from polyver.serving.files import FolderFailed, private_folder
+from polyver.serving.files import FolderFailed, private_folder, refusal
 from polyver.serving.logs import Log
 
 __all__ = ["Changed", "ProcessRuntime"]
@@ -209,7 +209,7 @@ def _prepared(folder: Path) -> _Work:
         private_folder(folder / "work" / name)
         return _Work(folder / "work" / name, lock)
     except OSError as error:
-        raise FolderFailed(f"{folder} cannot be used: {error.strerror or error}") from None
+        raise FolderFailed(refusal(error, folder)) from None
 
 
 _FOLDERS = ("sources", "environments", "logs", "work")

@@ -37,6 +37,9 @@ class _Fetched(msgspec.Struct, frozen=True):
     digest: str
 
 
+_fetched = msgspec.json.Decoder(_Fetched)
+
+
 def hex_of(digest: str) -> str:
     """The part of a digest that names files."""
     algorithm, _, found = digest.partition(":")
@@ -135,7 +138,7 @@ class Sources:
 
     def _fetched(self, record: Path) -> str | None:
         try:
-            digest = msgspec.json.decode(record.read_bytes(), type=_Fetched).digest
+            digest = _fetched.decode(record.read_bytes()).digest
             return digest if (self._folder / hex_of(digest)).is_dir() else None
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError, PackageUnusable):
             return None
