@@ -147,4 +147,5 @@ def _action(wanted: Wanted, blueprint: Blueprint, resolved: ResolvedAction, time
 
 
 def _phase(resolved: ResolvedPhase) -> PhaseRun:
-    return PhaseRun(resolved.phase.name, resolved.version, resolved.resolution.reason)
+    why = resolved.resolution.reason
+    return PhaseRun(resolved.phase.name, resolved.version, why, chosen=why)
