@@ -152,6 +152,25 @@ def test_the_life_of_a_version_from_release_to_release(run: Run) -> None:
     assert "fns.py:16 and catalogue.yaml:5" in refused.err
 
 
+def test_patch_releases_do_not_shorten_the_notice_of_a_removal(run: Run) -> None:
+    assert run("functions", "promote", "Report@v0.2.0").code == 0
+    for patch in ("0.3.1", "0.3.2"):
+        assert run("catalogue", "release", patch).code == 0
+    file = Path("catalogue.yaml")
+    written = file.read_text()
+    file.write_text(written.replace("removedIn: 0.5.0", "removedIn: 0.3.2"))
+    refused = run("functions", "list", *WITH)
+    assert refused.code == 3
+    assert "Report v0.1.0 is deprecated since 0.3.0 and cannot be removed in 0.3.2" in refused.err
+    assert "that is 0 minor or major releases later, at least 2 are needed" in refused.err
+    file.write_text(written)
+    for early in ("0.3.9", "0.4.1"):
+        ran = run("functions", "deprecate", "Report@v0.1.0", "--removed-in", early)
+        assert (ran.code, f"cannot be removed in {early}" in ran.err) == (1, True)
+    assert run("catalogue", "release", "0.4.0").code == 0
+    assert run("catalogue", "release", "0.5.0").out.splitlines()[-1] == "Report v0.1.0 is removed"
+
+
 def test_a_release_that_takes_something_away_from_a_blueprint_can_be_refused(run: Run) -> None:
     ran = run("catalogue", "release", "0.4.0", "-f", "bp.yaml")
     assert ran.code == 1

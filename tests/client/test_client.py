@@ -20,7 +20,7 @@ from tests.client.running import (
     secret,
 )
 
-from polyver.client import Client, Propagation, Resource, preferred
+from polyver.client import Client, Propagation, Resource, find, preferred
 from polyver.objects.status import ApiError
 
 
@@ -60,8 +60,17 @@ def test_a_kind_that_is_not_served_is_not_found(run: Run) -> None:
 def test_a_name_never_leads_to_another_path(run: Run) -> None:
     async def scenario(client: Client, ns: str) -> None:
         for name in ("", "..", "m/status"):
-            with pytest.raises(ValueError, match="not the name"):
-                await client.delete(SECRETS, name, ns)
+            for call in (client.delete, client.get):
+                with pytest.raises(ApiError, match="is not a name") as caught:
+                    await call(SECRETS, name, ns)
+                assert (caught.value.code, caught.value.reason) == (404, "NotFound")
+            assert await find(client, SECRETS, "m", f"{ns}/secrets") is None
+            with pytest.raises(ApiError, match=r"invalid metadata\.name") as caught:
+                await client.apply(SECRETS, secret(name, ns), manager="test")
+            assert caught.value.code == 400
+        with pytest.raises(ApiError, match="invalid namespace") as caught:
+            await client.list(SECRETS, "../nodes")
+        assert caught.value.code == 400
 
     run(scenario)
 

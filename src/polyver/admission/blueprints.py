@@ -13,7 +13,7 @@ from polyver.capabilities.functions.blueprints import Finding, blueprint_of, che
 from polyver.capabilities.functions.kinds import ACTION_SETS, BLUEPRINTS
 from polyver.core import InvalidVersion, SemVer
 from polyver.objects.kinds import Kind
-from polyver.objects.status import Cause, invalid
+from polyver.objects.status import Cause, forbidden, invalid
 
 if TYPE_CHECKING:
     from polyver.admission.chain import Review
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["BLUEPRINTS_WANTED", "ActionSetChecks", "BlueprintChecks"]
 
 _WRITES = ("CREATE", "UPDATE")
+_UNDER_WAY = ("pending", "running")
+_ONCE = "its spec cannot be changed any more; cancel or delete it, and create another ActionSet"
 BLUEPRINTS_WANTED: Final = tuple(
     Wanted(
         "checks",
@@ -71,7 +73,10 @@ class BlueprintChecks:
 
 
 class ActionSetChecks:
-    """Refuses ActionSets that prefer what is no version."""
+    """Refuses ActionSets that prefer what is no version, and edits of those that run.
+
+    An ActionSet runs once, by what its spec was when it started.
+    """
 
     def handles(self, kind: Kind, operation: str) -> bool:
         known = (ACTION_SETS.group, ACTION_SETS.names.plural)
@@ -83,6 +88,11 @@ class ActionSetChecks:
     async def validate(self, review: Review) -> None:
         if review.object is None or review.subresource or _is_same(review, "spec"):
             return
+        state = ((review.old or {}).get("status") or {}).get("state")
+        if state in _UNDER_WAY:
+            raise forbidden(review.kind, review.name, f"it is {state}: {_ONCE}")
+        if state:
+            review.warnings.append(f"the ActionSet is over ({state}), the edit changes nothing")
         spec: dict[str, Any] = review.object.get("spec") or {}
         causes = []
         for number, action in enumerate(spec.get("actions") or ()):

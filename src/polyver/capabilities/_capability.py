@@ -17,6 +17,14 @@ class Refusal(PolyverError):
         self.reason = reason
 
 
+def condition_reason(error: PolyverError, *, default: str) -> str:
+    """Return the reason of a condition that reports an error.
+
+    Errors name their reason themselves: it is a part of the API, and the name of a class is not.
+    """
+    return str(getattr(error, "reason", "") or default)
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """A lineage that was found in manifests, the policies that fit it, and its full name."""

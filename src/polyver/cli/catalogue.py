@@ -30,7 +30,8 @@ def release(
 ) -> None:
     """Append a release, which is now from then on; what was announced for it is removed by it.
 
-    A release that would remove a version with less than two releases' notice is refused.
+    A release that would remove a version with less notice than two minor or major releases is
+    refused: patch releases do not count.
 
     Example: polyver catalogue release 0.4.0 -f blueprints/ --dry-run
 

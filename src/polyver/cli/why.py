@@ -139,7 +139,7 @@ def _recorded(run: Run, known: Functions) -> Iterator[_Row]:
                 phase.version or preferred,
                 call.version,
                 call.state.value,
-                call.reason,
+                call.explanation,
                 now,
                 told,
                 rejected,

@@ -41,11 +41,12 @@ from polyver.client.port import (
     Propagation,
     Resource,
 )
+from polyver.objects._texts import quoted
 from polyver.objects.codec import encode_json
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError
 
-__all__ = ["Answer", "Ask", "BadAnswer", "RestClient"]
+__all__ = ["Answer", "Ask", "BadAnswer", "RestClient", "path_of"]
 
 _PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 _PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
@@ -91,7 +92,7 @@ class RestClient(ABC):
         subresource: str = "",
         metadata: bool = False,
     ) -> Object:
-        path = _path(resource, name, namespace, subresource)
+        path = path_of(resource, name, namespace, subresource)
         return await self._ask(Ask("GET", path, accept=_PARTIAL if metadata else JSON))
 
     async def list(
@@ -182,7 +183,7 @@ class RestClient(ABC):
         manager: str = "",
         dry_run: bool = False,
     ) -> Object:
-        path = _path(resource, name, namespace, subresource)
+        path = path_of(resource, name, namespace, subresource)
         query = _writing(manager, dry_run)
         return await self._write("PATCH", path, change, query, media=_PATCHES[type])
 
@@ -222,7 +223,7 @@ class RestClient(ABC):
             options["gracePeriodSeconds"] = grace
         if dry_run:
             options["dryRun"] = ["All"]
-        return await self._write("DELETE", _path(resource, name, namespace), options, {})
+        return await self._write("DELETE", path_of(resource, name, namespace), options, {})
 
     async def delete_collection(
         self,
@@ -305,20 +306,34 @@ def _writing(manager: str, dry_run: bool) -> dict[str, str]:
     return {"fieldManager": manager, "dryRun": "All" if dry_run else ""}
 
 
-def _segment(text: str, what: str) -> str:
-    """What is none would be the path of something else."""
-    if not text or "/" in text or text in (".", ".."):
-        raise ValueError(f"not the name of {what}: {text!r}")
-    return text
+def _problem(text: str) -> str:
+    """Return why a text cannot be a part of a path: it would be the path of something else."""
+    if not text:
+        return "may not be empty"
+    if text in (".", ".."):
+        return f"may not be '{text}'"
+    return "may not contain '/'" if "/" in text else ""
 
 
 def _collection(resource: Resource, namespace: str) -> str:
-    return resource.path("", _segment(namespace, "a namespace") if namespace else "")
+    problem = _problem(namespace) if namespace else ""
+    if problem:
+        raise ApiError(400, "BadRequest", f"invalid namespace {quoted(namespace)}: {problem}")
+    return resource.path("", namespace)
 
 
-def _path(resource: Resource, name: str, namespace: str, subresource: str = "") -> str:
-    inside = _segment(namespace, "a namespace") if namespace else ""
-    return resource.path(_segment(name, "an object"), inside, subresource=subresource)
+def path_of(resource: Resource, name: str, namespace: str, subresource: str = "") -> str:
+    """Return the path of an object; a name that no object can have is an ApiError 404.
+
+    Names come from users. A server would answer the same: there is no object of that name.
+    """
+    for text in (name, *([namespace] if namespace else ())):
+        if problem := _problem(text):
+            kind = ".".join(filter(None, (resource.plural, resource.group)))
+            shown = quoted(f"{namespace}/{name}" if namespace else name)
+            fact = f"{kind} {shown} not found: {quoted(text)} is not a name, it {problem}"
+            raise ApiError(404, "NotFound", fact)
+    return resource.path(name, namespace, subresource=subresource)
 
 
 def _namespace_of(content: Object) -> str:
@@ -326,5 +341,8 @@ def _namespace_of(content: Object) -> str:
 
 
 def _path_of(resource: Resource, content: Object, subresource: str) -> str:
+    """Return the path to write an object to."""
     name = content.get("metadata", {}).get("name") or ""
-    return _path(resource, name, _namespace_of(content), subresource)
+    if problem := _problem(name):
+        raise ApiError(400, "BadRequest", f"invalid metadata.name {quoted(name)}: {problem}")
+    return path_of(resource, name, _namespace_of(content), subresource)

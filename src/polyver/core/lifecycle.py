@@ -1,7 +1,8 @@
 """The stages that a release goes through, and the clock that moves it.
 
 The clock counts releases of whatever ships the lineage, never days: who upgrades seldom is warned
-as often as who upgrades daily.
+as often as who upgrades daily. Only minor and major releases count towards a notice period: two
+patch releases on one afternoon warn nobody.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ REVISION_STAGES = Lifecycle(
 )
 
 NOTICE = 2
-"""How many releases a deprecated release stays usable: removal is in the second one or later."""
+"""How many minor or major releases a deprecated release stays usable: it is removed in the second
+one or later."""
 
 
 class IllegalTransition(PolyverError):
@@ -113,13 +115,14 @@ class Contradiction(PolyverError):
 
 
 class EarlyRemoval(Contradiction):
-    """A removal that comes fewer than two releases after the deprecation."""
+    """A removal that comes fewer than two minor or major releases after the deprecation."""
 
     def __init__(self, name: str, since: SemVer, removed_in: SemVer, notice: int) -> None:
         super().__init__(
             f"{name} is deprecated since {since} and cannot be removed in {removed_in}",
             "removedIn",
-            hint=f"that is {_count(notice)} later, at least {NOTICE} are needed",
+            hint=f"that is {_count(notice)} later, at least {NOTICE} are needed; patch releases "
+            "and prereleases do not count",
         )
         self.since = since
         self.removed_in = removed_in
@@ -127,7 +130,8 @@ class EarlyRemoval(Contradiction):
 
 
 def _count(releases: int) -> str:
-    return "1 release" if releases == 1 else f"{releases} releases"
+    plural = "" if releases == 1 else "s"
+    return f"{releases} minor or major release{plural}"
 
 
 def advance(
@@ -152,17 +156,36 @@ def next_stage(release: Release, releases_so_far: Sequence[SemVer]) -> Stage:
 def check_removal(
     name: str, *, since: SemVer, removed_in: SemVer, releases_so_far: Sequence[SemVer]
 ) -> None:
-    """Refuse a removal with less than two releases' notice.
+    """Refuse a removal with less than the notice of two minor or major releases.
 
-    A removal that is yet to come is counted when it comes: releases may still be put before it.
+    Of a removal that is yet to come, the releases that may still be put before it count, too.
     """
     if removed_in <= since:
         raise EarlyRemoval(name, since, removed_in, 0)
-    if not releases_so_far or removed_in > max(releases_so_far):
-        return
-    notice = sum(since < release <= removed_in for release in releases_so_far)
+    now = max(releases_so_far, default=since)
+    notice = len(_minor_releases(releases_so_far, since, removed_in))
+    if removed_in > now:
+        if removed_in.major != now.major:
+            return  # any number of minor releases may come before the next major one
+        notice += removed_in.minor - now.minor
     if notice < NOTICE:
         raise EarlyRemoval(name, since, removed_in, notice)
+
+
+def _minor_releases(
+    releases: Sequence[SemVer], after: SemVer, until: SemVer
+) -> set[tuple[int, int]]:
+    """The major and minor numbers that were released between two releases.
+
+    Releases that differ only in their patch number are one, and prereleases are none.
+    """
+    return {
+        (each.major, each.minor)
+        for each in releases
+        if not each.is_prerelease
+        and each <= until
+        and (each.major, each.minor) > (after.major, after.minor)
+    }
 
 
 def usual_removal(releases_so_far: Sequence[SemVer]) -> SemVer:

@@ -74,6 +74,9 @@ class NoMatch(PolyverError):
     Sentences are made when they are read: whoever asks for many dependents may read none.
     """
 
+    reason = "NoMatch"
+    """The reason of a condition that reports it."""
+
     def __init__(self, question: Question, fact: str = "") -> None:
         super().__init__(fact, at=question.dependent.at)
         self.question = question
@@ -119,6 +122,8 @@ class NoMatch(PolyverError):
 
 class Gone(NoMatch):
     """What was asked for existed and was removed: when, and what replaced it."""
+
+    reason = "Gone"
 
     def __init__(self, question: Question, release: Release) -> None:
         gone = f"{question.lineage.name} {release.name} was {release.fate}"

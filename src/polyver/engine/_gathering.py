@@ -8,8 +8,10 @@ from typing import Any
 from polyver.capabilities.functions.actions import ActionRun, Objects, workload_params
 from polyver.client import Client, Discovery, Object, Resource, preferred
 from polyver.core import PolyverError
+from polyver.objects._texts import quoted
 from polyver.objects.gotemplate import render_value
 from polyver.objects.kinds import Kind
+from polyver.objects.rules import dns_label_problems, dns_subdomain_problems
 from polyver.objects.status import ApiError
 
 __all__ = ["NotThere", "gather", "kind_of", "read_workload"]
@@ -69,8 +71,11 @@ async def _get(client: Client, resource: Resource, name: str, namespace: str, *,
     except ApiError as error:
         if error.code != 404:
             raise
-        inside = f"{namespace}/" if namespace else ""
-        raise NotThere(f"there is no {resource.plural} {inside}{name}", at=at) from None
+        full = f"{namespace}/{name}" if namespace else name
+        # Names that are none may hold anything, line ends too.
+        odd = dns_subdomain_problems(name) or (namespace and dns_label_problems(namespace))
+        shown = quoted(full) if odd else full
+        raise NotThere(f"there is no {resource.plural} {shown}", at=at) from None
 
 
 async def _pods(client: Client, obj: Object, namespace: str) -> list[Object]:

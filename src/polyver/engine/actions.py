@@ -139,17 +139,20 @@ class ActionSetController(Controller[Key]):
         await _Written(self, action_set, run).store(run)
 
     async def _warn(self, action_set: Object, warnings: Sequence[str]) -> None:
-        metadata = action_set["metadata"]
-        about = f"{metadata.get('namespace', '')}/{metadata['name']}"
         for warning in warnings:
-            self._log.warning(warning, actionset=about)
+            self._log.warning(warning, actionset=_about(action_set))
             await self._events.tell(action_set, "FunctionWarning", warning, type="Warning")
 
     async def _tell_end(self, action_set: Object, run: Run) -> None:
+        about = _about(action_set)
         if run.state is machine.State.FAILED:
-            await self._events.tell(action_set, "ActionSetFailed", run.error, type="Warning")
+            self._log.warning("an ActionSet failed", actionset=about, error=run.error)
+            message = f"ActionSet {about} failed: {run.error}"
+            await self._events.tell(action_set, "ActionSetFailed", message, type="Warning")
         elif run.state is machine.State.COMPLETE:
-            await self._events.tell(action_set, "ActionSetComplete", "all actions are complete")
+            self._log.info("an ActionSet is complete", actionset=about)
+            message = f"ActionSet {about} is complete"
+            await self._events.tell(action_set, "ActionSetComplete", message)
 
     # The phases.
 
@@ -369,6 +372,11 @@ class _Written:
     async def store(self, run: Run) -> None:
         self.action_set = await self.controller.write(self.action_set, run)
         self.run = run
+
+
+def _about(action_set: Object) -> str:
+    metadata = action_set["metadata"]
+    return f"{metadata.get('namespace', '')}/{metadata['name']}"
 
 
 def _uid(action_set: Object) -> str:

@@ -12,8 +12,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from polyver.capabilities import Refusal
 from polyver.capabilities.definitions.names import LOCK, TYPES
-from polyver.core import InvalidVersion, Pin, PolyverError, SemVer, Serial
+from polyver.core import InvalidVersion, Pin, SemVer, Serial
 from polyver.objects import Document, dump_yaml, load_manifests
 from polyver.objects.codec import prepare
 
@@ -96,7 +97,7 @@ def _read(text: str) -> tuple[Locked, ...]:
     documents = load_manifests(text, LOCK_PLACE)
     if len(documents) != 1:
         fact = f"a lock is one list, and here are {len(documents)} documents"
-        raise PolyverError(fact, at=LOCK_PLACE, hint="an empty lock is written as []")
+        raise Refusal("InvalidLock", fact, at=LOCK_PLACE, hint="an empty lock is written as []")
     places = tuple(documents[0].read(list[Locked]))
     check_places(documents[0], places)
     return places

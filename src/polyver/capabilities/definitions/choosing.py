@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from polyver.capabilities import Refusal, condition_reason
 from polyver.capabilities.definitions.kinds import GROUP, STORED
 from polyver.capabilities.definitions.names import (
     APP_NAME,
@@ -92,7 +93,7 @@ def choose(use: Use, homes: Homes) -> Chosen:
         places = dict.fromkeys((use.namespace, SYSTEM_NAMESPACE))
         fact = f"there is no {use.kind} {use.definition}"
         hint = f"looked in {' and '.join(places)}"
-        raise PolyverError(fact, at=use.dependent.at, hint=hint)
+        raise Refusal("DefinitionNotFound", fact, at=use.dependent.at, hint=hint)
     asking, lineage = settled(use, home), homes[home]
     try:
         asked, policy = question_of(asking, lineage)
@@ -100,7 +101,8 @@ def choose(use: Use, homes: Homes) -> Chosen:
     except NoMatch:
         raise
     except PolyverError as error:
-        raise PolyverError(error.fact, at=use.dependent.at, hint=error.hint) from None
+        reason = condition_reason(error, default="InvalidSelector")
+        raise Refusal(reason, error.fact, at=use.dependent.at, hint=error.hint) from None
 
 
 def choose_all(
@@ -260,7 +262,7 @@ def application_status(
     before: Object = application.get("status") or {}
     known = {each["type"]: each for each in before.get("conditions") or ()}
     if errors:
-        said = {"status": "False", "reason": type(errors[0]).__name__}
+        said = {"status": "False", "reason": condition_reason(errors[0], default="Unresolved")}
         said["message"] = "; ".join(map(str, errors))
     else:
         said = {"status": "True", "reason": "Resolved", "message": _count(len(resolutions))}

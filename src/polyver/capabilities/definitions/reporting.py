@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from polyver.capabilities import condition_reason
 from polyver.capabilities.definitions.applying import Placed, fields_digest, name_of
 from polyver.core import PolyverError
 from polyver.objects.health import Health
@@ -127,5 +128,5 @@ def _called(applied: Object) -> str:
 
 
 def reason_of(error: PolyverError) -> str:
-    """The reason of a condition that tells of an error."""
-    return type(error).__name__ if type(error) is not PolyverError else "RenderFailed"
+    """The reason of a condition that reports an error of rendering."""
+    return condition_reason(error, default="RenderFailed")

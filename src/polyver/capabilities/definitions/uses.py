@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from polyver.capabilities import Refusal
 from polyver.capabilities.definitions._locks import (
     LOCK_PLACE,
     Locked,
@@ -187,15 +188,16 @@ def check_application(application: Object) -> None:
     auto_update = annotations.get(AUTO_UPDATE)
     if problems := label_value_problems(application["metadata"].get("name", "")):
         # As a label its revisions have it, by which they are found.
-        raise PolyverError(f"its name cannot be a label: {problems[0]}", at="metadata.name")
+        fact = f"its name cannot be a label: {problems[0]}"
+        raise Refusal("InvalidName", fact, at="metadata.name")
     carried_lock(application)
     at = f"metadata.annotations[{AUTO_UPDATE}]"
     if auto_update not in (None, "true", "false"):
         fact = f'{AUTO_UPDATE} is "{auto_update}"'
-        raise PolyverError(fact, at=at, hint='expected "true" or "false"')
+        raise Refusal("InvalidAnnotation", fact, at=at, hint='expected "true" or "false"')
     if auto_update == "true" and PUBLISH_VERSION in annotations:
         fact = f'{AUTO_UPDATE} is "true", and {PUBLISH_VERSION} says that it moves on demand'
-        raise PolyverError(fact, at=at, hint="leave one of them out")
+        raise Refusal("InvalidAnnotation", fact, at=at, hint="leave one of them out")
 
 
 def home_of(use: Use, known: Iterable[str]) -> str | None:
@@ -228,7 +230,7 @@ def is_held(application: Object) -> bool:
 def question_of(use: Use, lineage: Lineage) -> tuple[Selector, Policy]:
     """What a use asks of a lineage, and by which policy it is answered."""
     if use.problem:
-        raise PolyverError(use.problem, at=LOCK_PLACE, hint=RELOCK)
+        raise Refusal("LockMismatch", use.problem, at=LOCK_PLACE, hint=RELOCK)
     policy = policy_for(use.auto_update, lineage)
     if use.held and use.dependent.pin is not None:
         return Exact(use.dependent.pin.release), policy

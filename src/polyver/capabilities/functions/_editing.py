@@ -16,6 +16,7 @@ from polyver.capabilities.functions._catalogue import Catalogue, read_catalogue
 from polyver.capabilities.functions._places import Places
 from polyver.core import (
     FUNCTION_STAGES,
+    NOTICE,
     InvalidVersion,
     Lineage,
     Notes,
@@ -245,7 +246,7 @@ class _Edit:
         then = replace(release, stage=Stage.DEPRECATED, notes=Notes(removed_in=due))
         if next_stage(then, self.catalogue.releases).is_gone:
             fact = f"{name} {release.name} cannot be removed in {due}, which is out"
-            hint = f"now is {self.now}, and two releases' notice are needed"
+            hint = f"now is {self.now}, and {NOTICE} minor or major releases' notice are needed"
             raise self.refused(fact, name, release.version, hint=hint)
 
     def _redirect(self, lineage: Lineage, old: Release, new: Release) -> None:

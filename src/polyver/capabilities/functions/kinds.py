@@ -133,7 +133,7 @@ class Progress:
     runningPhase: str | None
     """The phase that runs."""
     percentCompleted: str | None
-    """How much is done."""
+    """How much has completed; 100 only if everything has."""
     sizeDownloadedB: Size | None
     sizeUploadedB: Size | None
     estimatedDownloadSizeB: Size | None
@@ -165,6 +165,8 @@ class PhaseStatus:
     """What its function returned."""
     resolvedVersion: str | None
     """The version that was chosen when the action started."""
+    resolvedReason: str | None
+    """Why it was that version."""
     reason: str | None
     """Why it was that version; of a phase that failed, why it did."""
     progress: PhaseProgress | None

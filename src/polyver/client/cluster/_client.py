@@ -28,7 +28,7 @@ from polyver.client.cluster._limits import Limits
 from polyver.client.cluster._problems import NoAccess, Unauthorized, Unreachable, Untrusted
 from polyver.client.cluster._websocket import BadFrame, accepted, new_key
 from polyver.client.port import CRDS, Discovery, Executed, Object, Resource
-from polyver.client.rest import Answer, Ask, BadAnswer, RestClient
+from polyver.client.rest import Answer, Ask, BadAnswer, RestClient, path_of
 from polyver.objects.status import ApiError
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class ClusterClient(RestClient):
             ("sec-websocket-key", key),
             ("sec-websocket-protocol", ", ".join(PROTOCOLS)),
         )
-        path = _PODS.path(pod, namespace, subresource="exec")
+        path = path_of(_PODS, pod, namespace, "exec")
         ask = Ask("GET", path, query, accept="*/*", further=further)
         await self._connections.ready()
         try:
@@ -154,7 +154,7 @@ class ClusterClient(RestClient):
 
     async def logs(self, pod: str, namespace: str, *, container: str, limit: int) -> bytes:
         query = urlencode({"container": container, "limitBytes": str(limit)})
-        ask = Ask("GET", _PODS.path(pod, namespace, subresource="log"), query, accept="*/*")
+        ask = Ask("GET", path_of(_PODS, pod, namespace, "log"), query, accept="*/*")
         answer = await self._send(ask)
         if not 200 <= answer.status < 300:
             raise self._refused(ask, answer)

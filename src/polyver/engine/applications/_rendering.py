@@ -39,6 +39,8 @@ _Name = tuple[str, str]
 class TookTooLong(PolyverError):
     """A rendering that was given up, or not begun because another one was."""
 
+    reason = "TookTooLong"
+
 
 class Renderer:
     """Renders applications; DefinitionRevisions, which never change, are kept."""
@@ -130,6 +132,8 @@ def _caught(work: Callable[[], Rendered]) -> Rendered:
 
 class EngineBroke(PolyverError):
     """A mistake in an engine."""
+
+    reason = "EngineBroke"
 
 
 _LONGEST: Final = 500

@@ -68,7 +68,7 @@ def _rows(data: Data) -> list[Child]:
 
 
 def _progress(each: Data) -> list[Child]:
-    over = sum(step["state"] in ("complete", "failed") for step in each["steps"])
+    over = sum(step["state"] == "complete" for step in each["steps"])
     warned = tag("p", each["warnings"][0], class_="warn") if each["warnings"] else None
     return [f"{over} of {len(each['steps'])}", warned]
 

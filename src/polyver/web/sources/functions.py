@@ -180,7 +180,7 @@ def _run(name: str, obj: Object) -> Run:
             _function(action.snapshot, number),
             call.version,
             call.state.value,
-            call.reason,
+            call.explanation,
         )
         for action in found.actions
         for number, call in enumerate(action.calls)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -36,6 +36,15 @@ class PhaseRun:
     """Why it was that version; of one that failed, why it did."""
     state: State = State.PENDING
     output: Mapping[str, Any] | None = None
+    chosen: str = ""
+    """Why it was that version, whatever became of the phase."""
+
+    @property
+    def explanation(self) -> str:
+        """Why it was that version and, of one that failed, why it did."""
+        if self.state is not State.FAILED or not self.chosen:
+            return self.reason
+        return f"{self.chosen}; it failed: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +164,7 @@ def _read_phase(status: Mapping[str, Any]) -> PhaseRun:
         status.get("reason") or "",
         State(status["state"]),
         status.get("output"),
+        status.get("resolvedReason") or "",
     )
 
 
@@ -162,19 +172,25 @@ def status_of(run: Run, *, now: str) -> dict[str, Any]:
     """The status that records a run."""
     found: dict[str, Any] = {"state": run.state.value}
     found["actions"] = [_action_status(action) for action in run.actions]
-    found["progress"] = _progress(run.actions, now)
+    found["progress"] = _progress(run, now)
     found |= {"warnings": [*run.warnings]} if run.warnings else {}
     return found | ({"error": {"message": run.error}} if run.error else {})
 
 
-def _progress(actions: Sequence[ActionRun], now: str) -> dict[str, Any]:
-    calls = [(action, place) for action in actions for place in range(len(action.calls))]
-    states = [action.calls[place].state for action, place in calls]
-    over = sum(each.is_over for each in states)
-    percent = 100 * over // len(states) if states else 100
+def _progress(run: Run, now: str) -> dict[str, Any]:
+    calls = [(action, place) for action in run.actions for place in range(len(action.calls))]
     running = [a.label(p) for a, p in calls if a.calls[p].state is State.RUNNING]
-    found = {"percentCompleted": str(percent), "lastTransitionTime": now}
+    found = {"percentCompleted": str(_percent(run)), "lastTransitionTime": now}
     return found | ({"runningPhase": ", ".join(running)} if running else {})
+
+
+def _percent(run: Run) -> int:
+    """How much has completed: all of it only if the run is complete."""
+    if run.state is State.COMPLETE:
+        return 100
+    states = [call.state for action in run.actions for call in action.calls]
+    completed = sum(each is State.COMPLETE for each in states)
+    return min(100 * completed // len(states), 99) if states else 0
 
 
 def _action_status(action: ActionRun) -> dict[str, Any]:
@@ -192,5 +208,6 @@ def _action_status(action: ActionRun) -> dict[str, Any]:
 def _phase_status(phase: PhaseRun) -> dict[str, Any]:
     found: dict[str, Any] = {"name": phase.name, "state": phase.state.value}
     found |= {"resolvedVersion": phase.version} if phase.version else {}
+    found |= {"resolvedReason": phase.chosen} if phase.chosen else {}
     found |= {"reason": phase.reason} if phase.reason else {}
     return found | ({"output": fresh(phase.output)} if phase.output is not None else {})

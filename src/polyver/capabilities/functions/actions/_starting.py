@@ -16,7 +16,9 @@ from polyver.capabilities.functions.blueprints import (
 )
 from polyver.capabilities.functions.registering import Functions
 from polyver.core import PolyverError, listed
+from polyver.objects._texts import quoted
 from polyver.objects.converted import fresh
+from polyver.objects.rules import dns_subdomain_problems
 
 __all__ = ["Wanted", "refused", "start", "wanted_of"]
 
@@ -82,6 +84,8 @@ def _blueprint(wanted: Wanted, blueprints: Callable[[str], Blueprint | None]) ->
     at = f"{wanted.at}.blueprint"
     if not wanted.blueprint:
         raise PolyverError(f"action {wanted.name} names no blueprint", at=at)
+    if problems := dns_subdomain_problems(wanted.blueprint):
+        raise PolyverError(f"{quoted(wanted.blueprint)} is not a name: {problems[0]}", at=at)
     found = blueprints(wanted.blueprint)
     if found is None:
         hint = "apply it to the namespace of the ActionSet first"
@@ -143,4 +147,5 @@ def _action(wanted: Wanted, blueprint: Blueprint, resolved: ResolvedAction, time
 
 
 def _phase(resolved: ResolvedPhase) -> PhaseRun:
-    return PhaseRun(resolved.phase.name, resolved.version, resolved.resolution.reason)
+    why = resolved.resolution.reason
+    return PhaseRun(resolved.phase.name, resolved.version, why, chosen=why)

@@ -1,0 +1,124 @@
+"""ActionSets over HTTP: how far one that failed has got, and edits of one that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.walks.support import eventually
+
+from polyver.objects.status import ApiError
+from polyver.testing import EmbeddedServer
+
+Object = dict[str, Any]
+GROUP = "cr.kanister.io/v1alpha1"
+INSIDE = f"/apis/{GROUP}/namespaces/default"
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def config_map(name: str) -> Object:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+
+
+def creating(name: str, **more: Any) -> Object:
+    return {"func": "KubeOps", "name": name, "args": {"operation": "create", **more}}
+
+
+def waiting(name: str) -> Object:
+    reference = {"apiVersion": "v1", "resource": "configmaps", "name": name}
+    condition = {"condition": "true", "objectReference": reference}
+    return {"func": "Wait", "name": name, "args": {"conditions": {"anyOf": [condition]}}}
+
+
+ACTIONS: Object = {
+    "half": {
+        "phases": [
+            creating("right", spec=config_map("made")),
+            creating("wrong", spec={"apiVersion": "v1", "kind": "Nothing"}),
+            creating("never", spec=config_map("never")),
+        ],
+        "deferPhase": creating("last", spec=config_map("last")),
+    },
+    "artifact": {
+        "outputArtifacts": {"a": {"keyValue": {"b": "{{ fail .Phases.right.Output.name }}"}}},
+        "phases": [creating("right", spec=config_map("artifact"))],
+    },
+    "wait": {"phases": [waiting("awaited")]},
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedServer]:
+    with EmbeddedServer(capabilities=["functions"]) as running:
+        about = {"apiVersion": GROUP, "kind": "Blueprint", "metadata": {"name": "bp"}}
+        running.request("POST", f"{INSIDE}/blueprints", about | {"actions": ACTIONS})
+        yield running
+
+
+def action_set(name: str, action: str, **more: Any) -> Object:
+    about = {"apiVersion": GROUP, "kind": "ActionSet", "metadata": {"name": name}}
+    return about | {"spec": {"actions": [{"name": action, "blueprint": "bp", **more}]}}
+
+
+def started(server: EmbeddedServer, name: str, action: str, *states: str, **more: Any) -> Object:
+    """An ActionSet that was created, as soon as it is in one of the states."""
+    server.request("POST", f"{INSIDE}/actionsets", action_set(name, action, **more))
+
+    def found() -> Object | None:
+        obj: Object = server.request("GET", f"{INSIDE}/actionsets/{name}")
+        return obj if (obj.get("status") or {}).get("state") in states else None
+
+    return eventually(found)
+
+
+def test_a_failed_action_set_tells_how_far_it_got_and_why(
+    server: EmbeddedServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    status = started(server, "half", "half", "failed")["status"]
+    assert status["progress"]["percentCompleted"] == "50"  # two of four
+    phases = [*status["actions"][0]["phases"], status["actions"][0]["deferPhase"]]
+    assert [each["state"] for each in phases] == ["complete", "failed", "pending", "complete"]
+    # The version is explained for each, beside the failure.
+    assert {each["resolvedReason"] for each in phases} == {"stable version"}
+    assert "v1 Nothing is not served here" in phases[1]["reason"]
+    events = server.request("GET", "/api/v1/namespaces/default/events")["items"]
+    [told] = [each for each in events if each["involvedObject"]["name"] == "half"]
+    assert (told["reason"], told["type"]) == ("ActionSetFailed", "Warning")
+    assert told["message"].startswith("ActionSet default/half failed: blueprint bp, action half")
+    lines = [line for line in capfd.readouterr().err.splitlines() if "ActionSet failed" in line]
+    assert any("actionset=default/half" in line and "Nothing" in line for line in lines), lines
+
+
+@pytest.mark.parametrize(
+    ("name", "action", "percent"),
+    [("unknown", "unknown", "0"), ("artifact", "artifact", "99")],
+)
+def test_what_failed_is_never_complete(
+    server: EmbeddedServer, name: str, action: str, percent: str
+) -> None:
+    status = started(server, name, action, "failed")["status"]
+    assert status["progress"]["percentCompleted"] == percent
+
+
+def test_the_spec_of_a_running_action_set_cannot_be_changed(server: EmbeddedServer) -> None:
+    running = started(server, "waits", "wait", "running")
+    path = f"{INSIDE}/actionsets/waits"
+    edited = {**running, "spec": action_set("waits", "half")["spec"]}
+    with pytest.raises(ApiError) as refused:
+        server.request("PUT", path, edited)
+    assert refused.value.code == 403
+    assert "it is running: its spec cannot be changed any more" in refused.value.message
+    labelled = {**running, "metadata": {**running["metadata"], "labels": {"a": "b"}}}
+    server.request("PUT", path, labelled)
+    server.request("POST", MAPS, config_map("awaited"))
+    over = eventually(
+        lambda: (
+            found
+            if (found := server.request("GET", path))["status"]["state"] == "complete"
+            else None
+        )
+    )
+    assert over["status"]["progress"]["percentCompleted"] == "100"
+    # It is over: an edit is taken, and changes nothing.
+    server.request("PUT", path, {**over, "spec": edited["spec"]})
