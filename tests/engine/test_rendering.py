@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Mapping
 from typing import Any
 
-from tests.capabilities.definitions.samples import SYSTEM, application, definition, templated
+from tests.capabilities.definitions.samples import (
+    SYSTEM,
+    application,
+    condition,
+    definition,
+    templated,
+)
 from tests.client.fake import FakeApi
 from tests.client.virtual import VirtualClock
 from tests.deadlines import HANG
+from tests.engine.world import APPLICATIONS, DEFINITIONS, World, run
 
 from polyver.capabilities.definitions.publishing import (
     decide,
@@ -19,7 +27,9 @@ from polyver.capabilities.definitions.publishing import (
 )
 from polyver.capabilities.definitions.rendering import Document, Documents, Given, Rendered
 from polyver.client import Backoff, Client, Object, Resource
+from polyver.engine import Engine
 from polyver.engine._patience import Patience
+from polyver.engine.applications import ApplicationController
 from polyver.engine.applications._rendering import Renderer, TookTooLong
 from polyver.server._http import User
 from polyver.server.direct import DirectClient
@@ -76,24 +86,114 @@ async def rendered(renderer: Renderer, made: Object, name: str, image: str) -> R
     return await renderer.render(app, resolutions(made, name), revision="shop-v1")
 
 
-def test_what_takes_too_long_is_given_up_and_others_go_on() -> None:
+async def both(renderer: Renderer, one: Object, other: Object, *images: str) -> Rendered:
+    """An application with a component of `slow` and one of `quick`."""
+    app = application("both", "slow", "quick")
+    for component, image in zip(app["spec"]["components"], images, strict=True):
+        component["properties"] = {"image": image}
+    [first], [second] = resolutions(one, "slow"), resolutions(other, "quick")
+    second |= {"component": "c1", "at": "spec.components[1].type"}
+    return await renderer.render(app, [first, second], revision="both-v1")
+
+
+def test_a_template_that_takes_too_long_is_given_up_and_it_alone_is_slow() -> None:
     async def scenario() -> None:
         slow, quick, stuck, clock = revision("slow"), revision("quick"), Stuck(), VirtualClock()
         client: Client = Kept(slow, quick)
-        renderer = Renderer(client, {"gotemplate": stuck}, clock, deadline=0.05)
-        late = await rendered(renderer, slow, "slow", "stuck")
-        assert [type(each) for each in late.errors] == [TookTooLong]
-        assert "rendering took longer than 0.05 seconds" in str(late.errors[0])
+        renderer = Renderer(client, {"gotemplate": stuck}, clock, deadline=0.5)
+        [late] = (await both(renderer, slow, quick, "stuck", "a")).errors
+        assert isinstance(late, TookTooLong)
+        limit = "took longer than 0.5 seconds to render"
+        assert str(late).startswith(f"the component {limit}, most of it slow 1.0.0")
+        assert late.at == "spec.components[0]"
+        # The other version of that application was not slow.
         assert not (await rendered(renderer, quick, "quick", "a")).errors
-        # Of the version that took too long no other application is tried for a while.
+        # The slow one is not rendered for others either, for a while, and they are told why.
         [left] = (await rendered(renderer, slow, "slow", "a")).errors
-        assert "slow-v1.0.0 took longer than 0.05 seconds just now" in str(left)
+        told = (
+            f"slow 1.0.0 {limit} a moment ago, for spec.components[0] of Application default/both"
+        )
+        assert (left.fact, left.at) == (told, "spec.components[0].type")
         await clock.advance(61)
         assert not (await rendered(renderer, slow, "slow", "a")).errors
         assert renderer.count == 3
         stuck.go_on.set()
 
     asyncio.run(scenario())
+
+
+def test_each_component_has_the_whole_deadline() -> None:
+    class Steady:
+        """An engine that takes its time, but not too much of it."""
+
+        def render(self, schematic: Mapping[str, Any], given: Given) -> Documents:
+            time.sleep(1.5)
+            made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": given.at}}
+            return Documents(Document(made, "document 1"))
+
+    async def scenario() -> None:
+        slow, quick = revision("slow"), revision("quick")
+        renderer = Renderer(
+            Kept(slow, quick), {"gotemplate": Steady()}, VirtualClock(), deadline=2.5
+        )
+        assert not (await both(renderer, slow, quick, "a", "b")).errors
+
+    asyncio.run(scenario())
+
+
+def test_who_waits_for_a_slow_one_is_not_called_slow() -> None:
+    async def scenario() -> None:
+        names = ("one", "two", "three", "quick")
+        made, stuck = {each: revision(each) for each in names}, Stuck()
+        renderer = Renderer(
+            Kept(*made.values()), {"gotemplate": stuck}, VirtualClock(), deadline=0.5
+        )
+        # More than are rendered at a time: each gives its place to the next when it is given up.
+        late = await asyncio.gather(
+            *(rendered(renderer, made[each], each, "stuck") for each in names[:3]),
+            rendered(renderer, made["quick"], "quick", "a"),
+        )
+        assert [[type(each) for each in found.errors] for found in late] == [
+            *([[TookTooLong]] * 3),
+            [],
+        ]
+        stuck.go_on.set()
+
+    asyncio.run(scenario())
+
+
+def test_one_slow_application_costs_itself_alone() -> None:
+    async def scenario(world: World) -> None:
+        stuck = Stuck()
+        for name in ("slow", "quick"):
+            await world.client.apply(
+                DEFINITIONS, definition(name, templated("1.0.0")), manager="test"
+            )
+        bad = application("bad", "slow", "quick", properties={"image": "stuck"})
+        bad["spec"]["components"][1]["properties"] = {"image": "a"}
+        good = application("good", "quick", properties={"image": "a"})
+        controller = ApplicationController(
+            world.client, engines={"gotemplate": stuck}, deadline=0.5
+        )
+        async with Engine(world.client, [controller]), asyncio.timeout(HANG):
+            await world.client.apply(APPLICATIONS, bad, manager="test")
+            told = await observed(world, "bad", "Rendered")
+            assert told["status"] == "False"
+            assert "most of it slow 1.0.0 (spec.components[0])" in told["message"]
+            await world.client.apply(APPLICATIONS, good, manager="test")
+            assert (await observed(world, "good", "Rendered"))["status"] == "True"
+        stuck.go_on.set()
+
+    asyncio.run(run(scenario))
+
+
+async def observed(world: World, name: str, kind: str) -> Object:
+    """A condition of an application, once it has it."""
+    while True:
+        found = await world.client.get(APPLICATIONS, name, "default")
+        if said := condition(found, kind):
+            return said
+        await asyncio.sleep(0.01)
 
 
 def test_an_engine_that_breaks_is_told_of() -> None:

@@ -7,7 +7,7 @@ import contextlib
 import queue
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 __all__ = ["Aside"]
 
@@ -15,6 +15,8 @@ T = TypeVar("T")
 _Jobs = queue.SimpleQueue[Callable[[], None]]
 _IDLE = 5.0
 """For how many seconds a thread without work stays, in case there is more."""
+_GIVEN_UP: Final = 8
+"""How many threads may go on with work that was given up, beside those that have a place."""
 
 
 class Aside:
@@ -24,14 +26,25 @@ class Aside:
         self._places = asyncio.Semaphore(places)
         self._lock = threading.Lock()
         self._idle: list[_Jobs] = []
+        self._given_up = 0
 
-    async def run(self, work: Callable[[], T]) -> T:
-        """What the work gives; whoever is cancelled meanwhile leaves it to itself."""
+    async def run(self, work: Callable[[], T], *, left: Callable[[], float] | None = None) -> T:
+        """What the work gives; whoever is cancelled meanwhile leaves it to itself.
+
+        `left` returns how many seconds the work may still take. It is asked once the work has a
+        thread, so waiting for one does not count, and again when these seconds are over. At 0 the
+        work is given up with a TimeoutError: its thread goes on by itself, and the next work gets
+        its place.
+        """
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
+        has_place = True
 
         def settle(result: T | None, error: BaseException | None) -> None:
-            self._places.release()
+            if has_place:
+                self._places.release()
+            else:
+                self._given_up -= 1
             if done.done():
                 return
             if error is not None:
@@ -50,7 +63,22 @@ class Aside:
 
         await self._places.acquire()
         self._start(run)
+        while left is not None and not done.done():
+            seconds = left()
+            if seconds <= 0:
+                has_place = not self._give_up()
+                done.cancel()
+                raise TimeoutError
+            await asyncio.wait({done}, timeout=seconds)
         return await done
+
+    def _give_up(self) -> bool:
+        """Let others have the place of work that goes on; False if too much goes on already."""
+        if self._given_up >= _GIVEN_UP:
+            return False
+        self._given_up += 1
+        self._places.release()
+        return True
 
     def _start(self, job: Callable[[], None]) -> None:
         # A thread is started with care, which takes longer than most work.

@@ -15,7 +15,12 @@ from polyver.capabilities.definitions.rendering._engines import (
 )
 from polyver.capabilities.definitions.rendering._gotemplate import GoTemplates
 from polyver.capabilities.definitions.rendering._outputs import Output
-from polyver.capabilities.definitions.rendering._rendering import Rendered, render, revisions_of
+from polyver.capabilities.definitions.rendering._rendering import (
+    Progress,
+    Rendered,
+    render,
+    revisions_of,
+)
 from polyver.capabilities.definitions.rendering._sources import Revisions
 
 __all__ = [
@@ -26,6 +31,7 @@ __all__ = [
     "Given",
     "GoTemplates",
     "Output",
+    "Progress",
     "Rendered",
     "Revisions",
     "UnfitParameters",

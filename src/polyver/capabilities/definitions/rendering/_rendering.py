@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from polyver.capabilities.definitions.rendering._context import Surroundings
 from polyver.capabilities.definitions.rendering._engines import Engines, UnfitParameters
@@ -12,7 +12,7 @@ from polyver.capabilities.definitions.rendering._outputs import Made, Output, do
 from polyver.capabilities.definitions.rendering._sources import Revisions, Sources
 from polyver.core import PolyverError
 
-__all__ = ["Rendered", "render", "revisions_of"]
+__all__ = ["Progress", "Rendered", "render", "revisions_of"]
 
 Object = Mapping[str, Any]
 
@@ -25,6 +25,24 @@ class Rendered:
     """In the order in which they are to be applied."""
     errors: tuple[PolyverError, ...] = ()
     """Everything that is wrong, each with its place in the application."""
+
+
+class Progress(Protocol):
+    """Observes a rendering from its thread, so that a slow template can be named."""
+
+    def component(self, at: str) -> None:
+        """The component at this place of the application is next."""
+
+    def template(self, resolution: Object) -> None:
+        """The template of this resolution is next."""
+
+
+class _Unobserved:
+    def component(self, at: str) -> None:
+        pass
+
+    def template(self, resolution: Object) -> None:
+        pass
 
 
 def revisions_of(resolutions: Iterable[Object]) -> set[tuple[str, str]]:
@@ -44,17 +62,20 @@ def render(
     *,
     app_revision: str = "",
     context: Object | None = None,
+    progress: Progress | None = None,
 ) -> Rendered:
     """The objects that an application means, with the versions that were chosen for it.
 
     `resolutions` are as `resolution_data` makes them, and as the status and the ApplicationRevision
     have them. `app_revision` is the name of the ApplicationRevision, which templates may use;
     `context` adds to what they see, such as `clusterVersion`. Policies and the steps of a workflow
-    are not executed, and make no objects. It may block where an engine does.
+    are not executed, and make no objects. `progress` observes it. It may block where an engine
+    does.
     """
     run = _Run(
         Sources({each["at"]: each for each in resolutions}, revisions, engines),
         Surroundings(application, app_revision, context or {}),
+        progress or _Unobserved(),
     )
     spec: Object = application.get("spec") or {}
     for number, component in enumerate(spec.get("components") or ()):
@@ -66,9 +87,10 @@ def render(
 class _Run:
     """Renders the components of one application, one after the other."""
 
-    def __init__(self, sources: Sources, surroundings: Surroundings) -> None:
+    def __init__(self, sources: Sources, surroundings: Surroundings, progress: Progress) -> None:
         self._sources = sources
         self._surroundings = surroundings
+        self._progress = progress
         self.outputs: list[Output] = []
         self.errors: list[PolyverError] = []
 
@@ -76,8 +98,10 @@ class _Run:
         context: Object = {"name": component["name"]}
         made: list[Made] = []
         is_made = True
+        self._progress.component(at)
         try:
             source = self._sources.source(at)
+            self._progress.template(source.resolution)
             context = self._surroundings.of_component(component, source.resolution)
             found = source.render(component.get("properties"), context)
             made += made_by(source, component["name"], found)
@@ -96,6 +120,7 @@ class _Run:
     def _with_trait(self, made: list[Made], trait: Object, context: Object, at: str) -> list[Made]:
         """The objects of a component with those of a trait, and as it changes them."""
         source = self._sources.source(at)
+        self._progress.template(source.resolution)
         output = next((each.document.object for each in made if each.main), None)
         outputs = {each.document.name: each.document.object for each in made if each.document.name}
         seen = self._surroundings.of_trait(context, source.resolution, output, outputs)
