@@ -134,11 +134,43 @@ def test_what_is_in_files_twice_is_told(name: str, run: Run) -> None:
     assert (done.code, "is there with its namespace, and without" in done.err) == (3, True)
 
 
-def test_what_does_not_resolve_cannot_be_locked(name: str, run: Run) -> None:
-    files = write("all.yaml", application("a", f"{name}@1"))
-    done = run("lock", "-f", files)
+def test_a_lock_lists_every_reason_of_every_application_and_writes_nothing(
+    name: str, run: Run
+) -> None:
+    there = definition(name, "1.0.0")
+    fine, first = application("fine", name), application("first", f"{name}@8", f"{name}@9")
+    files = write("all.yaml", there, fine, first, application("second", f"{name}-2@1"))
+    done = run("lock", "-f", files, "-o", "a.yaml")
+    assert (done.code, done.out, Path("a.yaml").exists()) == (1, "", False)
+    *reasons, last = done.err.splitlines()
+    assert [f"{name} has no release in series {each}" in done.err for each in (8, 9)] == [True] * 2
+    assert [each.partition(" cannot be locked: ")[0] for each in reasons] == [
+        "error: Application default/first",
+        "error: Application default/first",
+        "error: Application default/second",
+    ]
+    assert last.startswith("error: nothing was written: 2 of 3 applications do not resolve")
+    assert "--skip-unresolved" in last
+
+
+def test_applications_that_do_not_resolve_are_left_out_of_a_lock_on_request(
+    name: str, run: Run
+) -> None:
+    there, app = definition(name, "1.0.0"), application("fine", name)
+    alone = run("lock", "-f", write("alone.yaml", there, app))
+    files = write("all.yaml", there, app, application("wrong", f"{name}@9"))
+    done = run("lock", "-f", files, "--skip-unresolved")
+    assert (done.code, done.out) == (0, alone.out)
+    assert done.err.startswith("warning: Application default/wrong cannot be locked: ")
+    assert len(done.err.splitlines()) == 1
+
+
+def test_all_applications_of_files_that_a_lock_does_not_have_are_named(name: str, run: Run) -> None:
+    there, apps = definition(name, "1.0.0"), [application(each, name) for each in "abc"]
+    run("lock", "-f", write("one.yaml", there, apps[0]), "-o", "a.yaml")
+    done = run("app", "lock", "-f", write("all.yaml", *apps), "--lock", "a.yaml")
     assert (done.code, done.out) == (1, "")
-    assert f"default/a cannot be locked: there is no ComponentDefinition {name}" in done.err
+    assert "default/b, default/c are not in the lock (a.yaml)" in done.err
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ from polyver.capabilities.definitions.publishing import (
     read_definition,
     removed_of,
 )
+from polyver.capabilities.definitions.support import definition_warnings, unsupported_fields
 from polyver.core import PolyverError
 from polyver.objects.kinds import Kind
 from polyver.objects.status import Cause, forbidden, invalid
@@ -147,7 +148,8 @@ class DefinitionChecks:
         if decision.remove:
             found = await self._published.uses(*names)
             decision = in_use(decision, found, definition.forced)
-        return decision
+        warnings = (*decision.warnings, *definition_warnings(definition.kind, decision))
+        return replace(decision, warnings=warnings)
 
     async def _check_removal(self, review: Review) -> None:
         if review.old is None:
@@ -245,7 +247,10 @@ class RevisionChecks:
 
 
 class ApplicationChecks:
-    """Refuses annotations that contradict each other, and names that revisions cannot have."""
+    """Refuses annotations that contradict each other, and names that revisions cannot have.
+
+    Fields that are not executed are warned about: the controller refuses to apply anything then.
+    """
 
     def handles(self, kind: Kind, operation: str) -> bool:
         known = (GROUP, APPLICATIONS.names.plural)
@@ -257,9 +262,19 @@ class ApplicationChecks:
     async def validate(self, review: Review) -> None:
         if review.object is None or review.subresource:
             return
+        review.warnings += _unsupported(review.old, review.object)
         if review.old is not None and _annotations(review.old) == _annotations(review.object):
             return  # what came another way must not be in the way, of its end least of all
         try:
             uses.check_application(review.object)
         except PolyverError as error:
             raise invalid(review.kind, review.name, [_cause(error)]) from None
+
+
+def _unsupported(old: Object | None, new: Object) -> list[str]:
+    """A warning for each field that is not executed, unless a write changes none of them."""
+    found = [*map(str, unsupported_fields(new))]
+    if old is not None and old.get("spec") == new.get("spec"):
+        known = {*map(str, unsupported_fields(old))}
+        found = [each for each in found if each not in known]
+    return [f"{each}; nothing is applied with it" for each in found]

@@ -18,6 +18,7 @@ from polyver.capabilities.definitions.history import (
 )
 from polyver.capabilities.definitions.locking import (
     Locked,
+    Named,
     lock_text,
     places_of,
     with_lock,
@@ -38,7 +39,7 @@ from polyver.cli._resolving import (
     on_cluster,
     state_of,
 )
-from polyver.core import PolyverError
+from polyver.core import PolyverError, listed
 from polyver.objects.status import ApiError
 
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ def lock_(
     async def put(client: Client, access: Access) -> tuple[Locked, ...]:
         where = namespace or access.namespace
         application = await application_on(client, name, where)
-        places = _part(lock, where, name) if lock else await _in_use(client, application)
+        places = _part(lock, (where, name)) if lock else await _in_use(client, application)
         await _annotate(client, application, lock_text(places))
         return places
 
@@ -244,11 +245,18 @@ def lock_(
     print_lines(f"{name} is locked: {said}")
 
 
-def _part(lock: str, namespace: str, name: str) -> tuple[Locked, ...]:
-    found = lock_in(lock).applications.get((namespace, name))
-    if found is None:
-        raise UnknownName(f"{namespace}/{name} is not in the lock", at=lock)
-    return found
+def _part(lock: str, named: Named) -> tuple[Locked, ...]:
+    return _parts(lock, [named])[0]
+
+
+def _parts(lock: str, wanted: Sequence[Named]) -> list[tuple[Locked, ...]]:
+    """What a lock has for applications; all that are missing are named."""
+    known = lock_in(lock).applications
+    missing = ["/".join(each) for each in wanted if each not in known]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        raise UnknownName(f"{listed(missing)} {verb} not in the lock", at=lock)
+    return [known[each] for each in wanted]
 
 
 async def _in_use(client: Client, application: Object) -> tuple[Locked, ...]:
@@ -265,9 +273,9 @@ def _print_locked(files: list[str], lock: str, namespace: str, output: Manifests
     found = applications_in(read_manifests(files), namespace or "default")
     if not found:
         raise UnknownName("there is no application in the files")
+    named = [(each["metadata"]["namespace"], each["metadata"]["name"]) for _, each in found]
     made = []
-    for document, each in found:
-        places = _part(lock, each["metadata"]["namespace"], each["metadata"]["name"])
+    for (document, _), places in zip(found, _parts(lock, named), strict=True):
         assert isinstance(document.value, dict)
         made.append(with_lock(document.value, places))
     print_lines(manifests_text(made, output).rstrip("\n"))

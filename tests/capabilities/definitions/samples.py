@@ -125,6 +125,8 @@ class Platform:
         context = ssl.create_default_context(cafile=server.ca_file)
         host = server.url.removeprefix("https://")
         self._connection = http.client.HTTPSConnection(host, context=context, timeout=HANG)
+        self.warnings: list[str] = []
+        """Of the last answer."""
 
     def request(self, method: str, path: str, body: object = None) -> Any:
         """The decoded answer, or an ApiError."""
@@ -133,6 +135,7 @@ class Platform:
         about = {**headers, "Content-Type": "application/json"}
         self._connection.request(method, path, sent, about)
         response = self._connection.getresponse()
+        self.warnings = response.headers.get_all("Warning") or []
         told = json.loads(response.read())
         if response.status < http.HTTPStatus.BAD_REQUEST:
             return told

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from polyver.capabilities import condition_reason
 from polyver.capabilities.definitions.applying import Placed, fields_digest, name_of
+from polyver.capabilities.definitions.support import Unsupported
 from polyver.core import PolyverError
 from polyver.objects.health import Health
 
@@ -16,16 +17,20 @@ __all__ = [
     "applied_resource",
     "confirmed",
     "failed_fact",
+    "holds",
     "ready_fact",
     "reason_of",
     "rendered_fact",
     "services_of",
+    "supported_fact",
     "with_facts",
 ]
 
 Object = Mapping[str, Any]
 _LONGEST: Final = 8
 """How many things one message names at most."""
+_MOST_TEXT: Final = 32_000
+"""How long the message of a condition may be: Kubernetes' own conditions have 32,768 characters."""
 
 
 class Fact(NamedTuple):
@@ -50,6 +55,17 @@ def with_facts(
     return {**status, "conditions": [*known.values()]}
 
 
+def supported_fact(errors: Iterable[object]) -> Fact:
+    """Whether all that an application uses is executed; else every path that is not."""
+    found = [str(each) for each in errors if isinstance(each, Unsupported)]
+    if not found:
+        return Fact("Supported", "True", "Supported", "all fields that are set are executed")
+    text = "; ".join(found)
+    if len(text) > _MOST_TEXT:
+        text = f"{text[:_MOST_TEXT]} … ({len(found)} in all)"
+    return Fact("Supported", "False", "NotExecuted", f"{text}; nothing is applied with them")
+
+
 def rendered_fact(outputs: int) -> Fact:
     """All is rendered."""
     return Fact("Rendered", "True", "Rendered", _count(outputs, "object"))
@@ -67,6 +83,12 @@ def confirmed(status: Object, fact: Fact) -> Fact:
         if (each["type"], each["status"]) == (fact.type, fact.status):
             return Fact(fact.type, fact.status, each["reason"], each["message"])
     return fact
+
+
+def holds(status: Object, fact: Fact) -> bool:
+    """Whether a status has the condition of a fact with the same answer."""
+    known = {each["type"]: each["status"] for each in status.get("conditions") or ()}
+    return bool(known.get(fact.type) == fact.status)
 
 
 def failed_fact(kind: str, reason: str, errors: Sequence[object]) -> Fact:

@@ -20,10 +20,12 @@ from polyver.capabilities.definitions.reporting import (
     applied_fact,
     confirmed,
     failed_fact,
+    holds,
     ready_fact,
     reason_of,
     rendered_fact,
     services_of,
+    supported_fact,
 )
 from polyver.client import (
     Backoff,
@@ -170,7 +172,8 @@ class ApplicationController(Controller[Key]):
         """Bring what is on the server to what is wanted."""
         before = found.get("status") or {}
         annotations = found["metadata"].get("annotations") or {}
-        if wanted.digest == before.get("appliedDigest") == annotations.get(APPLYING):
+        is_applied = wanted.digest == before.get("appliedDigest") == annotations.get(APPLYING)
+        if is_applied and holds(before, supported_fact(())):
             applied = applied_before(found)
             await self._look(applied)
             if all(self._outputs.is_as_applied(each, key) for each in applied):
@@ -320,7 +323,8 @@ class ApplicationController(Controller[Key]):
         """All is applied: tell how it does."""
         resources = applied.resources
         services = services_of(wanted.application, resources, self._outputs.health)
-        facts = [rendered_fact(len(resources)), applied_fact(len(resources), applied.taken_back)]
+        facts = [supported_fact(())]
+        facts += [rendered_fact(len(resources)), applied_fact(len(resources), applied.taken_back)]
         if not anew:
             facts = [confirmed(wanted.status, each) for each in facts]
         status = {
@@ -345,13 +349,15 @@ class ApplicationController(Controller[Key]):
         if not await self._recording.record(found, wanted, key):
             return Result(_SOON)
         facts = [failed_fact(kind, reason_of(errors[0]), errors) for kind in ("Rendered", "Ready")]
+        if not any(isinstance(each, TookTooLong) for each in errors):  # then nothing was looked at
+            facts.append(supported_fact(errors))
         status = {**wanted.status, "status": "failed"}
         await self._telling.tell(found, self._telling.with_facts(status, facts, found))
         return Result(_LATER) if any(isinstance(each, TookTooLong) for each in errors) else None
 
     async def _tell_unapplied(self, found: Object, wanted: Wanted, applied: Applied) -> Result:
         problems, reason = applied.problems, applied.problems[0].reason
-        facts = [rendered_fact(len(applied.resources) + len(problems))]
+        facts = [supported_fact(()), rendered_fact(len(applied.resources) + len(problems))]
         facts += [failed_fact(kind, reason, problems) for kind in ("Applied", "Ready")]
         status = {**wanted.status, "status": "failed"}
         await self._telling.tell(found, self._telling.with_facts(status, facts, found))

@@ -15,7 +15,8 @@ from polyver.capabilities.definitions.choosing import (
     revision_of,
 )
 from polyver.capabilities.definitions.kinds import APPLICATION_REVISIONS, GROUP, STORED
-from polyver.capabilities.definitions.reporting import failed_fact
+from polyver.capabilities.definitions.reporting import failed_fact, supported_fact
+from polyver.capabilities.definitions.support import unsupported_fields
 from polyver.capabilities.definitions.uses import is_held
 from polyver.client import Client, Clock, Key, Object, Resource, find, timestamp
 from polyver.engine.applications._following import Following
@@ -69,6 +70,7 @@ class Recording:
         if errors:
             status = application_status(application, resolutions, None, errors, now=now)
             facts = [failed_fact("Ready", "Unresolved", errors)]
+            facts.append(supported_fact(unsupported_fields(application)))
             await self._telling.tell(found, self._telling.with_facts(status, facts, found))
             return None
         revision, is_new = revision_of(found, resolutions, newest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,6 +10,7 @@ from polyver.capabilities.definitions.rendering._context import Surroundings
 from polyver.capabilities.definitions.rendering._engines import Engines, UnfitParameters
 from polyver.capabilities.definitions.rendering._outputs import Made, Output, doubled, made_by
 from polyver.capabilities.definitions.rendering._sources import Revisions, Sources
+from polyver.capabilities.definitions.support import unsupported
 from polyver.core import PolyverError
 
 __all__ = ["Progress", "Rendered", "render", "revisions_of"]
@@ -56,7 +57,7 @@ def revisions_of(resolutions: Iterable[Object]) -> set[tuple[str, str]]:
 
 def render(
     application: Object,
-    resolutions: Iterable[Object],
+    resolutions: Sequence[Object],
     revisions: Revisions,
     engines: Engines,
     *,
@@ -68,10 +69,12 @@ def render(
 
     `resolutions` are as `resolution_data` makes them, and as the status and the ApplicationRevision
     have them. `app_revision` is the name of the ApplicationRevision, which templates may use;
-    `context` adds to what they see, such as `clusterVersion`. Policies and the steps of a workflow
-    are not executed, and make no objects. `progress` observes it. It may block where an engine
-    does.
+    `context` adds to what they see, such as `clusterVersion`. An application that uses fields which
+    are not executed is not rendered at all: the errors are `Unsupported` then. It may block where
+    an engine does. `progress` observes it.
     """
+    if refused := unsupported(application, resolutions, revisions):
+        return Rendered(errors=tuple(refused))
     run = _Run(
         Sources({each["at"]: each for each in resolutions}, revisions, engines),
         Surroundings(application, app_revision, context or {}),
