@@ -32,6 +32,7 @@ from polyver.capabilities.revisions.pipeline._outcome import (
     published_details,
     published_to,
     refused,
+    without,
 )
 from polyver.capabilities.revisions.pipeline._resources import (
     Composed,
@@ -82,4 +83,5 @@ __all__ = [
     "secrets_of",
     "shown",
     "start",
+    "without",
 ]

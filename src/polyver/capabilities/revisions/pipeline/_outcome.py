@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from polyver.capabilities import Refusal
@@ -33,6 +33,7 @@ __all__ = [
     "published_details",
     "published_to",
     "refused",
+    "without",
 ]
 
 Object = Mapping[str, Any]
@@ -99,6 +100,14 @@ def refused(refusal: Refusal) -> Outcome:
     """The outcome of a run that could not start."""
     failure = Failure.of(refusal)
     return Outcome(failure=failure, events=(_told(failure),))
+
+
+def without(missing: Sequence[str], outcome: Outcome) -> Outcome:
+    """The outcome when some resources belong to others: without them nothing is ready."""
+    if not missing:
+        return outcome
+    unready = tuple(sorted({*outcome.unready, *missing}))
+    return replace(outcome, ready=False, unready=unready)
 
 
 def _failed(run: Run, failure: Failure) -> Outcome:
