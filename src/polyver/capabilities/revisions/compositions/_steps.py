@@ -285,7 +285,8 @@ def _activate(names: list[str]) -> str:
 def moved_pipelines(pipelines: Iterable[Pipeline], before: Lineage, after: Lineage) -> set[str]:
     """The CompositionRevisions of which a step gets something else after a change of a function.
 
-    A step that got nothing, and gets nothing for another reason, is one of them. Gates are not asked: whom they hold is between a rollout and each composite resource.
+    A step that got nothing, and gets nothing for another reason, is one of them. Gates are not
+    asked: whom they hold is between a rollout and each composite resource.
     """
     known: dict[Selector, bool] = {}
     found = set()

@@ -37,6 +37,7 @@ from polyver.capabilities.revisions.pipeline._outcome import (
 from polyver.capabilities.revisions.pipeline._resources import (
     Composed,
     Removed,
+    check_distinct,
     connection_secret,
     observe,
     reference_to,
@@ -66,6 +67,7 @@ __all__ = [
     "Run",
     "Step",
     "answered",
+    "check_distinct",
     "composite_conditions",
     "conclude",
     "connection_secret",

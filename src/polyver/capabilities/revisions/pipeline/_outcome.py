@@ -16,6 +16,7 @@ from polyver.capabilities.revisions.pipeline._machine import SYSTEM
 from polyver.capabilities.revisions.pipeline._resources import (
     Composed,
     Removed,
+    check_distinct,
     composed_of,
     connection_secret,
     reference_to,
@@ -68,14 +69,16 @@ class Outcome:
     """Why nothing is to be done."""
 
 
-def conclude(run: Run) -> Outcome:
-    """The outcome of a run that is over."""
+def conclude(run: Run, *, distinct: bool = True) -> Outcome:
+    """The outcome of a run that is over; unless `distinct`, an object may be composed twice."""
     assert run.is_over
     if run.failure is not None:
         return _failed(run, run.failure)
     composite = run.observed.composite.resource
     try:
         composed = composed_of(composite, run.observed.resources, run.desired.resources)
+        if distinct:
+            check_distinct(composite, composed)
     except Refusal as refusal:
         return _failed(run, Failure.of(refusal))
     unready = tuple(each.name for each in composed if not each.ready)
