@@ -206,6 +206,93 @@ def test_what_a_server_knows_already_keeps_its_name(files: Files) -> None:
     assert "ConfigMap old would be deleted" in done.err
 
 
+# As published examples of functions have them, which Crossplane's command renders.
+OBSERVED = """
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  annotations: {crossplane.io/composition-resource-name: z}
+  generateName: mine-
+  ownerReferences:
+  - {apiVersion: shop.example/v1, kind: Cart, name: mine, uid: '', controller: true}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: nowhere}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: first
+  annotations: {crossplane.io/composition-resource-name: twice}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: second
+  annotations: {crossplane.io/composition-resource-name: twice}
+  ownerReferences: [{apiVersion: v1, kind: Node, name: north, uid: u, controller: true}]
+"""
+
+
+def test_observed_resources_are_taken_as_crossplane_takes_them(files: Files) -> None:
+    files.write(observed=OBSERVED)
+    seen: dict[str, Any] = {}
+
+    def function(request: Request) -> Response:
+        for name, each in request.observed.resources.items():
+            seen[name] = each.resource["metadata"].get("name")
+        return composing(request)
+
+    with served(function) as address:
+        files.at(address)
+        done = files.render("--observed-resources", "observed.yaml")
+    assert done.code == 0, done.err
+    assert seen == {"z": None, "": "nowhere", "twice": "second"}
+    *_, last = [each.value for each in load_manifests(done.out, "out")]
+    assert isinstance(last, dict)
+    assert last["metadata"]["generateName"] == "mine-"
+    assert "name" not in last["metadata"]
+    assert "ConfigMap nowhere does not say what it is called in the pipeline" in done.err
+    assert '"twice" is ConfigMap first and ConfigMap second' in done.err
+    assert "ConfigMap nowhere would be deleted" in done.err
+    assert "without a name would be deleted" not in done.err
+    assert "ConfigMap second belongs to Node north" in done.err
+
+
+def test_an_object_that_is_composed_twice_is_printed_twice_and_warned_about(files: Files) -> None:
+    def function(request: Request) -> Response:
+        item = {**ITEM, "metadata": {"name": "same"}}
+        items = {name: Resource(item) for name in ("one", "two")}
+        return Response(desired=State(resources=items), context=request.context)
+
+    with served(function) as address:
+        files.at(address)
+        done = files.render()
+    assert done.code == 0, done.err
+    assert done.out.count("name: same") == 2
+    assert '"two" is the same object as "one": ConfigMap same' in done.err
+
+
+def test_required_resources_may_have_no_name_and_be_there_twice(files: Files) -> None:
+    item = {**ITEM, "metadata": {"labels": {"in": "stock"}}}
+    nothing = {"apiVersion": "v1", "kind": "ConfigMap"}
+    files.write(required="---\n".join(map(dump_yaml, (item, item, nothing))))
+    wanted = ResourceSelector("v1", "ConfigMap", match_labels={"in": "stock"})
+
+    def function(request: Request) -> Response:
+        found = [each.resource for each in request.required_resources.get("all", ())]
+        return Response(
+            requirements=Requirements(resources={"all": wanted}), context={"found": len(found)}
+        )
+
+    with served(function) as address:
+        files.at(address)
+        paths = ("--required-resources", "required.yaml", "--extra-resources", "required.yaml")
+        *_, context = files.objects(*paths, "-c")
+    assert context["fields"] == {"found": 4}
+
+
 def test_names_are_those_of_the_controller_if_there_is_a_uid(files: Files) -> None:
     files.write(xr=XR.replace("name: mine", "name: mine, namespace: shop, uid: 7d3a"))
     with served(composing) as address:
@@ -463,7 +550,6 @@ def test_what_is_wrong_is_told_with_its_place(
         (("--context-values", "a=b"), 2, "the value of a is no JSON"),
         (("--context-values", "a"), 2, "write KEY=JSON"),
         (("--timeout", "soon"), 2, "is no length of time"),
-        (("--observed-resources", "xr.yaml"), 3, "does not say what it is called"),
         (("--function-credentials", "xr.yaml"), 3, "expected Secret of v1"),
         (("--xrd", "xr.yaml"), 3, "is not expected here"),
         (("--xrd", "gone.yaml"), 3, "cannot be read"),

@@ -15,6 +15,7 @@ from polyver.server.api import Api
 from polyver.server.direct import DirectClient
 from polyver.server.identity import CONTROLLERS
 
+NAME = "app.oam.dev/name"
 FORBIDDEN = (
     'configmaps "shop-c0" is forbidden: User "system:serviceaccount:polyver-system:polyver" cannot '
     'patch resource "configmaps" in API group "" in the namespace "default"'
@@ -103,5 +104,41 @@ def test_what_somebody_makes_at_the_same_moment_is_not_taken() -> None:
         left = await world.client.get(MAPS, "shop-c0", "default")
         assert left["data"] == {"mine": "yes"}
         assert "ownerReferences" not in left["metadata"]
+
+    asyncio.run(run(scenario))
+
+
+def test_of_two_applications_that_make_an_object_at_the_same_moment_one_has_it() -> None:
+    class Slow(DirectClient):
+        """Looks take their time, so that whoever looks at the same moment sees the same."""
+
+        async def _send(self, ask: Ask) -> Answer:
+            answer = await super()._send(ask)
+            if ask.path.endswith("/configmaps/a-b-c"):
+                if ask.method == "GET":
+                    await asyncio.sleep(0.1)
+                if ask.method == "PATCH" and answer.status < 300:
+                    owners.append(msgspec.json.decode(answer.body)["metadata"]["labels"][NAME])
+            return answer
+
+    owners: list[str] = []
+
+    async def scenario(world: World) -> None:
+        await world.publish(templated("1.0.0"))
+        for name, component in (("a", "b-c"), ("a-b", "c")):
+            app = application(name, "web@1", properties={"image": "a"})
+            app["spec"]["components"][0]["name"] = component
+            await world.client.create(APPLICATIONS, app)
+
+        async def states() -> list[str]:
+            found = (await world.client.list(APPLICATIONS)).items
+            return sorted(each.get("status", {}).get("status", "") for each in found)
+
+        async def settled() -> None:
+            while await states() != ["failed", "running"]:
+                await asyncio.sleep(0.005)
+
+        await world.live(Slow(world.api, CONTROLLERS), settled)
+        assert len(set(owners)) == 1
 
     asyncio.run(run(scenario))

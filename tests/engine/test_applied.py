@@ -61,4 +61,4 @@ MINE = {"manager": "toys", "operation": "Apply"}
 def test_an_object_is_ones_own_by_its_only_owner_and_by_who_applied_it(
     metadata: dict[str, Any], mine: bool
 ) -> None:
-    assert is_made_for({"metadata": metadata}, owner(None), "toys") is mine
+    assert is_made_for({"metadata": metadata}, owner(None), ["toys"]) is mine

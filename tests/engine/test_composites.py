@@ -271,6 +271,29 @@ def test_it_goes_on_as_soon_as_there_is_something_to_call(prepare: Any) -> None:
     run(scenario, patient=True)
 
 
+def test_the_reason_is_another_one_as_soon_as_that_is_so() -> None:
+    async def scenario(world: World) -> None:
+        await world.define()
+        await world.bucket(compositionRef={"name": "example"})
+        await world.until(says("CompositionNotFound"))
+        obj = composing.composition("example", SELECTING)
+        del obj["metadata"]["uid"]
+        await world.client.create(COMPOSITIONS, obj)
+        await world.until(says("RevisionNotFound"))
+        await world.compose(obj)
+        await world.until(says("FunctionNotInstalled"))
+        await world.install("a", 1, settings, active=False)
+        await world.until(says("NoRevisionMatches"))
+        await world.install("b", 2, settings, active=False, labels=CANARY)
+        await world.until(says("MatchingRevisionsInactive"))
+        change = {"spec": {"desiredState": "Active"}}
+        await world.client.patch(FUNCTION_REVISIONS, composing.name_of("b"), change=change)
+        await world.until(is_ready)
+
+    # Nothing is tried again in time: it has to be woken.
+    run(scenario, patient=True)
+
+
 # What comes of it.
 
 

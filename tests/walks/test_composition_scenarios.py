@@ -210,7 +210,8 @@ def scenes(platform: Platform, resize: list[Object]) -> Scenes:
     def settled() -> dict[str, Object] | None:
         found = platform.items(SCENES)
         good = all(is_ready(found[each]) for each in GET)
-        bad = all(condition(found[each], "Synced").get("status") == "False" for each in FAIL)
+        # A reason may be another one first, such as that a composition has no revision yet.
+        bad = all(is_refused(found[each], reason) for each, (reason, _) in FAIL.items())
         return found if good and bad else None
 
     objects = eventually(settled, every=0.1)
@@ -220,6 +221,11 @@ def scenes(platform: Platform, resize: list[Object]) -> Scenes:
 
 def is_ready(obj: Object) -> bool:
     return condition(obj, "Ready").get("status") == "True"
+
+
+def is_refused(obj: Object, reason: str) -> bool:
+    synced = condition(obj, "Synced")
+    return (synced.get("status"), synced.get("reason")) == ("False", reason)
 
 
 def _is_served(platform: Platform) -> bool:

@@ -68,13 +68,13 @@ def change(server: EmbeddedServer, **spec: Any) -> Object:
     return settled(server, put(server, **spec))
 
 
-def put(server: EmbeddedServer, **spec: Any) -> Object:
+def put(server: EmbeddedServer, at: str = f"{RACKS}/r", **spec: Any) -> Object:
     """Whoever replaces an object tries again if its controller was faster."""
 
     def tried() -> Any:
         try:
-            found = server.request("GET", f"{RACKS}/r")
-            return server.request("PUT", f"{RACKS}/r", found | {"spec": spec})
+            found = server.request("GET", at)
+            return server.request("PUT", at, found | {"spec": spec})
         except ApiError as error:
             if error.code != 409:
                 raise
@@ -196,6 +196,22 @@ def is_made_again(server: EmbeddedServer, name: str, uid: str) -> bool:
     items = server.request("GET", MAPS)["items"]
     uids = [each["metadata"]["uid"] for each in items if each["metadata"]["name"] == name]
     return bool(uids) and uids != [uid]
+
+
+def test_objects_are_not_taken_from_another_owner(server: EmbeddedServer) -> None:
+    create(server, shelves=["a-b"])
+    before = server.request("GET", f"{MAPS}/r-a-b")
+    at = f"{RACKS}/r-a"
+    other = part(f"{GROUP}/v1", "Rack", "r-a") | {"spec": {"shelves": ["z", "b"]}}
+    server.request("POST", RACKS, other)
+    eventually(lambda: "r-a-z" in shelves(server))
+    # When this is done, so is what came before it.
+    put(server, at, shelves=["z"])
+    eventually(lambda: server.request("GET", at).get("status") == {"shelves": ["z"]})
+    assert server.request("GET", f"{MAPS}/r-a-b") == before
+    server.request("DELETE", at)
+    eventually(lambda: shelves(server) == ["r-a-b"])
+    assert server.request("GET", f"{MAPS}/r-a-b") == before
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", '[["a"]]', '[["", "ConfigMap", "x", "never"]]'])

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from polyver.server._http import Request, Response
     from polyver.server.asgi import Handler
 
-__all__ = ["CRDS", "Manifest", "apply_definition", "load", "manifests_of"]
+__all__ = ["CRDS", "Manifest", "apply_definition", "documents_of", "load", "manifests_of"]
 
 _MANAGER = "polyver"
 _DEFINITION = "CustomResourceDefinition"
@@ -73,11 +73,12 @@ class Manifest:
 
 def manifests_of(names: Sequence[str]) -> list[Manifest]:
     """The objects in files and folders, lists taken apart; what is no object is an error."""
-    return [
-        Manifest(document, document.read(_Head))
-        for each in read_manifests(names)
-        for document in _items(each)
-    ]
+    return [Manifest(document, document.read(_Head)) for document in documents_of(names)]
+
+
+def documents_of(names: Sequence[str]) -> list[Document]:
+    """The documents in files and folders, lists taken apart."""
+    return [document for each in read_manifests(names) for document in _items(each)]
 
 
 def _items(document: Document) -> Iterator[Document]:

@@ -96,8 +96,8 @@ def render(
         A file with the CompositeResourceDefinition: its defaults are filled in, and the composite
         resource is held against its schema.
     observed_resources
-        A file or a folder with resources that are there, each with the annotation
-        `crossplane.io/composition-resource-name`.
+        A file or a folder with resources that are there; the annotation
+        `crossplane.io/composition-resource-name` is their name in the pipeline.
     required_resources
         A file or a folder with resources that functions may ask for; repeatable.
     extra_resources
@@ -280,7 +280,8 @@ async def _render(read: _Read, wanted: _Wanted, included: Included) -> list[Obje
             raise located(refusal, read.revision) from None
         await served.serve(packages[name] for name in {step.revision for step in steps})
         run = await _driven(replace(run, context=read.context), read, served, wanted.seconds)
-    outcome = conclude(run)
+    # Crossplane prints an object that is composed twice; the controller would refuse it.
+    outcome = conclude(run, distinct=False)
     _tell(read, run, outcome, included)
     return rendered(run, outcome, served.answers, included)
 
@@ -297,13 +298,19 @@ async def _driven(run: Run, read: _Read, served: Functions, seconds: float) -> R
 
 def _tell(read: _Read, run: Run, outcome: Outcome, included: Included) -> None:
     """Say what is not in the output; an error if there is none."""
+    from polyver.capabilities import Refusal
+    from polyver.capabilities.revisions.pipeline import check_distinct, shown
+
     failure = outcome.failure
     if failure is None:
         for warning in (each for step in run.steps for each in step.warnings):
             warn(warning)
         for each in outcome.remove:
-            name = f"{each.obj['kind']} {each.obj['metadata']['name']}"
-            warn(f'"{each.name}" is not wanted any more: {name} would be deleted')
+            warn(f'"{each.name}" is not wanted any more: {shown(each.obj)} would be deleted')
+        try:
+            check_distinct(read.composite.obj, outcome.apply)
+        except Refusal as refusal:
+            warn(f"{refusal.fact}; the controller would refuse this")
         return
     for event in run.events:
         if included.results or event.type == "Warning":

@@ -5,7 +5,7 @@ Whoever comes after a restart knows from it what is wanted no longer, without lo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -80,15 +80,13 @@ def resource_of(part: Part, discovery: Discovery) -> Resource | None:
     return Resource.of(found[0]) if found else None
 
 
-def is_made_for(found: Object, owner: Object, manager: str) -> bool:
+def is_made_for(found: Object, owner: Object, managers: Collection[str]) -> bool:
     """Whether a controller made an object for this very owner, and nobody else has it now."""
     metadata = found["metadata"]
     owners: Sequence[Mapping[str, Any]] = metadata.get("ownerReferences") or ()
     entries: Sequence[Mapping[str, Any]] = metadata.get("managedFields") or ()
-    applies = [(each.get("manager"), each.get("operation")) for each in entries]
-    return [each["uid"] for each in owners] == [owner["metadata"]["uid"]] and (
-        (manager, "Apply") in applies
-    )
+    is_owned = [each["uid"] for each in owners] == [owner["metadata"]["uid"]]
+    return is_owned and any(_applied_by(each) in managers for each in entries)
 
 
 def fields_of(found: Object, manager: str) -> str:

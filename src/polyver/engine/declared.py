@@ -27,10 +27,11 @@ from polyver.engine._applied import (
 from polyver.engine._controller import Controller, Result, Watch, exactly
 from polyver.engine._keeping import Keeping
 from polyver.engine._outputs import Outputs, number_of
+from polyver.engine._owned import Taken, apply_owned, manager_for
 from polyver.engine._reconciled import Report
 from polyver.engine._user_code import UserCode
 from polyver.objects.kinds import Kind
-from polyver.objects.owners import controller_of, controlling
+from polyver.objects.owners import controller_reference, controlling
 from polyver.objects.status import ApiError
 
 __all__ = ["DeclaredController"]
@@ -147,23 +148,29 @@ class DeclaredController(Controller[Key]):
         # Noted first: what is applied without a note would stay when it is wanted no longer.
         owner = await self._keeping.note(owner, [*before, *parts])
         self._outputs.use((part.group, part.kind) for part in parts)
+        manager = manager_for(self.name, owner["kind"], owner["metadata"]["uid"])
         for each in wanted:
-            await self._apply(each)
-        is_ours = partial(is_made_for, owner=owner, manager=self.name)
+            await self._apply(each, manager)
+        # Once one field manager, called as the controller, was for the objects of all owners.
+        is_ours = partial(is_made_for, owner=owner, managers=(manager, self.name))
         removed = [await self._keeping.remove(each, is_ours) for each in unwanted(before, parts)]
         return await self._keeping.note(owner, [*parts, *(each for each in removed if each)])
 
-    async def _apply(self, content: Object) -> None:
+    async def _apply(self, content: Object, manager: str) -> None:
         kind = (await self._client.discover()).find(content["apiVersion"], content["kind"])
         if kind is None:
             raise ApiError(
                 404, "NotFound", f"there is no {content['apiVersion']} {content['kind']}"
             )
-        part = part_of(content)
+        part, resource = part_of(content), Resource.of(kind)
         with self._outputs.expected(part):
-            made = await self._client.apply(
-                Resource.of(kind), content, manager=self.name, force=True
-            )
+            try:
+                made = await apply_owned(
+                    self._client, resource, content, family=self.name, manager=manager
+                )
+            except Taken as taken:
+                told = f"{content['kind']} {part.name} cannot be applied: {taken}"
+                raise ApiError(422, "Taken", told) from None
             self._outputs.note(part, made)
 
     def _observe(self, kind: Kind, change: Change[Any]) -> Sequence[Key]:
@@ -190,12 +197,13 @@ def _plain(value: Any) -> Object:
     return value if isinstance(value, dict) else to_object(value)
 
 
-def _seen_in(manager: str, kind: Kind, obj: Object) -> _Seen:
+def _seen_in(family: str, kind: Kind, obj: Object) -> _Seen:
     del kind
+    owner = controller_reference(obj) or {}
     return _Seen(
-        owner=controller_of(obj),
+        owner=owner.get("uid", ""),
         uid=obj["metadata"].get("uid", ""),
-        fields=fields_of(obj, manager),
+        fields=fields_of(obj, manager_for(family, owner.get("kind", ""), owner.get("uid", ""))),
         revision=number_of(obj),
     )
 

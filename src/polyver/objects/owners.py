@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["controller_of", "controlling"]
+__all__ = ["controller_of", "controller_reference", "controlling"]
 
 Object = Mapping[str, Any]
 
@@ -20,8 +20,14 @@ def controller_of(obj: Object) -> str:
     >>> controller_of({"metadata": {"ownerReferences": [controlling(owner)]}})
     'u'
     """
+    reference = controller_reference(obj)
+    return reference.get("uid", "") if reference is not None else ""
+
+
+def controller_reference(obj: Object) -> Object | None:
+    """The reference to the controller of an object; None if it has none."""
     owners = obj["metadata"].get("ownerReferences") or ()
-    return next((each.get("uid", "") for each in owners if each.get("controller")), "")
+    return next((each for each in owners if each.get("controller")), None)
 
 
 def controlling(owner: Object) -> dict[str, Any]:

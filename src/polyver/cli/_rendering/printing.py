@@ -67,7 +67,9 @@ def _composed(run: Run, composed: Composed) -> Object:
     about = run.observed.composite.resource["metadata"]
     metadata: Object = dict(composed.obj["metadata"])
     given = run.desired.resources[composed.name].resource.get("metadata") or {}
-    if not about.get("uid") and not given.get("name") and not composed.exists:
+    there = run.observed.resources.get(composed.name) if composed.exists else None
+    is_named = given.get("name") or (there is not None and there.resource["metadata"].get("name"))
+    if not about.get("uid") and not is_named:
         del metadata["name"]
         metadata["generateName"] = given.get("generateName") or f"{about['name']}-"
     return {**composed.obj, "metadata": metadata}

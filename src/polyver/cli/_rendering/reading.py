@@ -31,7 +31,8 @@ from polyver.capabilities.revisions.names import COMPOSITION, PACKAGE, RESOURCE
 from polyver.capabilities.revisions.packages import check_package, check_reference
 from polyver.cli._exit import Misused, Refused, Unreadable
 from polyver.cli._files import read_manifests
-from polyver.cli._loading import manifests_of
+from polyver.cli._loading import documents_of
+from polyver.cli._output import warn
 from polyver.core import listed
 from polyver.objects import Document
 from polyver.objects.codec import prepare
@@ -66,7 +67,7 @@ class Written:
 
     @property
     def name(self) -> str:
-        return str(self.obj["metadata"]["name"])
+        return str(self.obj["metadata"].get("name") or "without a name")
 
     @property
     def kind(self) -> str:
@@ -83,12 +84,24 @@ def located(refusal: Refusal, written: Written) -> Refused:
     return Refused(refusal.fact, at=place, hint=refusal.hint)
 
 
-class _Metadata(msgspec.Struct):
-    name: str
+class _Unnamed(msgspec.Struct):
+    name: str = ""
     namespace: str = ""
     uid: str = ""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
+
+
+class _Metadata(_Unnamed, kw_only=True):
+    name: str
+
+
+class _Observed(msgspec.Struct, rename="camel"):
+    """What every object says that functions get to see; some examples leave out its name."""
+
+    api_version: str
+    kind: str
+    metadata: _Unnamed = msgspec.field(default_factory=_Unnamed)
 
 
 class _Any(msgspec.Struct, rename="camel"):
@@ -103,17 +116,18 @@ class _Composite(_Any):
     spec: dict[str, Any] = {}
 
 
-prepare(_Any, _Composite)
+prepare(_Any, _Composite, _Observed)
 
 
-def _objects(path: str, shape: type[_Any] = _Any) -> list[Written]:
+def _objects(path: str, shape: type[_Any | _Observed] = _Any) -> list[Written]:
     found = []
-    for each in manifests_of([path]):
-        document = each.document.without_nulls()
+    for each in documents_of([path]):
+        document = each.without_nulls()
         document.read(shape)
         assert isinstance(document.value, dict)
+        given = document.value.get("metadata") or {}
         # Who owns which field is nothing to compose by.
-        metadata = {k: v for k, v in document.value["metadata"].items() if k != "managedFields"}
+        metadata = {k: v for k, v in given.items() if k != "managedFields"}
         found.append(Written(document, {**document.value, "metadata": metadata}))
     return found
 
@@ -232,25 +246,28 @@ def read_xrd(path: str, composite: Written) -> tuple[Defined, Object]:
 
 
 def read_observed(path: str, composite: Written) -> dict[str, Object]:
-    """Composed resources that are there, each with what it is called in the pipeline."""
+    """Composed resources that are there, by what they are called in the pipeline.
+
+    What the controller would not give to functions is given to them all the same, as Crossplane's
+    command does, with a warning.
+    """
     found: dict[str, Written] = {}
-    for each in _objects(path):
-        name = (each.obj["metadata"].get("annotations") or {}).get(RESOURCE)
-        place = ("metadata", "annotations")
+    for each in _objects(path, _Observed):
+        name = (each.obj["metadata"].get("annotations") or {}).get(RESOURCE) or ""
         if not name:
+            place = each.document.place("metadata", "annotations")
             fact = f"{each} does not say what it is called in the pipeline"
-            hint = f"the annotation {RESOURCE} is needed"
-            raise each.document.error(fact, *place, hint=hint)
+            warn(f"{fact} ({place}); the annotation {RESOURCE} would say so")
         if name in found:
-            fact = f'"{name}" is {found[name]} already'
-            raise each.document.error(fact, *place, RESOURCE)
-        _check_owner(each, composite)
+            place = each.document.place("metadata", "annotations")
+            warn(f'"{name}" is {found[name]} and {each} ({place}); the last one is used')
+        _warn_of_owner(each, composite)
         found[name] = each
     return {name: each.obj for name, each in found.items()}
 
 
-def _check_owner(written: Written, composite: Written) -> None:
-    """Refuse what somebody else controls: it would be left out silently."""
+def _warn_of_owner(written: Written, composite: Written) -> None:
+    """Tell of what somebody else controls: the controller would leave it out."""
     about = composite.obj["metadata"]
     for place, owner in enumerate(written.obj["metadata"].get("ownerReferences") or ()):
         if not isinstance(owner, dict) or not owner.get("controller"):
@@ -258,14 +275,14 @@ def _check_owner(written: Written, composite: Written) -> None:
         uid = about.get("uid") or owner.get("uid")
         same = (owner.get("kind"), owner.get("name"), owner.get("uid"))
         if same != (composite.kind, about["name"], uid):
+            at = written.document.place("metadata", "ownerReferences", place)
             fact = f"{written} belongs to {owner.get('kind')} {owner.get('name')}"
-            at = ("metadata", "ownerReferences", place)
-            raise written.document.error(fact, *at, hint=f"{composite} is rendered")
+            warn(f"{fact} ({at}); on a cluster {composite} would not see it")
 
 
 def read_required(paths: Sequence[str]) -> list[Object]:
     """Whatever functions may want to see."""
-    return [each.obj for path in paths for each in _objects(path)]
+    return [each.obj for path in paths for each in _objects(path, _Observed)]
 
 
 class _Secret(_Any, rename="camel"):

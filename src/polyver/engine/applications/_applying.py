@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
+from weakref import WeakValueDictionary
 
 from polyver.capabilities.definitions.applying import (
     Placed,
@@ -56,6 +58,9 @@ class Applier:
     def __init__(self, client: Client, outputs: Outputs) -> None:
         self._client = client
         self._outputs = outputs
+        self._locks: WeakValueDictionary[Part, asyncio.Lock] = WeakValueDictionary()
+        """All applications have one field manager, so that the API server would let the second of
+        two that name the same object take it: one at a time looks for an object and applies it."""
         self.count = 0
         """How many objects were applied so far."""
 
@@ -64,8 +69,10 @@ class Applier:
         self._outputs.use({(each.kind.group, each.kind.kind) for each in placed})
         found = Applied()
         for each in placed:
+            lock = self._locks.setdefault(part_of(each.object), asyncio.Lock())
             try:
-                made = await self._one(application, each, found)
+                async with lock:
+                    made = await self._one(application, each, found)
             except ApiError as error:
                 found.problems.append(problem_of(f"{name_of(each.object)} ({each.at})", error))
                 continue

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from polyver.capabilities.revisions.pipeline import Composed, Removed, reference_to, shown
-from polyver.client import Backoff, Client, Clock, Object, Resource
+from polyver.client import Backoff, Client, Clock, Object, Resource, find
 from polyver.engine._applied import Part, fields_of, part_of
 from polyver.engine._outputs import number_of
+from polyver.engine._owned import Taken, apply_owned, delete_owned, manager_for, stranger_in
 from polyver.engine._patience import Patience
 from polyver.engine.composites._following import CompositeKey
 from polyver.engine.composites._kinds import Kinds
@@ -22,9 +23,16 @@ from polyver.objects.kinds import Kind
 from polyver.objects.owners import controller_of
 from polyver.objects.status import ApiError
 
-__all__ = ["MANAGER", "Applied", "Applier", "Problem"]
+__all__ = ["MANAGER", "Applied", "Applier", "Problem", "manager_of"]
 
 MANAGER: Final = "polyver-composites"
+"""The field manager of composite resources themselves, and the family of those of what they are
+composed of: each composite resource has one of its own."""
+
+
+def manager_of(composite: Object) -> str:
+    """The field manager under which a composite resource applies what it is composed of."""
+    return manager_for(MANAGER, composite["kind"], composite["metadata"]["uid"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,8 @@ class Problem:
     message: str
     unserved: bool = False
     """Whether its kind is not there, and may come."""
+    taken: bool = False
+    """Whether the object belongs to somebody else."""
 
     def __str__(self) -> str:
         return f"{self.name} ({self.message})"
@@ -79,21 +89,22 @@ class Applier:
 
     def forget(self, key: CompositeKey) -> None:
         self._last.pop(key, None)
+        self._outputs.forget(key)
 
     async def remove(self, composite: Object, removed: Iterable[Removed]) -> Applied:
         """Delete what is wanted no longer, if the composite resource controls it."""
-        found = Applied()
+        found, owner = Applied(), composite["metadata"]["uid"]
         for each in removed:
-            if controller_of(each.obj) != composite["metadata"]["uid"]:
+            if controller_of(each.obj) != owner:
                 continue
             try:
-                await self._delete(each.obj)
+                await self._delete(dict(each.obj), owner)
             except ApiError as error:
                 found.kept.append(reference_to(each.obj))
                 found.problems.append(_refused(each.name, each.obj, error))
         return found
 
-    async def _delete(self, obj: Object | Mapping[str, Any]) -> None:
+    async def _delete(self, obj: Object, owner: str) -> None:
         metadata = obj["metadata"]
         kind = self._kinds.nearest(obj["apiVersion"], obj["kind"])
         if kind is None or "deletionTimestamp" in metadata:
@@ -101,23 +112,17 @@ class Applier:
         namespace = metadata.get("namespace", "")
         # Its end is no news.
         self._outputs.note(Part(kind.group, kind.kind, namespace, metadata["name"]), None)
-        try:
-            await self._client.delete(
-                Resource.of(kind),
-                metadata["name"],
-                namespace,
-                uid=metadata["uid"],
-                propagation="Background",
-            )
-        except ApiError as error:
-            # 409: another object has the name now.
-            if error.code not in (404, 409):
-                raise
+        await delete_owned(self._client, Resource.of(kind), obj, owner)
 
     async def apply(
-        self, key: CompositeKey, composed: Sequence[Composed], there: Mapping[Part, Object]
+        self,
+        key: CompositeKey,
+        composite: Object,
+        composed: Sequence[Composed],
+        there: Mapping[Part, Object],
     ) -> Applied:
         """Have all as they are wanted; one that is refused does not keep others back."""
+        manager = manager_of(composite)
         self._outputs.use({part_of(each.obj)[:2] for each in composed})
         found, before = Applied(), self._last.get(key, {})
         after = self._last[key] = {}
@@ -129,7 +134,13 @@ class Applier:
                 continue
             part = part_of(each.obj)
             try:
-                last = await self._one(each, kind, there.get(part), before.get(part), found)
+                last = await self._one(
+                    each, kind, there.get(part), before.get(part), found, manager=manager
+                )
+            except Taken as taken:
+                self._outputs.await_release(part, key)
+                found.problems.append(_taken(each, taken))
+                continue
             except ApiError as error:
                 found.problems.append(_refused(each.name, each.obj, error))
                 continue
@@ -138,28 +149,46 @@ class Applier:
         return found
 
     async def _one(
-        self, each: Composed, kind: Kind, there: Object | None, last: _Last | None, found: Applied
+        self,
+        each: Composed,
+        kind: Kind,
+        there: Object | None,
+        last: _Last | None,
+        found: Applied,
+        *,
+        manager: str,
     ) -> _Last | None:
         part, wanted = part_of(each.obj), digest(each.obj)
         if there is not None and last is not None and last.wanted == wanted:
-            if last == _last(wanted, there):
+            if last == _last(wanted, there, manager):
                 return last
             if left := self._patience.left(part):
                 found.later = min(left, found.later or left)
                 return last
             self._patience.spend(part)
+        await self._check_free(each, kind)
         with self._outputs.expected(part):
-            made = await self._client.apply(
-                Resource.of(kind), each.obj, manager=MANAGER, force=True
+            made = await apply_owned(
+                self._client, Resource.of(kind), each.obj, family=MANAGER, manager=manager
             )
             self._outputs.keep(part, made)
         self.count += 1
         found.changed |= there is None or number_of(there) != number_of(made)
-        return _last(wanted, made)
+        return _last(wanted, made, manager)
+
+    async def _check_free(self, each: Composed, kind: Kind) -> None:
+        """Do not try what the API server would refuse, if a watch has seen another controller."""
+        part, owner = part_of(each.obj), controller_of(each.obj)
+        seen = self._outputs.of(part)
+        if seen is None or seen.owner in ("", owner):
+            return
+        there = await find(self._client, Resource.of(kind), part.name, part.namespace)
+        if there is not None and (stranger := stranger_in(there, owner)):
+            raise Taken(stranger)
 
 
-def _last(wanted: str, obj: Object) -> _Last:
-    return _Last(wanted, obj["metadata"].get("uid", ""), fields_of(obj, MANAGER))
+def _last(wanted: str, obj: Object, manager: str) -> _Last:
+    return _Last(wanted, obj["metadata"].get("uid", ""), fields_of(obj, manager))
 
 
 def _unfit(composed: Composed, kind: Kind | None) -> Problem | None:
@@ -179,3 +208,7 @@ def _unfit(composed: Composed, kind: Kind | None) -> Problem | None:
 
 def _refused(name: str, obj: Mapping[str, Any], error: ApiError) -> Problem:
     return Problem(name, error.reason or "Refused", f"{shown(obj)}: {error.message}")
+
+
+def _taken(composed: Composed, taken: Taken) -> Problem:
+    return Problem(composed.name, "Taken", f"{shown(composed.obj)}: {taken}", taken=True)

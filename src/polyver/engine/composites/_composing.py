@@ -31,6 +31,7 @@ from polyver.capabilities.revisions.pipeline import (
     refused,
     secrets_of,
     start,
+    without,
 )
 from polyver.client import Backoff, Client, Clock, Object, Resource, chance
 from polyver.engine._controller import Result
@@ -244,7 +245,8 @@ class Composing:
             await self._patch(
                 work, {**work.composite.written(resourceRefs=references), "metadata": very}
             )
-        applied = await self._applier.apply(work.key, outcome.apply, there.objects)
+        applied = await self._applier.apply(work.key, work.found, outcome.apply, there.objects)
+        outcome = without([each.name for each in applied.problems if each.taken], outcome)
         applied.problems += removed.problems
         applied.changed |= bool(outcome.remove)
         published = await self._publish(work, resolved, outcome, applied)

@@ -6,13 +6,13 @@ Some objects are kept as a whole: as long as no watch tells of a later state, no
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from msgspec import Struct
 
 from polyver.capabilities.revisions.names import COMPOSITE
-from polyver.client import Object
+from polyver.client import Change, Object
 from polyver.engine._applied import Part
 from polyver.engine._outputs import Outputs, number_of
 from polyver.engine.composites._following import CompositeKey
@@ -53,6 +53,23 @@ class ComposedOutputs(Outputs[Seen, CompositeKey]):
             changed, keep=seen_in, whose=lambda seen: owner(seen.owner), labels=COMPOSITE
         )
         self._objects: OrderedDict[Part, Object] = OrderedDict()
+        self._awaited: dict[Part, set[CompositeKey]] = {}
+
+    def await_release(self, part: Part, key: CompositeKey) -> None:
+        """Have a composite resource looked at when an object has no other controller any more."""
+        self._awaited.setdefault(part, set()).add(key)
+
+    def forget(self, key: CompositeKey) -> None:
+        """A composite resource is gone."""
+        for keys in self._awaited.values():
+            keys.discard(key)
+        self._awaited = {part: keys for part, keys in self._awaited.items() if keys}
+
+    def _observe(self, kind: Kind, change: Change[Seen]) -> Iterable[CompositeKey]:
+        found = {*super()._observe(kind, change)}
+        if self._awaited and (change.after is None or not change.after.owner):
+            found |= self._awaited.pop(Part(kind.group, kind.kind, *change.key), set())
+        return found
 
     def keep(self, part: Part, obj: Object) -> None:
         """Take note of an object as a whole, for those who need it next."""

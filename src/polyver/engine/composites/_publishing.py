@@ -9,7 +9,8 @@ from polyver.capabilities import Refusal
 from polyver.capabilities.revisions.compositions import Secret
 from polyver.capabilities.revisions.names import CONNECTION
 from polyver.client import Client, Object, find
-from polyver.engine.composites._applying import MANAGER
+from polyver.engine._owned import Taken, apply_owned
+from polyver.engine.composites._applying import MANAGER, manager_of
 from polyver.engine.composites._observing import SECRETS
 from polyver.objects.owners import controller_of, controlling
 
@@ -29,12 +30,20 @@ async def publish(
     owners = [controlling(composite)]
     metadata = {"name": secret.name, "namespace": secret.namespace, "ownerReferences": owners}
     content = {"apiVersion": "v1", "kind": "Secret", "type": CONNECTION, "metadata": metadata}
-    await client.apply(SECRETS, {**content, "data": data}, manager=MANAGER, force=True)
+    wanted, manager = {**content, "data": data}, manager_of(composite)
+    try:
+        await apply_owned(client, SECRETS, wanted, family=MANAGER, manager=manager)
+    except Taken:
+        raise _not_ours(secret) from None
     return True
 
 
 def _check_ours(there: Object, composite: Object, secret: Secret) -> None:
     if controller_of(there) != composite["metadata"]["uid"] or there.get("type") != CONNECTION:
-        fact = f"secret {secret} is there already and belongs to somebody else"
-        hint = "name another one, or delete it"
-        raise Refusal("SecretTaken", fact, at="spec.writeConnectionSecretToRef", hint=hint)
+        raise _not_ours(secret)
+
+
+def _not_ours(secret: Secret) -> Refusal:
+    fact = f"secret {secret} is there already and belongs to somebody else"
+    hint = "name another one, or delete it"
+    return Refusal("SecretTaken", fact, at="spec.writeConnectionSecretToRef", hint=hint)

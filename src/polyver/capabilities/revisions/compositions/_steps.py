@@ -31,6 +31,7 @@ from polyver.core import (
     Lineage,
     NoMatch,
     Pin,
+    Release,
     Resolution,
     Selector,
     Stage,
@@ -264,7 +265,7 @@ def _named_refusal(error: NoMatch, name: str, installed: Installed, at: str) -> 
 
 
 def _selector_refusal(error: NoMatch, selector: Labels, at: str) -> Refusal:
-    matching = [each for each in error.lineage if {*selector.wanted} <= {*each.labels.items()}]
+    matching = [each for each in error.lineage if _matches(each, selector)]
     if not matching:
         fact = f"function {error.lineage.name} has no revision with {selector}"
         return Refusal("NoRevisionMatches", fact, at=at, hint=error.hint)
@@ -284,7 +285,8 @@ def _activate(names: list[str]) -> str:
 def moved_pipelines(pipelines: Iterable[Pipeline], before: Lineage, after: Lineage) -> set[str]:
     """The CompositionRevisions of which a step gets something else after a change of a function.
 
-    Gates are not asked: whom they hold is between a rollout and each composite resource.
+    A step that got nothing, and gets nothing for another reason, is one of them. Gates are not
+    asked: whom they hold is between a rollout and each composite resource.
     """
     known: dict[Selector, bool] = {}
     found = set()
@@ -299,8 +301,16 @@ def moved_pipelines(pipelines: Iterable[Pipeline], before: Lineage, after: Linea
     return found
 
 
-def _got(lineage: Lineage, selector: Selector) -> Pin | None:
+def _got(lineage: Lineage, selector: Selector) -> Pin | tuple[str, ...]:
+    """What a step gets, or the revisions that it would get if they were active."""
     try:
         return resolve(lineage, selector, REVISIONS, Dependent("")).release.pin
     except NoMatch:
-        return None
+        installed = ("",) if len(lineage) else ()
+        return (*installed, *(each.name for each in lineage if _matches(each, selector)))
+
+
+def _matches(release: Release, selector: Selector) -> bool:
+    if isinstance(selector, Labels):
+        return {*selector.wanted} <= {*release.labels.items()}
+    return not isinstance(selector, Exact) or str(selector) == release.name

@@ -32,10 +32,12 @@ from polyver.capabilities.revisions.pipeline._outcome import (
     published_details,
     published_to,
     refused,
+    without,
 )
 from polyver.capabilities.revisions.pipeline._resources import (
     Composed,
     Removed,
+    check_distinct,
     connection_secret,
     observe,
     reference_to,
@@ -65,6 +67,7 @@ __all__ = [
     "Run",
     "Step",
     "answered",
+    "check_distinct",
     "composite_conditions",
     "conclude",
     "connection_secret",
@@ -82,4 +85,5 @@ __all__ = [
     "secrets_of",
     "shown",
     "start",
+    "without",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from polyver.capabilities import Refusal
@@ -16,6 +16,7 @@ from polyver.capabilities.revisions.pipeline._machine import SYSTEM
 from polyver.capabilities.revisions.pipeline._resources import (
     Composed,
     Removed,
+    check_distinct,
     composed_of,
     connection_secret,
     reference_to,
@@ -33,6 +34,7 @@ __all__ = [
     "published_details",
     "published_to",
     "refused",
+    "without",
 ]
 
 Object = Mapping[str, Any]
@@ -67,14 +69,16 @@ class Outcome:
     """Why nothing is to be done."""
 
 
-def conclude(run: Run) -> Outcome:
-    """The outcome of a run that is over."""
+def conclude(run: Run, *, distinct: bool = True) -> Outcome:
+    """The outcome of a run that is over; unless `distinct`, an object may be composed twice."""
     assert run.is_over
     if run.failure is not None:
         return _failed(run, run.failure)
     composite = run.observed.composite.resource
     try:
         composed = composed_of(composite, run.observed.resources, run.desired.resources)
+        if distinct:
+            check_distinct(composite, composed)
     except Refusal as refusal:
         return _failed(run, Failure.of(refusal))
     unready = tuple(each.name for each in composed if not each.ready)
@@ -99,6 +103,14 @@ def refused(refusal: Refusal) -> Outcome:
     """The outcome of a run that could not start."""
     failure = Failure.of(refusal)
     return Outcome(failure=failure, events=(_told(failure),))
+
+
+def without(missing: Sequence[str], outcome: Outcome) -> Outcome:
+    """The outcome when some resources belong to others: without them nothing is ready."""
+    if not missing:
+        return outcome
+    unready = tuple(sorted({*outcome.unready, *missing}))
+    return replace(outcome, ready=False, unready=unready)
 
 
 def _failed(run: Run, failure: Failure) -> Outcome:

@@ -19,6 +19,7 @@ from polyver.objects.owners import controller_of, controlling
 __all__ = [
     "Composed",
     "Removed",
+    "check_distinct",
     "composed_of",
     "connection_secret",
     "observe",
@@ -97,9 +98,13 @@ def composed_of(
     composite: Object, observed: Mapping[str, Resource], desired: Mapping[str, Resource]
 ) -> tuple[Composed, ...]:
     """What is to be applied, in the order of names; Refusal if it cannot be."""
-    made = [
+    return tuple(
         _composed(composite, name, observed.get(name), desired[name]) for name in sorted(desired)
-    ]
+    )
+
+
+def check_distinct(composite: Object, made: Iterable[Composed]) -> None:
+    """Refuse to compose one object twice: whoever comes last would win, each time."""
     taken: dict[Identity, str] = {_identity(composite): ""}
     for each in made:
         other = taken.setdefault(_identity(each.obj), each.name)
@@ -107,7 +112,6 @@ def composed_of(
             about = f'"{other}"' if other else "the composite resource itself"
             fact = f'"{each.name}" is the same object as {about}: {shown(each.obj)}'
             raise Refusal("InvalidDesired", fact)
-    return tuple(made)
 
 
 def _composed(composite: Object, name: str, there: Resource | None, wanted: Resource) -> Composed:
@@ -184,17 +188,21 @@ def removed_of(
     observed: Mapping[str, Resource], composed: Iterable[Composed]
 ) -> tuple[Removed, ...]:
     """What is there and was not composed again, in the order of names."""
-    wanted = {_identity(each.obj) for each in composed}
+    kept = [*composed]
+    wanted = {_identity(each.obj) for each in kept}
+    # What was read from a file may have no name, and is known by its name in the pipeline alone.
+    again = {each.name for each in kept if each.exists}
     return tuple(
         Removed(name, there.resource)
         for name, there in sorted(observed.items())
         if _identity(there.resource) not in wanted
+        and not (name in again and not there.resource["metadata"].get("name"))
     )
 
 
 def _identity(obj: Object) -> Identity:
     metadata: Object = obj["metadata"]
-    return (*_group_kind(obj), metadata.get("namespace") or "", metadata["name"])
+    return (*_group_kind(obj), metadata.get("namespace") or "", metadata.get("name") or "")
 
 
 def _group_kind(obj: Object) -> tuple[str, str]:
@@ -212,5 +220,8 @@ def reference_to(obj: Object) -> dict[str, str]:
 
 def shown(obj: Object) -> str:
     """An object as sentences name it."""
-    namespace, name = obj["metadata"].get("namespace"), obj["metadata"]["name"]
+    namespace, name = (
+        obj["metadata"].get("namespace"),
+        obj["metadata"].get("name", "without a name"),
+    )
     return f"{obj['kind']} {namespace}/{name}" if namespace else f"{obj['kind']} {name}"

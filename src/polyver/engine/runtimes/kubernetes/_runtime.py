@@ -166,8 +166,13 @@ class KubernetesRuntime:
         issued = await self._certificates.fitting(wanted.name, issued_in(secret))
         applied: Object | None = None
         for resource, content in objects_of(wanted, self._namespace, issued):
-            await self._ours(resource, wanted.name)
-            applied = await self._client.apply(resource, content, manager=_MANAGER, force=True)
+            found = await self._ours(resource, wanted.name)
+            # By force what is ours; what somebody else makes at this moment is not.
+            uid = {"uid": found["metadata"]["uid"]} if found is not None else {}
+            wholly = {**content, "metadata": {**content["metadata"], **uid}}
+            applied = await self._client.apply(
+                resource, wholly, manager=_MANAGER, force=found is not None
+            )
         return served_of(applied, wanted.name, self._namespace)
 
     async def _ours(self, resource: Resource, name: str) -> Object | None:
