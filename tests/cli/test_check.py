@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.cli.test_cli import Ran, piped
+from tests.modules import forget_modules
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BACKUPS = (EXAMPLES / "conversions" / "backups.yaml").read_text()
@@ -58,7 +59,6 @@ class Checks:
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
-        self._known = set(sys.modules)
 
     def __call__(self, *arguments: str) -> Ran:
         self.forget()
@@ -76,9 +76,7 @@ class Checks:
         ]
 
     def forget(self) -> None:
-        for name in set(sys.modules) - self._known:
-            if Path(getattr(sys.modules[name], "__file__", None) or "/").is_relative_to(Path.cwd()):
-                del sys.modules[name]
+        forget_modules(Path.cwd())
 
 
 @pytest.fixture

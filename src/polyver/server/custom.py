@@ -50,8 +50,11 @@ class CustomRules(Rules):
     def default(self, obj: Object) -> None:
         self._schema.default(obj)
 
-    def drop_nulls(self, obj: Object) -> None:
-        self._schema.default(obj)
+    def settle(self, obj: Object, *, applied: bool) -> None:
+        # A null that the schema does not allow passes validation where the schema has no type.
+        # kube-apiserver drops it when it reads; requests other than applies cannot bring it.
+        if applied:
+            self._schema.default(obj)
 
     def prepare_create(self, obj: Object) -> None:
         if self.terminating:

@@ -34,12 +34,8 @@ class Rules:
     def default(self, obj: Object) -> None:
         """Fill in what a request left out; it counts as written by whoever sent the request."""
 
-    def drop_nulls(self, obj: Object) -> None:
-        """Drop nulls that validation let pass although the schema does not allow them.
-
-        kube-apiserver drops them when it reads an object from its store. Requests other than
-        server-side apply cannot bring them.
-        """
+    def settle(self, obj: Object, *, applied: bool) -> None:
+        """Change a valid object into what kube-apiserver stores, or reads from its store."""
 
     def prepare_create(self, obj: Object) -> None:
         """Set what the server sets, and clear what only it may set."""

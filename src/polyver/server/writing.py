@@ -146,8 +146,7 @@ async def _create_once(call: Call, new: _New, obj: Object, options: WriteOptions
             pruned(call, obj)
     await call.server.admission.validate(review)
     _warn(call, obj, None, review)
-    if new.applied:
-        rules.drop_nulls(obj)
+    rules.settle(obj, applied=new.applied)
     key = resource.key(metadata.get("namespace", ""), name)
     head, tail = await resource.stored_form(obj)
     call.server.last_check(review)
@@ -346,8 +345,7 @@ async def _updated(
             pruned(call, obj)
     await call.server.admission.validate(review)
     _warn(call, obj, old, review)
-    if draft.owners is not None:
-        call.resource.rules.drop_nulls(obj)
+    call.resource.rules.settle(obj, applied=draft.owners is not None)
     return times_kept(old, obj)
 
 
