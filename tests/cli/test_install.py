@@ -474,7 +474,10 @@ def test_definitions_that_need_the_installation_keep_it(server: EmbeddedServer, 
     installed(run, "--kinds", kinds())
     before = state(server)
     said = refused(run, "uninstall")
-    assert said.startswith(f"objects are converted by this installation: {LAMPS} (")
+    assert said.startswith(
+        f"kinds that are converted by this installation need attention first: {LAMPS} (v2, v1) ("
+    )
+    assert "nothing was removed, and they work as before" in said
     assert "--force" in said
     assert state(server) == before
     assert run("uninstall", "--force").code == 0
