@@ -460,8 +460,8 @@ def test_a_definition_is_let_go_with_its_conversion() -> None:
                     each["served"] = each["storage"]
                 change = {"spec": {"versions": crd["spec"]["versions"]}}
                 await client.patch(CRDS, "boats.example.com", change=change)
-                at = "validatingwebhookconfigurations"
-                hooks = Resource("admissionregistration.k8s.io", "v1", at, namespaced=False)
+                plural = "validatingwebhookconfigurations"
+                hooks = Resource("admissionregistration.k8s.io", "v1", plural, namespaced=False)
                 await client.delete(hooks, "polyver")  # nobody answers at its address
                 await client.delete(SERVED, "boats.example.com")
                 await until(client, CRDS, "boats.example.com", "", lambda obj: not trusts(obj))
