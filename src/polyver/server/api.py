@@ -17,7 +17,7 @@ from polyver.server.accounts import Accounts
 from polyver.server.answers import as_unreadable, data_answer, status_answer
 from polyver.server.call import Call, Server
 from polyver.server.conversion import unreadable, unreadable_update
-from polyver.server.definitions import Definitions
+from polyver.server.definitions import Definitions, DroppedVersions
 from polyver.server.deleting import delete_collection, delete_object
 from polyver.server.documents import Documents, unknown_path
 from polyver.server.housekeeping import keep_house
@@ -86,6 +86,7 @@ class Api:
         self.admission.add(namespaces)
         self.server.last_check = namespaces.check
         self.admission.add(addresses(self.server))
+        self.admission.add(DroppedVersions(self.server))
         self.accounts = Accounts(self.server, account_key)
         self._documents = Documents(self.catalogue, release=release, address=address)
         self._registrations = Registrations(self.server, self.handle)
