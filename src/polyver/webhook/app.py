@@ -1,7 +1,8 @@
 """The webhook's application: reviews, health and metrics, whatever is sent to it.
 
-A conversion is answered at once where that is quick. What is expected to take longer, from what
-earlier ones took, is done in a thread, so that health is told meanwhile; so are all hooks.
+A conversion by rules is answered at once where that is quick. What is expected to take longer, from
+what earlier ones took, is done in a worker thread, so that others are answered meanwhile. Functions
+of users, in conversions and in hooks, always run in worker threads.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from polyver.webhook.compiled import Reviews
 from polyver.webhook.conversion import Converters
 from polyver.webhook.metrics import Metrics
 from polyver.webhook.reviews import Key, Reviewed, refused
+from polyver.webhook.workers import FunctionKinds, Workers
 
 __all__ = ["CONVERT", "MOST_BODY", "App", "Served"]
 
@@ -98,6 +100,7 @@ class App:
     ) -> None:
         self._served = served
         self._reviews = Reviews(served.converters)
+        self._functions = FunctionKinds(served.converters)
         self._metrics = metrics or Metrics()
         self._log = log or Log()
         self._room = _Room(most_body)
@@ -105,6 +108,8 @@ class App:
         self._noted: list[tuple[int, float, Mapping[Key, int]]] = []
         """Reviews that went well and are not counted yet: their sizes, times and objects."""
         self._aside = Aside()
+        """For reviews by rules that are too large for the event loop."""
+        self._workers = Workers()
         self._draining = False
         alive: Checks = {"ping": lambda: ""}
         loaded: Checks = {"conversions": self._unloaded}
@@ -117,6 +122,7 @@ class App:
         gone = self._served.kinds - served.kinds
         self._served = served
         self._reviews = Reviews(served.converters)
+        self._functions = FunctionKinds(served.converters)
         self._metrics.withdraw(*gone)
 
     def drain(self) -> None:
@@ -189,7 +195,10 @@ class App:
         return await admit(body, self._served.chain, act, patience=round(left, 1))
 
     async def _converted(self, body: bytes, until: float) -> Reviewed:
-        work = partial(self._convert, body, self._reviews, until)
+        reviews = self._reviews
+        if kinds := self._functions.within(body):
+            return await self._called(kinds, partial(reviews.answer, body, until), until)
+        work = partial(self._convert, body, reviews, until)
         if len(body) <= self._pace.most_quick:
             return work()
         try:
@@ -198,6 +207,17 @@ class App:
         except TimeoutError:
             text = "the conversion was not done in time"
             return refused(ApiError(504, "Timeout", text))
+
+    async def _called(
+        self, kinds: list[Key], work: Callable[[], Reviewed], until: float
+    ) -> Reviewed:
+        """Answer a review for which functions of users are called."""
+        try:
+            return await self._workers.run(kinds, work, until)
+        except ApiError as error:
+            names = ", ".join(f"{kind}.{group}" for group, kind in kinds)
+            self._log.warning("a conversion by functions was not done in time", kinds=names)
+            return refused(error)
 
     def _convert(self, body: bytes, reviews: Reviews, until: float) -> Reviewed:
         began = monotonic()
@@ -235,6 +255,8 @@ class App:
         # Every call counts here: nothing else costs as much of a review of one object.
         size = len(body)
         if self._draining or size > self._room.most or size > self._pace.most_quick:
+            return None
+        if self._functions and self._functions.within(body):
             return None
         began = monotonic()
         try:
