@@ -138,20 +138,31 @@ def test_a_review_that_is_too_large_is_refused() -> None:
     asyncio.run(run())
 
 
-def test_more_than_can_be_held_is_asked_to_come_again() -> None:
+def test_a_review_without_memory_waits_and_is_asked_to_come_again() -> None:
     async def run() -> None:
         release = threading.Event()
         waiting = Hosts(change=lambda _: release.wait(HANG))
-        app = App(serving(waiting), most_body=len(REVIEW))
-        first = [asyncio.create_task(ask(app, "POST", "/convert", REVIEW)) for _ in range(4)]
+        app = App(serving(waiting), memory=1)
+        large = REVIEW + b" " * 6 * 1024 * 1024
+        first = asyncio.create_task(ask(app, "POST", "/convert", large))
+        second = asyncio.create_task(ask(app, "POST", "/convert", large))
         await asyncio.sleep(0)
-        found = await ask(app, "POST", "/convert", REVIEW)
-        release.set()
+        found = await ask(app, "POST", "/convert?timeout=500ms", large)
         assert (found.status, found.headers["retry-after"]) == (429, "1")
-        assert [(await each).status for each in first] == [200] * 4
-        assert (await ask(app, "POST", "/convert", REVIEW)).status == 200
+        assert not second.done()
+        release.set()
+        assert [(await each).status for each in (first, second)] == [200, 200]
+        assert counts_of(await ask(app, "GET", "/metrics"))["memory_refusals_total"] == 1
+        assert (await ask(app, "POST", "/convert", large)).status == 200
 
     asyncio.run(run())
+
+
+def test_a_review_that_would_never_find_memory_is_too_large() -> None:
+    app = App(serving(), memory=1)
+    found = answer("POST", "/convert", asked(*[host()] * 60_000), app=app)
+    assert (found.status, found.json["reason"]) == (413, "RequestEntityTooLarge")
+    assert "MiB of memory" in found.json["message"]
 
 
 def test_a_conversion_that_does_not_end_is_not_waited_for() -> None:
@@ -212,7 +223,11 @@ def test_liveness_asks_for_nothing_else() -> None:
 
 
 def counts(app: App) -> dict[str, float]:
-    text = answer("GET", "/metrics", app=app).body.decode()
+    return counts_of(answer("GET", "/metrics", app=app))
+
+
+def counts_of(found: Any) -> dict[str, float]:
+    text = found.body.decode()
     found = re.findall(r"^(polyver_webhook_\w+_total\S*) (\S+)$", text, re.MULTILINE)
     return {name.removeprefix("polyver_webhook_"): float(value) for name, value in found}
 
@@ -228,6 +243,8 @@ def test_reviews_objects_and_failures_are_counted() -> None:
         'reviews_total{code="400",result="refused"}': 1,
         f"objects_total{labels}": 3,
         f"failures_total{labels}": 1,
+        "memory_refusals_total": 0,
+        "memory_waits_total": 0,
     }
 
 

@@ -80,6 +80,20 @@ class Aside:
         self._places.release()
         return True
 
+    async def run_within(self, seconds: float, work: Callable[[], T]) -> T:
+        """Return what the work returns; TimeoutError says that it took longer, and nothing else.
+
+        Work that is not done in time goes on, and its thread is in use until it ends.
+        """
+        deadline = asyncio.timeout(seconds)
+        try:
+            async with deadline:
+                return await self.run(work)
+        except TimeoutError as error:
+            if deadline.expired():
+                raise
+            raise RuntimeError("TimeoutError was raised") from error
+
     def _start(self, job: Callable[[], None]) -> None:
         # A thread is started with care, which takes longer than most work.
         with self._lock:

@@ -46,6 +46,11 @@ class Converter(Protocol):
     @property
     def versions(self) -> tuple[str, ...]: ...
 
+    @property
+    def calls_functions(self) -> bool:
+        """Whether code of a user has a part in it, which may take any time and raise anything."""
+        ...
+
     def convert_raw(self, raw: bytes | msgspec.Raw, version: str) -> bytes | msgspec.Raw:
         """One whole object as JSON, in any of the versions, as JSON in another.
 
@@ -112,8 +117,10 @@ def review(
     400
     """
     # What a review makes is freed with it; looking for cycles in it costs more than converting.
-    paused = gc.isenabled()
-    gc.disable()
+    # A function of a user may take for ever, and the collector must not wait for it.
+    paused = gc.isenabled() and not any(each.calls_functions for each in converters.values())
+    if paused:
+        gc.disable()
     try:
         version, request = _read(body)
         return _Review(version, request, body, converters, late).answer()
@@ -183,7 +190,7 @@ class _Review:
             if type(each) is Opened and (way := ways[each.api_version, each.kind]) is not None:
                 try:
                     made = way(each.fields())
-                except Exception as error:
+                except BaseException as error:
                     raise _not_converted(error, (self._reviewing.group, each.kind)) from None
                 if made is not None:
                     self._quick.append(each.kind)
@@ -220,7 +227,7 @@ class Reviewing:
         try:
             converted = converter.convert_raw(raw, self._version)
             self._check(found, converted)
-        except Exception as error:
+        except BaseException as error:
             raise _not_converted(error, key) from None
         self.counts[key] += 1
         return msgspec.Raw(converted)
@@ -261,8 +268,11 @@ class Reviewing:
         return head.encode() + bytes(before.metadata) if before.metadata else b"\0"
 
 
-def _not_converted(error: Exception, kind: Key) -> NotConverted:
-    """That an object was not converted, and why, as far as that is for users."""
+def _not_converted(error: BaseException, kind: Key) -> NotConverted:
+    """That an object was not converted, and why, as far as that is for users.
+
+    SystemExit in code of a user is an error like any other: it runs in a worker thread.
+    """
     if isinstance(error, PolyverError | NotConverted):
         return NotConverted(str(error), kind)
     return NotConverted(_LOG_SAYS_WHY, kind, error)

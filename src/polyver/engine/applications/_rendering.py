@@ -176,7 +176,7 @@ def _caught(work: Callable[[], Rendered]) -> Rendered:
     """What is rendered; an engine that breaks is told of like everything else that goes wrong."""
     try:
         return work()
-    except Exception as error:
+    except BaseException as error:  # SystemExit in an engine ends a worker thread, and no more
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return Rendered(errors=(EngineBroke(f"rendering ended with {said[:_LONGEST]}"),))
 

@@ -8,6 +8,7 @@ import binascii
 import ssl
 import uuid
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from polyver.capabilities.apis.conversion import Converter
@@ -32,11 +33,14 @@ from polyver.server.conversion.transport import (
     no_service,
     service_url,
 )
+from polyver.serving.aside import Aside
 from polyver.serving.logs import Log
 
 __all__ = ["Conversion", "InProcess", "Renaming", "Webhook", "conversion_of"]
 
 TIMEOUT = 30.0
+_THREADS = 8
+"""For the functions that convert one kind."""
 
 
 class Conversion(Protocol):
@@ -96,6 +100,7 @@ class InProcess:
     def __init__(self, converter: Converter, *, timeout: float = TIMEOUT) -> None:
         self._converter = converter
         self._timeout = timeout
+        self._threads = Aside(_THREADS)
 
     async def convert(self, obj: Object, api_version: str) -> Object:
         if _needs_none(obj, api_version):
@@ -117,9 +122,10 @@ class InProcess:
     async def _run(self, obj: Object, version: str) -> Object:
         if not self._converter.calls_functions:
             return self._converter.convert(obj, version)
-        # Whoever else asks is answered while the functions of a user take their time.
-        async with asyncio.timeout(self._timeout):
-            return await asyncio.to_thread(self._converter.convert, obj, version)
+        # Others are answered while functions of a user take their time, and this kind has threads
+        # of its own: functions of another kind that hang do not hold it up.
+        work = partial(self._converter.convert, obj, version)
+        return await self._threads.run_within(self._timeout, work)
 
     async def close(self) -> None:
         pass
