@@ -148,9 +148,10 @@ class Up:
         return [pid for pid in started if Path(f"/proc/{pid}").exists()]
 
     def end(self) -> None:
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        self.process.communicate()
+        assert self.process.stdout
+        self.process.terminate()
+        self.process.wait()
+        self.process.stdout.close()
 
 
 @pytest.fixture
