@@ -246,8 +246,11 @@ class _Workers:
                 if self._server is None or self._server.is_gone:
                     self._server = await _ForkServer.start(self._origin, self._command)
             worker, ended = await self._server.fork()
-        except BaseException:
+        except BaseException as error:
             self._done()
+            if isinstance(error, OSError):
+                fact = f"a worker process cannot be started: {error.strerror or error}"
+                raise CallFailed(fact) from None
             raise
         ended.add_done_callback(lambda _: self._done())
         return worker
@@ -338,10 +341,9 @@ class _ForkServer:
         with theirs, printed:
             try:
                 self._order({"start": number}, theirs.fileno(), printed.fileno())
-            except OSError as error:
+            except OSError:
                 del self._ended[number]
-                fact = f"a worker process cannot be started: {error.strerror}"
-                raise CallFailed(fact) from None
+                raise
         limits = {"limit": _LARGEST_ANSWER}
         streams = await _Stream.of(messages, **limits), await _Stream.of(output, **limits)
         worker = _Worker(*streams, ended)
