@@ -585,3 +585,42 @@ def test_what_a_controller_may_not_read_fails_the_phase_and_is_not_tried_for_eve
         assert "you may not read secrets" in status["error"]["message"]
 
     lived(scenario)
+
+
+def test_sensitive_outputs_are_there_after_a_restart_and_never_in_the_status() -> None:
+    async def scenario(world: World) -> None:
+        @world.registry.register("Make", sensitive=True)
+        def make(ctx: Context) -> dict[str, Any]:
+            return {"password": "made-p4ss"}
+
+        last = phase("Say", "last", text="{{ .Phases.make.Output.password }}")
+        await world.blueprint(phase("Make", "make"), phase("Block", "x"), deferPhase=last)
+        async with world.controller():
+            await world.run()
+            await world.until(lambda: world.calls == ["x began"])
+        # The controller ends while a phase runs; the next one has nothing in memory.
+        async with world.controller():
+            status = await world.over()
+        assert world.calls == ["x began", "last: made-p4ss"]
+        assert states(status) == ["complete", "failed", "complete"]
+        assert status["actions"][0]["deferPhase"]["output"] == {"text": "***"}
+        assert "made-p4ss" not in str(await world.client.get(SETS, "one", "a"))
+
+    lived(scenario)
+
+
+def test_a_sensitive_output_that_cannot_be_kept_fails_its_phase() -> None:
+    async def scenario(world: World) -> None:
+        content = phase("Say", "x", text="s3cret-text") | {"sensitiveOutputs": ["text"]}
+        await world.blueprint(content)
+        client = Forbidding(world.client)
+        known, calls = known_functions(world.registry), ThreadCalls(client)
+        async with Engine(world.client, [ActionSetController(client, known, calls=calls)]):
+            await world.run()
+            status = await world.over()
+        told = status["error"]["message"]
+        assert "what came of it cannot be stored: its sensitive outputs cannot be kept" in told
+        assert "you may not read secrets" in told
+        assert "output" not in status["actions"][0]["phases"][0]
+
+    lived(scenario)
