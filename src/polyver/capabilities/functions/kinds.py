@@ -64,6 +64,8 @@ class BlueprintPhase:
     """Objects that its templates may read."""
     args: dict[str, Any] | None
     """The arguments, with templates in their texts."""
+    sensitiveOutputs: list[str] | None
+    """Outputs that are kept in a Secret instead of the status; `*` for all of them."""
 
 
 @part
@@ -162,7 +164,9 @@ class PhaseStatus:
     name: str
     state: State
     output: dict[str, Any] | None
-    """What its function returned."""
+    """What its function returned; sensitive outputs are masked."""
+    outputSecret: str | None
+    """The Secret that holds its sensitive outputs."""
     resolvedVersion: str | None
     """The version that was chosen when the action started."""
     resolvedReason: str | None
@@ -180,6 +184,16 @@ class Failure:
 
 
 @part
+class Waiting:
+    """An action that waits because as many calls run as may."""
+
+    place: int
+    """Its place in the queue, from 1."""
+    message: str | None
+    """The same in words, with what it waits for."""
+
+
+@part
 class ActionStatus:
     """What became of an action."""
 
@@ -188,10 +202,14 @@ class ActionStatus:
     blueprint: str | None
     state: State | None
     """How far it is: it fails when its deferred phase is over, too."""
+    waiting: Waiting | None
+    """Set while it waits for a slot to call its next phase."""
     phases: list[PhaseStatus] | None
     deferPhase: PhaseStatus | None
     artifacts: dict[str, Artifact] | None
-    """What it left for others, rendered."""
+    """What it left for others, rendered; values that came from Secrets are masked."""
+    artifactsSecret: str | None
+    """The Secret that holds the artifacts if values in them are masked."""
     error: Failure | None
     """Why it failed."""
     snapshot: dict[str, Any] | None

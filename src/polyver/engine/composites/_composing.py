@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from polyver.capabilities import Refusal
@@ -21,9 +22,11 @@ from polyver.capabilities.revisions.compositions import (
     references_patch,
     resolve_steps,
 )
+from polyver.capabilities.revisions.messages import Requirements
 from polyver.capabilities.revisions.names import CROSSPLANE_HOLDS
 from polyver.capabilities.revisions.pipeline import (
     Event,
+    Found,
     Outcome,
     conclude,
     published_details,
@@ -44,10 +47,17 @@ from polyver.engine.composites._following import CompositeKey
 from polyver.engine.composites._kinds import Kinds
 from polyver.engine.composites._known import Known
 from polyver.engine.composites._looking import Looking
+from polyver.engine.composites._masking import (
+    hide_found,
+    hide_run,
+    masked_error,
+    masked_outcome,
+)
 from polyver.engine.composites._observing import Observation, Observing
 from polyver.engine.composites._outputs import ComposedOutputs
 from polyver.engine.composites._publishing import publish
 from polyver.engine.composites._telling import Telling, is_paused, is_synced
+from polyver.objects.masking import Masks
 from polyver.objects.status import ApiError
 
 __all__ = ["Composing", "Work"]
@@ -70,6 +80,8 @@ class Work:
     wait: Callable[[CompositeKey], None]
     """Has it looked at again when other kinds are served."""
     warnings: list[str] = field(default_factory=list)
+    masks: Masks = field(default_factory=Masks)
+    """Values of Secrets, which no message may show."""
 
     @property
     def composite(self) -> Composite:
@@ -156,7 +168,7 @@ class Composing:
             return await self._failed(work, refused(refusal))
         except ApiError as error:
             if error.code >= 500 or error.code in _PASSING:
-                raise
+                raise masked_error(error, work.masks) from None
             told = Refusal(error.reason or "Refused", error.message)
             return await self._failed(work, refused(told))
 
@@ -176,16 +188,23 @@ class Composing:
             credentials = await self._observing.credentials(secrets_of(resolved.steps))
             there = await self._observing.observe(work.composite, resolved.secret)
             run = start(there.state, resolved.steps, credentials)
+            hide_run(work.masks, run)
             self._runs += 1
-            run = await drive(run, asking.ask, self._looking.look)
+            run = await drive(run, asking.ask, partial(self._look, work))
         finally:
             self._calling.leave(work.key, resolved.revisions, asking)
-        outcome = conclude(run)
+        hide_run(work.masks, run)
+        outcome = masked_outcome(conclude(run), work.masks)
         if asking.silent and self._may_be_starting(work):
             return self._retry(work.key)
         if outcome.failure is not None:
             return await self._failed(work, outcome)
         return await self._perform(work, resolved, there, outcome)
+
+    async def _look(self, work: Work, wanted: Requirements) -> Found:
+        found = await self._looking.look(wanted)
+        hide_found(work.masks, found)
+        return found
 
     # What it uses.
 
@@ -250,6 +269,9 @@ class Composing:
         applied.problems += removed.problems
         applied.changed |= bool(outcome.remove)
         published = await self._publish(work, resolved, outcome, applied)
+        applied.problems = [
+            replace(each, message=work.masks.mask(each.message)) for each in applied.problems
+        ]
         try:
             told = await self._telling.composed(
                 work.resource,
@@ -314,6 +336,7 @@ class Composing:
         return now - since < self._limits.quiet and is_synced(work.found)
 
     async def _failed(self, work: Work, outcome: Outcome) -> Result:
+        outcome = masked_outcome(outcome, work.masks)
         assert outcome.failure is not None
         if outcome.failure.reason == _UNSERVED:
             work.wait(work.key)

@@ -53,7 +53,7 @@ async def command(
     finally:
         await asyncio.shield(_end(process))
     if code:
-        said = text_of(err or out).strip()[-500:]
+        said = ctx.mask(text_of(err or out)).strip()[-500:]
         raise CommandFailed(f"{command[0]} ended with {code}: {said}")
     return {"stdout": text_of(out), "stderr": text_of(err), **outputs_in(out)}
 

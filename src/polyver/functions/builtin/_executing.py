@@ -108,6 +108,6 @@ async def _ran(
     ran = await executed_in(ctx, namespace, pod, container or "", command, limit=LARGEST)
     ctx.log.info("a command has ended", pod=f"{namespace}/{pod}", code=ran.code)
     if ran.code:
-        said = text_of(ran.stderr or ran.stdout).strip()[-500:]
+        said = ctx.mask(text_of(ran.stderr or ran.stdout)).strip()[-500:]
         raise CommandFailed(f"{command[0]} in {namespace}/{pod} ended with {ran.code}: {said}")
     return ran

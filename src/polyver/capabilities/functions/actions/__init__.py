@@ -14,6 +14,7 @@ from polyver.capabilities.functions.actions._machine import (
     failed,
     interrupted,
     returned,
+    waits,
 )
 from polyver.capabilities.functions.actions._params import (
     Objects,
@@ -27,8 +28,14 @@ from polyver.capabilities.functions.actions._run import (
     PhaseRun,
     Run,
     State,
+    Waiting,
     read_run,
     status_of,
+)
+from polyver.capabilities.functions.actions._sensitive import (
+    masked_artifacts,
+    split_output,
+    with_outputs,
 )
 from polyver.capabilities.functions.actions._starting import Wanted, refused, start, wanted_of
 
@@ -45,20 +52,25 @@ __all__ = [
     "Run",
     "State",
     "Stop",
+    "Waiting",
     "Wanted",
     "called",
     "concluded",
     "decide",
     "failed",
     "interrupted",
+    "masked_artifacts",
     "params_of",
     "read_run",
     "refused",
     "render_arguments",
     "render_artifacts",
     "returned",
+    "split_output",
     "start",
     "status_of",
+    "waits",
     "wanted_of",
+    "with_outputs",
     "workload_params",
 ]

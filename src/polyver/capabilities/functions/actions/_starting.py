@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.capabilities.functions.actions._run import ActionRun, PhaseRun, Run
+from polyver.capabilities.functions.actions._sensitive import masked_artifacts
 from polyver.capabilities.functions.blueprints import (
     ActionRefused,
     Blueprint,
@@ -108,6 +109,7 @@ def _resolved(wanted: Wanted, blueprint: Blueprint, functions: Functions) -> Res
         ("secrets", "secretNames"),
     ):
         _check_given(wanted, _written(blueprint, wanted.name), given, needed)
+    _check_unmasked(wanted)
     return found
 
 
@@ -123,6 +125,14 @@ def _check_given(wanted: Wanted, action: Mapping[str, Any], given: str, needed: 
     if missing:
         fact = f"action {wanted.name} of blueprint {wanted.blueprint} needs {listed(missing)}"
         raise PolyverError(fact, at=f"{wanted.at}.{given}", hint=f"{needed} names them")
+
+
+def _check_unmasked(wanted: Wanted) -> None:
+    names = masked_artifacts(wanted.spec)
+    if names:
+        fact = f"the artifacts {listed(names)} hold masks instead of values"
+        hint = "take them from the Secret that status.actions[].artifactsSecret names"
+        raise PolyverError(fact, at=f"{wanted.at}.artifacts", hint=hint)
 
 
 def _unused(wanted: Wanted) -> list[str]:

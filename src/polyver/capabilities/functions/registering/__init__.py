@@ -16,6 +16,7 @@ from polyver.capabilities.functions.registering._hints import (
 from polyver.capabilities.functions.registering._known import (
     Functions,
     KnownFunction,
+    Origin,
     UnknownFunction,
     check_registered,
     known_functions,
@@ -34,6 +35,7 @@ __all__ = [
     "InvalidDuration",
     "InvalidFunction",
     "KnownFunction",
+    "Origin",
     "Registry",
     "UnknownFunction",
     "Unrendered",

@@ -75,6 +75,8 @@ class Function:
     stable: bool = False
     idempotent: bool = False
     """Whether it may be called again when nobody knows how far the last call got."""
+    sensitive: tuple[str, ...] = ()
+    """Outputs that must not be shown; `*` for all of them."""
 
     @property
     def label(self) -> str:

@@ -55,10 +55,11 @@ class Registry:
         version: str | None = None,
         stable: bool = False,
         idempotent: bool = False,
+        sensitive: Iterable[str] | bool = (),
         model: type | None = None,
     ) -> Callable[[F], F]:
         """Register what is below as a version of a function; see `register`."""
-        said = _Said(name, version, stable, idempotent, model)
+        said = _Said(name, version, stable, idempotent, sensitive, model)
         return self._registers(sys._getframe(1), said)
 
     def _registers(self, frame: FrameType, said: _Said) -> Callable[[F], F]:
@@ -72,7 +73,8 @@ class Registry:
                 raise InvalidFunction(f"{said.name} is no function", at=place)
             known = arguments_of(code, said.model, place, names)
             has_version = said.version is not None
-            options = (has_version, said.stable, said.idempotent)
+            hidden = _sensitive(said.sensitive, place)
+            options = (has_version, said.stable, said.idempotent, hidden)
             function = Function(said.name, version, code, known, place, *options)
             self._functions.append(function)
             _mark(code, function)
@@ -103,17 +105,19 @@ def register(
     version: str | None = None,
     stable: bool = False,
     idempotent: bool = False,
+    sensitive: Iterable[str] | bool = (),
     model: type | None = None,
 ) -> Callable[[F], F]:
     """Register what is below as a version of a function that blueprints may call.
 
     Without a version it is v0.0.0. `stable` says that this version is the stable one, unless a
     catalogue says otherwise; `idempotent`, that it may be called again after a call that was cut
-    off. With a `model` it takes its context and an object of that class.
+    off. `sensitive` names outputs that are kept in a Secret instead of the status, or is True for
+    all of them. With a `model` it takes its context and an object of that class.
     """
     frame = sys._getframe(1)
     registry: Registry = frame.f_globals.setdefault(_KEPT, Registry())
-    return registry._registers(frame, _Said(name, version, stable, idempotent, model))
+    return registry._registers(frame, _Said(name, version, stable, idempotent, sensitive, model))
 
 
 class _Said(NamedTuple):
@@ -123,6 +127,7 @@ class _Said(NamedTuple):
     version: str | None
     stable: bool
     idempotent: bool
+    sensitive: Iterable[str] | bool
     model: type | None
 
 
@@ -133,6 +138,16 @@ def _check_name(name: object, place: str) -> None:
     if not name or len(name) > _NAME or not name.isprintable() or set(name) & set(" @/{}"):
         fact = f"{name!r} is no name for a function"
         raise InvalidFunction(fact, at=place, hint="without spaces, @ or /")
+
+
+def _sensitive(said: Iterable[str] | bool, place: str) -> tuple[str, ...]:
+    if isinstance(said, bool):
+        return ("*",) if said else ()
+    found = said if isinstance(said, str) else tuple(said)
+    if isinstance(found, str) or not all(isinstance(each, str) for each in found):
+        fact, hint = "sensitive is a list of outputs, or True", 'write sensitive=["password"]'
+        raise InvalidFunction(fact, at=place, hint=hint)
+    return found
 
 
 def _version(text: str | None, place: str) -> SemVer:
