@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.capabilities.definitions.samples import CONFIG, templated
+from tests.capabilities.definitions.samples import CONFIG, condition, templated, versions_of
 from tests.engine.mortal import Mortal
 from tests.engine.world import APPLICATIONS, MINE, RECORDS, World, run
 
@@ -44,6 +44,32 @@ def test_killed_while_it_moves_nothing_is_left_over(after: int) -> None:
         await world.live(mortal, mortal.killed.wait)
         second = {"c0": "1.1.0", "c0_more": "1.1.0"}
         await world.live(world.client, lambda: world.settled("running", **second))
+
+    asyncio.run(run(scenario))
+
+
+# It says why it stays.
+@pytest.mark.parametrize("template", ["", CONFIG.replace("{{ .parameter.image }}", "{{ fail }}")])
+def test_killed_while_it_could_not_move_it_stays_as_it_is(template: str) -> None:
+    async def scenario(world: World) -> None:
+        before, later = templated("1.0.0", AWAY), templated("1.1.0", template)
+        await world.deploy(before)
+        first = {"c0": "1.0.0", "c0_away": "1.0.0"}
+        await world.live(world.client, lambda: world.settled("running", **first))
+        await world.publish(before, later)
+        mortal = Mortal(world.api, CONTROLLERS, 1)
+        await world.live(mortal, mortal.killed.wait)
+
+        async def refused() -> None:
+            found = await world.client.get(APPLICATIONS, "shop", "default")
+            while condition(found, "Updated").get("status") != "False":
+                await asyncio.sleep(0.005)
+                found = await world.client.get(APPLICATIONS, "shop", "default")
+            assert versions_of(found) == ["1.0.0"]
+
+        await world.live(world.client, refused)
+        await world.settled("running", **first)
+        assert len((await world.client.list(RECORDS, labels=MINE)).items) == 1
 
     asyncio.run(run(scenario))
 

@@ -17,6 +17,7 @@ from tests.capabilities.definitions.samples import (
     application,
     condition,
     definition,
+    legacy,
     served,
     templated,
     versions_of,
@@ -64,8 +65,8 @@ def data(platform: Platform, name: str) -> Object | None:
 
 def held(platform: Platform, app: Object, reason: str) -> Object:
     """An application once it could not take a release; it runs what it had."""
-    got = platform.until(app, lambda found: condition(found, "Updated").get("status") == "False")
-    assert condition(got, "Updated")["reason"] == reason, condition(got, "Updated")
+    got = platform.until(app, lambda found: condition(found, "Updated").get("reason") == reason)
+    assert condition(got, "Updated")["status"] == "False"
     assert got["status"]["status"] == "running"
     assert condition(got, "Ready")["status"] == "True"
     return got
@@ -283,6 +284,42 @@ def test_a_first_rendering_that_fails_uses_nothing(platform: Platform, name: str
     platform.publish(definition(name, first))
     got = platform.uses(app, "1.0.0")
     platform.until(app, lambda found: found["status"]["status"] == "running")
+
+
+def test_a_definition_without_versions_is_followed_in_the_same_way(
+    platform: Platform, name: str
+) -> None:
+    def numbered(template: str) -> Object:
+        content = {k: v for k, v in templated("", template).items() if k != "version"}
+        return legacy(name, "") | {"spec": content}
+
+    platform.publish(numbered(CONFIG))
+    app = application(name, name, properties=IMAGE)
+    platform.runs(app)
+    for template, reason in ((BROKEN, "RenderFailed"), (NOTHING, "WouldDelete")):
+        platform.publish(numbered(template))
+        got = held(platform, app, reason)
+        assert versions_of(got) == ["1"]
+    counts = {"followers": 1, "updated": 0, "held": 1, "failing": 0}
+    eventually(lambda: adopted(platform, name, "3") == counts)
+    platform.publish(numbered(CONFIG + "# fixed\n"))
+    updated(platform, app, "4")
+
+
+def test_a_trait_is_followed_in_the_same_way(platform: Platform, name: str) -> None:
+    config = CONFIG.replace("{{ .context.name }}", "{{ .context.name }}-trait")
+    first = {k: v for k, v in templated("1.0.0", config).items() if k != "workload"}
+    broken = {k: v for k, v in templated("1.1.0", BROKEN).items() if k != "workload"}
+    trait = f"{name}-trait"
+    platform.publish(definition(trait, first, kind="TraitDefinition"))
+    platform.publish(definition(name, templated("1.0.0")))
+    app = application(name, f"{name}@1", properties=IMAGE)
+    app["spec"]["components"][0]["traits"] = [{"type": f"{trait}@1", "properties": IMAGE}]
+    platform.runs(app)
+    platform.publish(definition(trait, first, broken, kind="TraitDefinition"))
+    got = held(platform, app, "RenderFailed")
+    assert versions_of(got) == ["1.0.0", "1.0.0"]
+    assert data(platform, f"{name}-c0-trait") is not None
 
 
 # Many.
