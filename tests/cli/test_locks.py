@@ -506,6 +506,10 @@ def test_a_plan_for_a_release_that_renders_nothing_names_the_objects_that_are_lo
     assert "2 ConfigMaps lost" in done.out.splitlines()
     assert f"  example: ConfigMap {space}/a00 (v1) of {space}/a00" in done.out.splitlines()
     assert run("plan", "-f", "new.yaml", "--allow-deletion").code == 0
+    empty["metadata"]["annotations"]["polyver.dev/allow-deletion"] = "true"
+    done = run("plan", "-f", write("new.yaml", empty))
+    assert (done.code, done.err) == (0, "")
+    assert "2 would lose objects" in done.out
 
 
 def test_a_plan_shows_of_secrets_only_that_they_change(

@@ -109,7 +109,7 @@ def test_an_object_in_another_api_version_is_the_same_object() -> None:
     assert lines(preflight.report()) == ["1 Deployment: apiVersion apps/v1beta1 → apps/v1"]
 
 
-def test_objects_that_go_are_lost_unless_one_of_their_kind_comes() -> None:
+def test_objects_that_go_are_lost_unless_one_comes_in_their_place() -> None:
     before = [config("a"), config("b", kind="Service")]
     for after, outcome, groups in (
         ([], "loses", ["1 ConfigMap lost", "1 Service lost"]),
@@ -121,12 +121,18 @@ def test_objects_that_go_are_lost_unless_one_of_their_kind_comes() -> None:
         assert lines(preflight.report()) == groups
 
 
-def test_where_fewer_objects_come_than_go_all_that_go_are_lost() -> None:
-    was, will_be = (
-        [identity_of(config(each)) for each in side] for side in (("a", "b", "kept"), ("c", "kept"))
-    )
-    assert {each[3] for each in lost_objects(was, will_be)} == {"a", "b"}
-    assert lost_objects(was, was) == set()
+def test_an_object_is_replaced_by_one_of_the_same_kind_or_name_and_the_same_source() -> None:
+    def lost(before: list[Object], after: list[Object], **sources: str) -> set[str]:
+        was, will_be = ([identity_of(each) for each in side] for side in (before, after))
+        made_by = {each: sources[each[3]] for each in (*was, *will_be) if each[3] in sources}
+        return {each[3] for each in lost_objects(was, will_be, made_by)}
+
+    a, b, c = map(config, "abc")
+    assert lost([a, b, c], [b, config("d")]) == {"c"}, "each replaces one"
+    assert lost([a], [config("a", kind="Secret")]) == set()
+    assert lost([a], [config("b", kind="Secret")]) == {"a"}
+    assert lost([a], [b], a="web", b="db") == {"a"}
+    assert lost([a, b], [a, b]) == set()
 
 
 def test_values_of_secrets_never_appear() -> None:

@@ -25,6 +25,7 @@ from polyver.capabilities.definitions.planning import (
 )
 from polyver.capabilities.definitions.publishing import Decision, GatePolicy, read_definition
 from polyver.capabilities.definitions.rendering import (
+    Output,
     Rendered,
     cluster_version,
     render,
@@ -34,7 +35,7 @@ from polyver.capabilities.definitions.uses import uses_of
 from polyver.cli._resolving import APPLICATIONS_ON, REVISIONS_ON, State, history_on, state_on
 from polyver.client import Client, Discovery, Resource, find
 from polyver.core import PolyverError
-from polyver.core.preflight import Outcome, Preflight, Report
+from polyver.core.preflight import Identity, Outcome, Preflight, Report, identity_of
 from polyver.engine.definitions import PublishedOn
 from polyver.objects.status import ApiError
 from polyver.rendering import engines
@@ -44,6 +45,8 @@ __all__ = ["Plan", "PlannedApplication", "PlannedDefinition", "plan_on"]
 Object = dict[str, Any]
 _PLURALS = {kind.kind: kind.names.plural for kind in DEFINITIONS}
 _NOTHING = Rendered()
+_ALLOW_DELETION: Final = "polyver.dev/allow-deletion"
+"""The annotation of a definition whose release may delete objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,8 @@ class PlannedApplication:
     """Whether the server would not store it."""
     not_compared: Sequence[str] = ()
     """Why its objects cannot be compared with those that it has now."""
+    may_lose: bool = False
+    """Whether all definitions that move it are annotated to allow deletion."""
 
 
 @dataclass(slots=True)
@@ -142,6 +147,8 @@ class _Planner:
         self._preflight, self._failing = Preflight(), Preflight()
         self._plan = Plan()
         self.touched: set[str] = set()
+        self._unallowed: set[str] = set()
+        """Applications that a definition moves which does not allow deletion."""
 
     def finished(self) -> Plan:
         """The plan, with the report about all applications."""
@@ -167,6 +174,8 @@ class _Planner:
             self._revisions |= new_revisions(read_definition(new)[0], decision)
             self.touched |= {each.application for each in moves}
             self.touched |= {each.application for each in losses}
+            if (new["metadata"].get("annotations") or {}).get(_ALLOW_DELETION) != "true":
+                self._unallowed |= {each.application for each in moves}
         label = f"{kind} {namespace}/{name}"
         planned = PlannedDefinition(label, decision, tuple(refused), moves, losses)
         self._plan.definitions.append(planned)
@@ -224,9 +233,16 @@ class _Planner:
         objects = [each.object for each in will_be.outputs]
         applied = said.get("appliedResources") or []
         known = _known(applied, objects) if was.errors else [each.object for each in was.outputs]
-        outcome = self._preflight.compare(name, known, objects)
-        problems = [*map(str, was.errors)]
-        return PlannedApplication(name, written, outcome, (), moves, not_compared=problems)
+        sources = _sources(applied, (*was.outputs, *will_be.outputs))
+        outcome = self._preflight.compare(name, known, objects, sources)
+        return PlannedApplication(
+            name,
+            written,
+            outcome,
+            moves=moves,
+            not_compared=[*map(str, was.errors)],
+            may_lose=not written and name not in self._unallowed,
+        )
 
     def _failed(self, name: str, errors: Sequence[str], *, fails_already: bool) -> Outcome:
         if not fails_already:
@@ -308,9 +324,18 @@ def _known(applied: Iterable[Object], objects: Sequence[Object]) -> list[Object]
     Objects without namespaces are rendered with one, so that names alone are compared.
     """
     there = {_identity(each): each for each in objects}
-    bare = ({"metadata": each, **{n: each[n] for n in ("apiVersion", "kind")}} for each in applied)
-    return [there.get(_identity(each), each) for each in bare]
+    return [there.get(_identity(each), each) for each in map(_bare, applied)]
+
+
+def _bare(applied: Object) -> Object:
+    return {"metadata": applied, **{name: applied[name] for name in ("apiVersion", "kind")}}
 
 
 def _identity(obj: Object) -> tuple[str, str, str]:
     return obj["apiVersion"].rpartition("/")[0], obj["kind"], obj["metadata"]["name"]
+
+
+def _sources(applied: Iterable[Object], outputs: Iterable[Output]) -> dict[Identity, str]:
+    """The components that make objects."""
+    found = {identity_of(_bare(each)): each.get("component") or "" for each in applied}
+    return found | {identity_of(each.object): each.component for each in outputs}

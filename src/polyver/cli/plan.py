@@ -63,7 +63,8 @@ def plan(
     semver_gate
         What the control plane does with parameters that break users: refuse, or warn.
     allow_deletion
-        Objects that would be lost do not change the exit code.
+        Objects that would be lost do not change the exit code, as if all definitions had the
+        annotation polyver.dev/allow-deletion: "true".
     everything
         Print all groups, all applications and whole diffs.
     output
@@ -98,8 +99,9 @@ def _problems(made: Plan, *, allow_deletion: bool) -> Iterator[str]:
     counts = made.report.counts
     if counts.fails:
         yield f"{_count(counts.fails)} would fail"
-    if counts.loses and not allow_deletion:
-        yield f"{_count(counts.loses)} would lose objects"
+    losing = [e for e in made.applications if e.outcome == "loses" and not e.may_lose]
+    if losing and not allow_deletion:
+        yield f"{_count(len(losing))} would lose objects"
 
 
 def _count(number: int) -> str:

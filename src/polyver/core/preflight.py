@@ -32,6 +32,7 @@ __all__ = [
     "Failure",
     "FieldChange",
     "Group",
+    "Identity",
     "Outcome",
     "Preflight",
     "Report",
@@ -97,7 +98,7 @@ class Group:
 
     kind: str
     change: Change
-    """`removed` if the release has another object of that kind in its place, else `lost`."""
+    """`removed` if the release has another object in its place, else `lost`."""
     fields: tuple[FieldChange, ...]
     more_fields: int
     """How many changed fields are not named."""
@@ -163,10 +164,19 @@ class Preflight:
         self._changes: dict[tuple[Any, ...], _Variants] = {}
         self._failures: dict[str, _Variants] = {}
 
-    def compare(self, dependent: str, before: Iterable[Object], after: Iterable[Object]) -> Outcome:
-        """Take note of the objects that a dependent has now, and would have."""
+    def compare(
+        self,
+        dependent: str,
+        before: Iterable[Object],
+        after: Iterable[Object],
+        sources: Mapping[Identity, str] | None = None,
+    ) -> Outcome:
+        """Take note of the objects that a dependent has now, and would have.
+
+        `sources` are those of `lost_objects`.
+        """
         was, will_be = ({identity_of(each): each for each in side} for side in (before, after))
-        lost = lost_objects(was, will_be)
+        lost = lost_objects(was, will_be, sources)
         outcome: Outcome = "loses" if lost else "unchanged"
         for identity in sorted({*was, *will_be}):
             made = _compared(identity, was.get(identity), will_be.get(identity), identity in lost)
@@ -304,16 +314,39 @@ def identity_of(obj: Object) -> Identity:
     return (group if slash else "", str(obj.get("kind") or ""), *named)  # type: ignore[return-value]
 
 
-def lost_objects(before: Iterable[Identity], after: Iterable[Identity]) -> set[Identity]:
+def lost_objects(
+    before: Iterable[Identity],
+    after: Iterable[Identity],
+    sources: Mapping[Identity, str] | None = None,
+) -> set[Identity]:
     """Return the objects that go with nothing in their place.
 
-    Another object stands in the place of one that goes if it is new and of the same kind. Where
-    fewer come than go, nobody can tell which of those that go is replaced: all of them count.
+    A new object replaces one that goes and has the same kind or the same name; each replaces one.
+    `sources` name the part of the dependent that makes an object, such as a component: an object
+    of one part replaces none of another.
     """
-    was, will_be = {*before}, {*after}
-    come = Counter(each[:2] for each in will_be - was)
-    go = Counter(each[:2] for each in was - will_be)
-    return {each for each in was - will_be if go[each[:2]] > come[each[:2]]}
+    was, will_be, made_by = {*before}, {*after}, sources or {}
+    lost, free = sorted(was - will_be), sorted(will_be - was)
+    for fits in (_same_kind_and_name, _same_name, _same_kind):
+        for gone in [*lost]:
+            mine = [new for new in free if made_by.get(new) == made_by.get(gone)]
+            found = next((new for new in mine if fits(gone, new)), None)
+            if found is not None:
+                lost.remove(gone)
+                free.remove(found)
+    return {*lost}
+
+
+def _same_kind_and_name(one: Identity, other: Identity) -> bool:
+    return (one[1], one[3]) == (other[1], other[3])
+
+
+def _same_name(one: Identity, other: Identity) -> bool:
+    return one[3] == other[3]
+
+
+def _same_kind(one: Identity, other: Identity) -> bool:
+    return one[1] == other[1]
 
 
 # What changes in an object.
