@@ -56,6 +56,7 @@ __all__ = [
     "newest_revision",
     "numbered_revisions",
     "recorded",
+    "recorded_revision",
     "resolution_data",
     "revision_hash",
     "revision_of",
@@ -222,6 +223,18 @@ def recorded(application: Object, revision: Object | None) -> dict[str, Any]:
     if PUBLISH_VERSION in annotations:
         said["publishVersion"] = annotations[PUBLISH_VERSION]
     return {**application, "status": {**status, **said}}
+
+
+def recorded_revision(application: Object) -> dict[str, Any] | None:
+    """The newest ApplicationRevision as far as the status tells it; None if it does not."""
+    status: Object = application.get("status") or {}
+    latest: Object = status.get("latestRevision") or {}
+    if not latest.get("name") or not latest.get("revisionHash"):
+        return None
+    annotations = {_HASH: latest["revisionHash"]}
+    if status.get("publishVersion") is not None:
+        annotations[PUBLISH_VERSION] = status["publishVersion"]
+    return {"metadata": {"name": latest["name"], "annotations": annotations}}
 
 
 def revision_of(
