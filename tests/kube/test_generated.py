@@ -10,6 +10,7 @@ from __future__ import annotations
 import http.client
 import itertools
 import json
+import os
 import re
 import ssl
 import time
@@ -35,6 +36,8 @@ pytestmark = pytest.mark.kube
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = "drawn.ex.io"
 OBJECTS = 3
+TIMES = int(os.environ.get("POLYVER_GENERATED_TIMES", "1"))
+"""How many times as many kinds as usual; `make e2e-long` sets it."""
 PATIENCE = HANG
 MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 numbers = itertools.count()
@@ -225,7 +228,7 @@ def without_status(answer: Any) -> Any:
     return answer["body"].get("spec", {}).get("versions", [{}])[0].get("schema")
 
 
-@settings(max_examples=25, phases=PHASES)
+@settings(max_examples=25 * TIMES, phases=PHASES)
 @given(st.integers(0, 2**32))
 def test_objects_of_any_kind_are_taken_refused_and_stored_alike(both: Both, seed: int) -> None:
     maker, number = Wide(seed), next(numbers)
@@ -271,7 +274,7 @@ def is_left_out(place: dict[str, Any]) -> bool:
     return "x-kubernetes-validations" in place or {"default", "format"} <= place.keys()
 
 
-@settings(max_examples=120, phases=PHASES)
+@settings(max_examples=120 * TIMES, phases=PHASES)
 @given(st.integers(0, 2**32))
 def test_a_definition_with_mistakes_is_refused_alike(both: Both, seed: int) -> None:
     maker = Wide(seed)
