@@ -40,7 +40,7 @@ class FunctionKinds:
         """Return the kinds that a body may name; all of them where a name may be escaped."""
         if not self._kinds:
             return []
-        if b"\\u" in body:
+        if b"\\" in body and b"\\u" in body:  # the first is found much faster
             return [*self._kinds.values()]
         return [kind for text, kind in self._kinds.items() if text in body]
 
