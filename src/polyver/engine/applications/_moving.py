@@ -30,7 +30,9 @@ from polyver.engine.applications._telling import applied_before
 __all__ = ["PASSING", "Failure", "Trial", "Trials", "failure_of"]
 
 _LONGEST: Final = 8
-PASSING: Final = frozenset({"TookTooLong", "NotServed", "NotApplied", "EngineBroke", "CueFailed"})
+PASSING: Final = frozenset(
+    {"TookTooLong", "NotServed", "NotApplied", "EngineBroke", "EngineFailed"}
+)
 """Reasons that may end without a change of the application or of the release."""
 
 
