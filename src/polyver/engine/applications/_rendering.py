@@ -43,6 +43,8 @@ _Name = tuple[str, str]
 class TookTooLong(PolyverError):
     """A rendering that was given up, or not begun because its template was slow just now."""
 
+    reason = "TookTooLong"
+
 
 class _Stopwatch:
     """Measures how long each template of a component takes; read from another thread."""
