@@ -71,8 +71,6 @@ class _Stopwatch:
         spent = [(end - started, each) for (each, started), end in zip(begun, ends, strict=False)]
         return at, max(spent, key=itemgetter(0))[1] if spent else None
 
-    reason = "TookTooLong"
-
 
 class Renderer:
     """Renders applications; DefinitionRevisions, which never change, are kept."""
