@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -499,6 +501,28 @@ def test_objects_go_only_if_that_is_said_twice(server: EmbeddedServer, run: Run)
     assert (ran.code, ran.err) == (0, "")
     assert [there(server, f"{CRDS}/{name}") for name in (CONVERSIONS, LAMPS)] == [None, None]
     assert "--yes is for --with-objects" in refused(run, "uninstall", "--yes", code=2)
+
+
+def test_uninstalling_says_what_it_waits_for(server: EmbeddedServer, run: Run) -> None:
+    installed(run, "--kinds", kinds())
+    metadata = {"name": "desk", "finalizers": ["ex.io/mine"]}
+    lamp = {"apiVersion": "ex.io/v2", "kind": "Lamp", "metadata": metadata, "watts": 5}
+    at = "/apis/ex.io/v2/namespaces/default/lamps"
+    server.request("POST", at, lamp)
+    command = [sys.executable, "-m", "polyver", "uninstall", "--with-objects", "--yes"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        waiting = next(line for line in process.stdout if "waiting" in line)
+        assert waiting.strip() == (
+            f"CustomResourceDefinition {LAMPS}: waiting for 1 objects; "
+            "finalizers of default/desk (ex.io/mine)"
+        )
+        found = server.request("GET", f"{at}/desk")
+        found["metadata"]["finalizers"] = None
+        server.request("PUT", f"{at}/desk", found)
+        rest = process.stdout.read()
+    assert process.returncode == 0
+    assert f"CustomResourceDefinition {LAMPS} removed" in rest
 
 
 def test_conversions_are_freed_as_nobody_is_left_to_do_it(server: EmbeddedServer, run: Run) -> None:

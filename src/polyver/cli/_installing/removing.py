@@ -128,13 +128,9 @@ class Remover:
         raise Refused(fact, at=self.place, hint="nothing was removed; --yes does it")
 
     async def _count(self, crd: Object) -> int:
-        spec = crd["spec"]
-        version = next(each["name"] for each in spec["versions"] if each["served"])
-        namespaced = spec["scope"] == "Namespaced"
-        resource = Resource(spec["group"], version, spec["names"]["plural"], namespaced=namespaced)
         count, more = 0, ""
         while True:
-            page = await self.client.list(resource, limit=500, more=more, metadata=True)
+            page = await self.client.list(_resource(crd), limit=500, more=more, metadata=True)
             count, more = count + len(page.items), page.more
             if not more:
                 return count
@@ -142,12 +138,12 @@ class Remover:
     # Removing.
 
     async def _remove(self, found: Found, *, with_objects: bool) -> None:
-        for part in _in_order(found.parts, (_ROLES, *CONFIGURATIONS)):
-            await self._delete(*part)
         if with_objects:
-            # Whoever deletes the objects of a definition may have to convert them.
+            # While controllers run: they remove their finalizers from the objects, and convert.
             for part in found.crds:
                 await self._delete(*part, wait=True)
+        for part in _in_order(found.parts, (_ROLES, *CONFIGURATIONS)):
+            await self._delete(*part)
         for part in _in_order(found.parts, ("Deployment",)):
             await self._delete(*part, wait=True)
         await self._free_conversions()
@@ -175,16 +171,37 @@ class Remover:
         self.tell(f"{name} removed")
 
     async def _until_gone(self, name: Named, uid: str) -> None:
+        reported = ""
+
         async def is_gone() -> bool:
+            nonlocal reported
             if name == Named(CRDS, CONVERSIONS.definition().name):
                 await self._free_conversions()
             found = await find(self.client, name.resource, name.name, name.namespace)
-            return found is None or found["metadata"]["uid"] != uid
+            if found is None or found["metadata"]["uid"] != uid:
+                return True
+            left = await self._left(found, name)
+            if left != reported:
+                self.tell(f"{name}: waiting for {left}")
+                reported = left
+            return False
 
         if not await until(is_gone, self.patience):
-            fact = f"{name} is still there after {self.patience:.0f} s"
-            hint = "finalizers may hold it, or its objects or pods; the rest was not removed"
+            fact = f"{name} is still there after {self.patience:.0f} s, waiting for {reported}"
+            hint = "the rest was not removed; the same command goes on from here"
             raise Unreadable(fact, at=self.place, hint=hint)
+
+    async def _left(self, obj: Object, name: Named) -> str:
+        """What has to go before an object goes."""
+        if name.kind != CRDS:
+            return "its pods"
+        try:
+            page = await self.client.list(_resource(obj), limit=500, metadata=True)
+        except ApiError:
+            return "its objects"
+        held = [each for each in page.items if each["metadata"].get("finalizers")]
+        count = f"{len(page.items)}{' or more' if page.more else ''} objects"
+        return f"{count}; finalizers of {listed([*map(_held, held)], most=3)}" if held else count
 
     async def _free_conversions(self) -> None:
         """Take polyver's finalizer off all Conversions: nobody is left who would do it."""
@@ -234,3 +251,17 @@ class Remover:
 
 def _in_order(parts: Sequence[Part], kinds: Sequence[str]) -> list[Part]:
     return [part for kind in kinds for part in parts if part[1].kind == kind]
+
+
+def _resource(crd: Object) -> Resource:
+    spec = crd["spec"]
+    version = next(each["name"] for each in spec["versions"] if each["served"])
+    namespaced = spec["scope"] == "Namespaced"
+    return Resource(spec["group"], version, spec["names"]["plural"], namespaced=namespaced)
+
+
+def _held(obj: Object) -> str:
+    metadata = obj["metadata"]
+    namespace = metadata.get("namespace", "")
+    name = f"{namespace}/{metadata['name']}" if namespace else metadata["name"]
+    return f"{name} ({', '.join(metadata['finalizers'])})"
