@@ -360,3 +360,23 @@ def test_what_was_quick_is_answered_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     app = App(serving())
     answer("POST", "/convert", REVIEW, app=app)
     assert at_once(app, REVIEW) is not None
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "9" * 5000])
+@pytest.mark.parametrize("place", ["spec", "metadata"])
+def test_a_number_out_of_range_is_no_failure_of_the_webhook(
+    number: str, place: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from tests.webhook.test_ways import KIND, by_functions
+
+    def there(obj: dict[str, Any]) -> dict[str, Any]:
+        return {**obj, "spec": {}}
+
+    sent = json.loads(asked(host(hostPort="h:1")))
+    sent["request"]["objects"][0][place]["much"] = "@"
+    body = json.dumps(sent).replace('"@"', number).encode()
+    app = App(Served({KIND: by_functions(there)}))
+    found = answer("POST", "/convert", body, app=app).json["response"]
+    assert found["result"]["status"] == "Failure"
+    assert "out of range" in found["result"]["message"]
+    assert "Traceback" not in capfd.readouterr().err

@@ -28,6 +28,8 @@ class Rules:
     """Whether the status has a path of its own, so that other writes leave it alone."""
     status_keeps: tuple[str, ...] | None = None
     """What a write to that path leaves of metadata; all of it, if nobody says."""
+    costly = False
+    """Whether the work on its objects takes long even if they are small."""
     brings_status = False
     """Whether a new object may bring its status along all the same."""
 

@@ -326,7 +326,10 @@ def _check_metadata(before: msgspec.Raw, after: msgspec.Raw) -> None:
 
 
 def _plain(raw: msgspec.Raw) -> Any:
-    return msgspec.json.decode(raw) if raw else None
+    try:
+        return msgspec.json.decode(raw) if raw else None
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise NotConverted(f"its metadata holds a value that cannot be read: {error}") from None
 
 
 def _served(converter: Converter) -> str:

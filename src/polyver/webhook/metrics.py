@@ -24,6 +24,7 @@ from prometheus_client.registry import Collector
 
 from polyver.serving.http import Response
 from polyver.serving.times import Times
+from polyver.serving.watchdog import LAG, LAG_TEXT, lags
 from polyver.webhook.budget import Budget
 from polyver.webhook.reviews import Admitted, Key, Reviewed
 
@@ -108,6 +109,9 @@ class Metrics(Collector):
         took = HistogramMetricFamily("polyver_webhook_review_seconds", "How long answers took.")
         took.add_metric((), self._times.buckets(), self._times.seconds)
         yield took
+        lag, measured = HistogramMetricFamily(LAG, LAG_TEXT), lags()
+        lag.add_metric((), measured.buckets(), measured.seconds)
+        yield lag
         text = "Reviews that have come and are not answered yet."
         yield GaugeMetricFamily("polyver_webhook_reviews_in_flight", text, self._in_flight)
         if self.budget is not None:

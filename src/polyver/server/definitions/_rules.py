@@ -31,6 +31,7 @@ class DefinitionRules(Rules):
     counts = True
     has_status = True
     status_keeps = ()
+    costly = True
 
     def default(self, obj: Object) -> None:
         spec, status = obj.get("spec") or {}, obj.get("status") or {}
