@@ -111,9 +111,15 @@ class Webhook:
             return answer.status, json.loads(found) if found[:1] == b"{" else found
 
     def convert(self, kind: str, do: str = "", *, query: str = "?timeout=30s") -> tuple[int, Any]:
-        obj = {"apiVersion": "ex.io/v1", "kind": kind, "metadata": {"name": "a"}}
-        request = {"uid": "1", "desiredAPIVersion": "ex.io/v2", "objects": [obj]}
-        obj["spec"] = {"do": do}
+        return self.convert_all([(kind, do)], query=query)
+
+    def convert_all(
+        self, objects: list[tuple[str, str]], *, query: str = "?timeout=30s"
+    ) -> tuple[int, Any]:
+        """Convert objects of these kinds, that do these things."""
+        head = {"apiVersion": "ex.io/v1", "metadata": {"name": "a"}}
+        given = [head | {"kind": kind, "spec": {"do": do}} for kind, do in objects]
+        request = {"uid": "1", "desiredAPIVersion": "ex.io/v2", "objects": given}
         review = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}
         status, answer = self.ask("POST", f"/convert{query}", review | {"request": request})
         return status, answer.get("response") or answer
@@ -162,6 +168,20 @@ def test_functions_that_block_delay_nobody_else(webhook: Webhook, tmp_path: Path
             assert (status, response["result"]["status"]) == (200, "Success")
         assert webhook.convert("Slow", query="?timeout=1s")[0] == 504
     assert {status for status, _ in answers} == {200}
+
+
+def test_a_review_of_two_kinds_uses_up_the_threads_of_neither(
+    webhook: Webhook, tmp_path: Path
+) -> None:
+    both = [("Fast", ""), ("Slow", str(tmp_path / "release"))]
+    with ThreadPoolExecutor(MANY) as threads:
+        asked = [threads.submit(webhook.convert_all, both) for _ in range(MANY)]
+        try:
+            for kind in ("Fast", "Slow", "Rule"):
+                assert webhook.convert(kind)[1]["result"]["status"] == "Success"
+        finally:
+            (tmp_path / "release").touch()
+        assert {each.result()[0] for each in asked} == {200}
 
 
 def test_a_function_has_the_deadline_of_the_request(webhook: Webhook, tmp_path: Path) -> None:

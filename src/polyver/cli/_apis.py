@@ -85,13 +85,18 @@ class _Reviews:
     async def answer(self, request: Request) -> Response:
         from polyver.serving.http import Response
         from polyver.webhook import review
+        from polyver.webhook.conversion import CallsFunctions
         from polyver.webhook.workers import FunctionKinds
 
         converters = self._conversions.by_kind
         until = monotonic() + _TIMEOUT
         late = partial(_is_over, until)
         work = partial(review, request.body, converters, late=late)
-        made = await self._workers.run(FunctionKinds(converters).within(request.body), work, until)
+        kinds = FunctionKinds(converters).named_early(request.body)
+        try:
+            made = await self._workers.run(kinds, partial(work, calling=kinds), until)
+        except CallsFunctions:
+            made = await self._workers.run((), work, until)
         return Response(made.status, [("content-type", "application/json")], made.body)
 
 

@@ -40,7 +40,7 @@ from polyver.serving.memory import memory_limit
 from polyver.webhook.admission import Act, admit
 from polyver.webhook.budget import Budget, Lease, Refused, estimated
 from polyver.webhook.compiled import Reviews
-from polyver.webhook.conversion import Converters
+from polyver.webhook.conversion import CallsFunctions, Converters
 from polyver.webhook.metrics import Metrics
 from polyver.webhook.reviews import Key, Reviewed, refused
 from polyver.webhook.workers import FunctionKinds, Workers
@@ -74,6 +74,7 @@ _IN_TIME = 0.95
 """The share of a client's patience after which an answer would come too late."""
 _USUAL = b"application/json"
 """What API servers say of a body."""
+_NO_FUNCTIONS: tuple[Key, ...] = ()
 _HEALTH = (["healthz"], ["livez"], ["readyz"])
 _JSON = [("content-type", "application/json")]
 _JSON_LINE = b"content-type: application/json\r\n"
@@ -275,9 +276,23 @@ class App:
 
     async def _converted(self, body: bytearray, until: float, lease: Lease) -> Reviewed:
         reviews = self._reviews
-        if kinds := self._functions.within(body):
-            work = partial(lease.run, partial(reviews.answer, body, until))
-            return await self._called(kinds, work, until)
+        kinds = self._functions.named_early(body)
+        if not kinds:
+            try:
+                return await self._by_rules(body, reviews, until, lease)
+            except CallsFunctions as found:
+                kinds = (found.kind,)
+        answer = partial(lease.run, partial(reviews.answer, body, until, kinds))
+        try:
+            return await self._called(kinds, answer, until)
+        except CallsFunctions:  # of another kind, too, whose functions must not hold up these
+            answer = partial(lease.run, partial(reviews.answer, body, until))
+            return await self._called((), answer, until)
+
+    async def _by_rules(
+        self, body: bytearray, reviews: Reviews, until: float, lease: Lease
+    ) -> Reviewed:
+        """Answer a review in which no function of a user is called."""
         work = partial(self._convert, body, reviews, until)
         if len(body) <= self._pace.most_quick:
             return work()
@@ -289,19 +304,19 @@ class App:
             return refused(ApiError(504, "Timeout", text))
 
     async def _called(
-        self, kinds: list[Key], work: Callable[[], Reviewed], until: float
+        self, kinds: tuple[Key, ...], work: Callable[[], Reviewed], until: float
     ) -> Reviewed:
         """Answer a review for which functions of users are called."""
         try:
             return await self._workers.run(kinds, work, until)
         except ApiError as error:
-            names = ", ".join(f"{kind}.{group}" for group, kind in kinds)
+            names = ", ".join(f"{kind}.{group}" for group, kind in kinds) or "several"
             self._log.warning("a conversion by functions was not done in time", kinds=names)
             return refused(error)
 
     def _convert(self, body: bytes | bytearray, reviews: Reviews, until: float) -> Reviewed:
         began = monotonic()
-        found = reviews.answer(body, until)
+        found = reviews.answer(body, until, _NO_FUNCTIONS)
         self._pace.learn(len(body), monotonic() - began)
         return found
 
@@ -336,11 +351,13 @@ class App:
         size = len(body)
         if self._draining or size > min(self._budget.most_body, self._pace.most_quick):
             return None
-        if self._functions and self._functions.within(body):
+        if self._functions and self._functions.named_early(body):
             return None
         began = monotonic()
         try:
-            reviewed = self._reviews.answer(body, began + patience)
+            reviewed = self._reviews.answer(body, began + patience, _NO_FUNCTIONS)
+        except CallsFunctions:
+            return None
         except Exception as error:
             self._log.failure("a request failed", error, path=CONVERT)
             return Answer(500, _JSON_LINE, refused(ApiError(500, "InternalError", _FAILED)).body)

@@ -7,7 +7,7 @@ own deadline.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import TypeVar
 
@@ -21,10 +21,11 @@ __all__ = ["FunctionKinds", "Workers"]
 T = TypeVar("T")
 _THREADS = 8
 """For the functions of one kind."""
+_BEGINNING = 1024
 
 
 class FunctionKinds:
-    """The kinds whose conversion calls functions, found in reviews without decoding them."""
+    """The kinds whose conversion calls functions."""
 
     def __init__(self, converters: Converters) -> None:
         self._kinds: Mapping[bytes, Key] = {
@@ -36,28 +37,33 @@ class FunctionKinds:
     def __bool__(self) -> bool:
         return bool(self._kinds)
 
-    def within(self, body: bytes | bytearray) -> list[Key]:
-        """Return the kinds that a body may name; all of them where a name may be escaped."""
-        if not self._kinds:
-            return []
-        if b"\\" in body and b"\\u" in body:  # the first is found much faster
-            return [*self._kinds.values()]
-        return [kind for text, kind in self._kinds.items() if text in body]
+    def named_early(self, body: bytes | bytearray) -> tuple[Key, ...]:
+        """Return a kind that the beginning of a body names, where the first object is.
+
+        This saves decoding most reviews twice. It decides nothing: a review whose kind is not
+        found here is not allowed to call functions, and comes back when it would.
+        """
+        if self._kinds:
+            start = bytes(body[:_BEGINNING])
+            for text, kind in self._kinds.items():
+                if text in start:
+                    return (kind,)
+        return ()
 
 
 class Workers:
     """The threads of all kinds."""
 
     def __init__(self) -> None:
-        self._threads: dict[Key | str, Aside] = {}
+        self._threads: dict[Key | None, Aside] = {}
 
-    async def run(self, kinds: list[Key], work: Callable[[], T], until: float) -> T:
+    async def run(self, kinds: Sequence[Key], work: Callable[[], T], until: float) -> T:
         """Return what the work returns, or raise 504 at the deadline.
 
         A thread whose deadline has passed goes on, and is in use until its function returns.
         """
-        # A review of several kinds must not use up the threads of one.
-        key = kinds[0] if len(kinds) == 1 else "several" if kinds else "none"
+        # A review of several kinds, or of none, must not use up the threads of one.
+        key = kinds[0] if len(kinds) == 1 else None
         threads = self._threads.setdefault(key, Aside(_THREADS))
         try:
             return await threads.run_within(until - monotonic(), work)
