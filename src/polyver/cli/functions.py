@@ -14,6 +14,7 @@ from polyver.cli._output import Format, emit, print_lines, print_table
 from polyver.core import SemVer, listed
 
 if TYPE_CHECKING:
+    from polyver.capabilities.functions import Catalogue
     from polyver.capabilities.functions.registering import Functions
 
 app = App(
@@ -57,13 +58,13 @@ Users = Annotated[
         name=["--file", "-f"],
         negative=(),
         help=(
-            "A file or a folder with blueprints; repeatable. What would take a version away from"
-            " one of them is refused."
+            "A file or a folder with blueprints, cluster: for those of the current context, or"
+            " cluster:CONTEXT; repeatable. What would break one of them is refused."
         ),
     ),
 ]
 Force = Annotated[
-    bool, Parameter(negative=(), help="Take it away from them all the same, with a warning.")
+    bool, Parameter(negative=(), help="Do it all the same, with a warning that names them.")
 ]
 RemovedIn = Annotated[
     str | None,
@@ -204,12 +205,20 @@ def promote_version(
     /,
     *,
     catalogue: CatalogueFiles = None,
+    functions: FunctionFiles = None,
+    file: Users = None,
     removed_in: RemovedIn = None,
+    force: Force = False,
     dry_run: DryRun = False,
+    traceback: Traceback = False,
 ) -> None:
     """Make a version the stable one; the one that was is deprecated, and its clock starts.
 
-    Example: polyver functions promote KubeExec@v0.2.0 --dry-run
+    Phases that ask for no version get it from then on. A promotion that breaks one of them, because
+    a required argument is new, an argument is gone that it gives, or its templates read an output
+    that is gone, is refused, and each is named.
+
+    Example: polyver functions promote KubeExec@v0.2.0 -f blueprints/ -f cluster: --dry-run
 
     Parameters
     ----------
@@ -217,8 +226,17 @@ def promote_version(
         NAME@VERSION.
     """
     name, version = _named(name)
+    from polyver.cli._functions import load_known
+    from polyver.cli._promoting import check_promotion
+
     edit = partial(promote, name=name, version=version, removed_in=_removal(removed_in))
-    edit_catalogue(holder_of(name, catalogue), edit, dry_run=dry_run)
+    holder = holder_of(name, catalogue)
+    known = load_known(functions, catalogue, traceback=traceback)
+
+    def check(after: Catalogue) -> None:
+        check_promotion(name, known, after, file or (), force=force)
+
+    edit_catalogue(holder, edit, dry_run=dry_run, check=check)
 
 
 @app.command(name="deprecate")

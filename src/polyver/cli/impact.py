@@ -7,23 +7,20 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from polyver.capabilities.functions.blueprints import (
-    Blueprint,
     Use,
-    blueprints_in,
     requests_in,
     uses_in,
 )
 from polyver.capabilities.functions.registering import UnknownFunction
+from polyver.cli._blueprints import blueprints_among, documents_in
 from polyver.cli._catalogues import version_of
-from polyver.cli._cluster import CLUSTER, documents_on
+from polyver.cli._cluster import CLUSTER
 from polyver.cli._exit import Misused, UnknownName
-from polyver.cli._files import read_manifests
 from polyver.cli._functions import load_known
-from polyver.cli._output import Format, emit, print_lines, print_table, warn
+from polyver.cli._output import Format, emit, print_lines, print_table
 from polyver.cli.functions import CatalogueFiles, FunctionFiles, Output, Traceback
-from polyver.cli.why import ACTION_SETS, BLUEPRINTS, COMPOSITION_NAMES, PACKAGE_NAMES
+from polyver.cli.why import COMPOSITION_NAMES, PACKAGE_NAMES
 from polyver.core import Resolution
-from polyver.objects import Document
 
 app = App(name="impact")
 
@@ -75,13 +72,8 @@ def impact(
     if name not in known.known:
         error = UnknownFunction(name, known)
         raise UnknownName(error.fact, hint=error.hint)
-    documents = _documents(file or [CLUSTER])
-    blueprints: list[Blueprint] = []
-    for document, blueprint, findings in blueprints_in(documents):
-        if blueprint is None:
-            warn(f"a Blueprint is left out ({document.place()}): {findings[-1]}")
-        else:
-            blueprints.append(blueprint)
+    documents = documents_in(file or [CLUSTER])
+    blueprints = blueprints_among(documents)
     requests = [request for _, request in requests_in(documents)]
     uses = [use for use in uses_in(blueprints, known, requests) if use.phase.function == name]
     if version is not None:
@@ -96,15 +88,6 @@ def _context(names: list[str]) -> str:
         fact = "packages and compositions are looked for on one cluster"
         raise Misused(fact, at="--file", hint=hint)
     return names[0].removeprefix(CLUSTER)
-
-
-def _documents(names: list[str]) -> list[Document]:
-    files = [name for name in names if not name.startswith(CLUSTER)]
-    found = read_manifests(files) if files else []
-    for name in names:
-        if name.startswith(CLUSTER):
-            found = [*found, *documents_on(name.removeprefix(CLUSTER), (BLUEPRINTS, ACTION_SETS))]
-    return found
 
 
 def _print(uses: list[Use], output: Format) -> None:

@@ -11,16 +11,14 @@ from cyclopts import App, Parameter
 from polyver.capabilities.functions.actions import Run, read_run, wanted_of
 from polyver.capabilities.functions.blueprints import Phase, blueprint_of, resolution_of
 from polyver.capabilities.functions.registering import Functions
+from polyver.cli._blueprints import ACTION_SETS, BLUEPRINTS
 from polyver.cli._cluster import object_on
 from polyver.cli._exit import Misused, UnknownName
 from polyver.cli._functions import load_known
 from polyver.cli._output import Format, emit, print_lines, print_table, warn
 from polyver.cli.functions import CatalogueFiles, FunctionFiles, Output, Traceback
-from polyver.client import Resource
 from polyver.core import PolyverError
 
-ACTION_SETS = Resource("cr.kanister.io", "v1alpha1", "actionsets")
-BLUEPRINTS = Resource("cr.kanister.io", "v1alpha1", "blueprints")
 _NAMES = ("actionset", "actionsets", "actionset.cr.kanister.io", "actionsets.cr.kanister.io")
 
 APPLICATION_NAMES = ("app", "apps", "application", "applications", "applications.core.oam.dev")
