@@ -64,7 +64,7 @@ class Contribution:
     namespaces: tuple[str, ...] = ()
     """Those that have to be there."""
     documents: Mapping[str, bytes] = field(default_factory=dict)
-    """What can be read of it, in JSON, by the paths of the embedded server."""
+    """What can be read of it, in JSON, by the paths of the embedded server and of replicas."""
     source: Callable[[], Source] | None = None
     """What it shows on the page, made when somebody looks."""
 

@@ -175,6 +175,9 @@ class _Wired:
                 lambda: self.pair.shown.until, also=[collector_of(lambda: self._engine)]
             ),
             log=log,
+            documents={
+                path: body for each in self._contributions for path, body in each.documents.items()
+            },
         )
 
     def _shared(self, identity: str) -> SharedPairs:

@@ -12,7 +12,7 @@ from typing import Any
 from polyver.capabilities.functions import actions as machine
 from polyver.capabilities.functions.actions import ActionRun, Run, read_run, status_of
 from polyver.capabilities.functions.kinds import ACTION_SETS, GROUP
-from polyver.capabilities.functions.registering import Function, Functions
+from polyver.capabilities.functions.registering import Function, Functions, implementation
 from polyver.client import (
     Backoff,
     Change,
@@ -26,7 +26,7 @@ from polyver.client import (
     find,
     sleep,
 )
-from polyver.core import PolyverError, SemVer
+from polyver.core import PolyverError
 from polyver.engine._beginning import begun, is_final
 from polyver.engine._calls import Call, CallFailed, CallLog, Calls
 from polyver.engine._controller import Controller, Result, Watch, exactly
@@ -279,8 +279,8 @@ class ActionSetController(Controller[Key]):
         return asyncio.create_task(self._perform(written, call, known))
 
     def _function(self, action: ActionRun, place: int) -> Function | None:
-        known = self._functions.known.get(action.written(place).function)
-        return known.code.get(SemVer.complete(action.calls[place].version)) if known else None
+        phase, version = action.written(place), action.calls[place].version
+        return implementation(self._functions, phase.function, version)
 
     async def _params(self, written: _Written, number: int, known: Known) -> dict[str, Any]:
         action, masks = written.run.actions[number], known.masks[number]

@@ -110,12 +110,17 @@ class App:
         log: Log | None = None,
         most_body: int = MOST_BODY,
         memory: int | None = None,
+        documents: Mapping[str, bytes] | None = None,
     ) -> None:
-        """`memory` is how many bytes the process may use: by default the limit of its group."""
+        """`memory` is how many bytes the process may use: by default the limit of its group.
+
+        `documents` are in JSON, by the paths at which they can be read.
+        """
         self._served = served
         self._reviews = Reviews(served.converters)
         self._functions = FunctionKinds(served.converters)
         self._metrics = metrics or Metrics()
+        self._documents = documents or {}
         self._log = log or Log()
         self._budget = self._metrics.budget = Budget(memory or memory_limit(), most_body)
         self._logged = 0.0
@@ -180,7 +185,7 @@ class App:
 
     async def _answer(self, scope: Scope, receive: Receive, held: ExitStack) -> Response:
         path, method = scope["path"], scope["method"]
-        allowed = _allowed(path)
+        allowed = ("GET", "HEAD") if path in self._documents else _allowed(path)
         if not allowed:
             known = f"reviews go to {CONVERT}, {MUTATE} and {VALIDATE}"
             return _refusal(404, "NotFound", f"there is nothing at {path}; {known}")
@@ -191,6 +196,8 @@ class App:
             return refusal
         if "POST" in allowed:
             return await self._review(scope, receive, held)
+        if path in self._documents:
+            return Response(200, [("content-type", "application/json")], self._documents[path])
         if path == "/metrics":
             self._count_noted()
             return self._metrics.response()

@@ -50,6 +50,27 @@ class Artifact:
 
 
 @part
+class Maker:
+    """A function that was called for an artifact."""
+
+    name: str
+    version: str
+
+
+@part
+class MadeArtifact:
+    """What an action has left for others, and what made it."""
+
+    keyValue: dict[str, str] | None
+    """Texts by name."""
+    kopiaSnapshot: str | None
+    """A snapshot as kopia tells of it, in JSON."""
+    functions: list[Maker] | None
+    """The functions that the phases of the action called, and their versions. An action that uses
+    the artifact with another major version of one of them is warned about."""
+
+
+@part
 class BlueprintPhase:
     """One call of a function."""
 
@@ -108,7 +129,7 @@ class ActionSpec:
     """What it is run on."""
     blueprint: str | None
     """The blueprint, in the namespace of this object."""
-    artifacts: dict[str, Artifact] | None
+    artifacts: dict[str, MadeArtifact] | None
     """What other actions have left for it."""
     configMaps: dict[str, ObjectReference] | None
     """Config maps that its templates may read."""
@@ -206,7 +227,7 @@ class ActionStatus:
     """Set while it waits for a slot to call its next phase."""
     phases: list[PhaseStatus] | None
     deferPhase: PhaseStatus | None
-    artifacts: dict[str, Artifact] | None
+    artifacts: dict[str, MadeArtifact] | None
     """What it left for others, rendered; values that came from Secrets are masked."""
     artifactsSecret: str | None
     """The Secret that holds the artifacts if values in them are masked."""

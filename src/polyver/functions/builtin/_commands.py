@@ -22,7 +22,7 @@ class CommandFailed(PolyverError):
     """A program that could not be run, took too long, or said that it failed."""
 
 
-@register("Command")
+@register("Command", outputs=["stdout", "stderr", ...])
 async def command(
     ctx: AsyncContext,
     *,

@@ -28,7 +28,7 @@ class CommandFailed(PolyverError):
     """A command that took too long, or said that it failed."""
 
 
-@register("KubeExec")
+@register("KubeExec", outputs=["output", ...])
 async def kube_exec(
     ctx: AsyncContext, namespace: Namespace, pod: Pod, container: Container, command: Words
 ) -> dict[str, Any]:
@@ -42,7 +42,7 @@ async def kube_exec(
     return {"output": text_of(ran.output), **outputs_in(ran.stdout)}
 
 
-@register("KubeExec", version="v0.1.0")
+@register("KubeExec", version="v0.1.0", outputs=["output", ...])
 async def kube_exec_v010(
     ctx: AsyncContext,
     *,
@@ -62,7 +62,7 @@ async def kube_exec_v010(
     return {"output": text_of(ran.output), **outputs_in(ran.stdout)}
 
 
-@register("KubeExec", version="v0.2.0")
+@register("KubeExec", version="v0.2.0", outputs=["stdout", "stderr", ...])
 async def kube_exec_v020(
     ctx: AsyncContext,
     *,

@@ -22,7 +22,7 @@ class CallRefused(PolyverError):
     """An answer that was not asked for, or none."""
 
 
-@register("HTTPCall")
+@register("HTTPCall", outputs=["status", "headers", "body", "json"])
 async def http_call(
     ctx: AsyncContext,
     *,

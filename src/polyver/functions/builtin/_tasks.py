@@ -30,7 +30,7 @@ class TaskFailed(PolyverError):
     """A pod that did not end, or said that it failed."""
 
 
-@register("KubeTask")
+@register("KubeTask", outputs=["output", ...])
 async def kube_task(
     ctx: AsyncContext,
     *,

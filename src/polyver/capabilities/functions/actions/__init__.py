@@ -37,7 +37,13 @@ from polyver.capabilities.functions.actions._sensitive import (
     split_output,
     with_outputs,
 )
-from polyver.capabilities.functions.actions._starting import Wanted, refused, start, wanted_of
+from polyver.capabilities.functions.actions._starting import (
+    Wanted,
+    checked,
+    refused,
+    start,
+    wanted_of,
+)
 
 __all__ = [
     "ActionRun",
@@ -55,6 +61,7 @@ __all__ = [
     "Waiting",
     "Wanted",
     "called",
+    "checked",
     "concluded",
     "decide",
     "failed",

@@ -6,6 +6,7 @@ from polyver.capabilities.functions.registering._function import (
     Arguments,
     Function,
     InvalidArguments,
+    Outputs,
 )
 from polyver.capabilities.functions.registering._hints import (
     Alias,
@@ -19,6 +20,7 @@ from polyver.capabilities.functions.registering._known import (
     Origin,
     UnknownFunction,
     check_registered,
+    implementation,
     known_functions,
 )
 from polyver.capabilities.functions.registering._reading import Wrong
@@ -36,6 +38,7 @@ __all__ = [
     "InvalidFunction",
     "KnownFunction",
     "Origin",
+    "Outputs",
     "Registry",
     "UnknownFunction",
     "Unrendered",
@@ -43,6 +46,7 @@ __all__ = [
     "check_registered",
     "function_data",
     "functions_data",
+    "implementation",
     "known_functions",
     "register",
 ]

@@ -18,6 +18,7 @@ __all__ = [
     "Origin",
     "UnknownFunction",
     "check_registered",
+    "implementation",
     "known_functions",
 ]
 
@@ -101,6 +102,12 @@ class Functions:
             for each in self
         }
         return replace(self, known=known, catalogues=tuple(moved.values()))
+
+
+def implementation(functions: Functions, name: str, version: str) -> Function | None:
+    """The code of a version that was chosen before; None if it is not there any more."""
+    known = functions.known.get(name)
+    return known.code.get(SemVer.complete(version)) if known else None
 
 
 def _moved(function: KnownFunction, catalogue: Catalogue) -> KnownFunction:
