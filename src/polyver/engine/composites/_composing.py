@@ -44,10 +44,12 @@ from polyver.engine.composites._following import CompositeKey
 from polyver.engine.composites._kinds import Kinds
 from polyver.engine.composites._known import Known
 from polyver.engine.composites._looking import Looking
+from polyver.engine.composites._news import others_in
 from polyver.engine.composites._observing import Observation, Observing
 from polyver.engine.composites._outputs import ComposedOutputs
 from polyver.engine.composites._publishing import publish
 from polyver.engine.composites._telling import Telling, is_paused, is_synced
+from polyver.objects import digest
 from polyver.objects.status import ApiError
 
 __all__ = ["Composing", "Work"]
@@ -169,9 +171,16 @@ class Composing:
 
     async def _bring(self, work: Work) -> Result | None:
         resolved = await self._resolve(work)
+
+        def input_of() -> str:
+            return digest([*others_in(work.found), resolved.revision["metadata"]["name"]])
+
+        quarantined, left = self._calling.quarantined(work.key, resolved.revisions, input_of)
+        if quarantined:
+            return Result(left)
         if not await self._calling.enter(work.key, resolved.revisions):
             return None
-        asking = Asking(self._calling)
+        asking = Asking(self._calling, work.key, input_of)
         try:
             credentials = await self._observing.credentials(secrets_of(resolved.steps))
             there = await self._observing.observe(work.composite, resolved.secret)
@@ -184,7 +193,8 @@ class Composing:
         if asking.silent and self._may_be_starting(work):
             return self._retry(work.key)
         if outcome.failure is not None:
-            return await self._failed(work, outcome)
+            quarantined, _ = self._calling.quarantined(work.key, resolved.revisions, input_of)
+            return await self._failed(work, _quarantined(outcome, quarantined))
         return await self._perform(work, resolved, there, outcome)
 
     # What it uses.
@@ -327,6 +337,19 @@ class Composing:
         told = [Event("Warning", "ComposeResources", each) for each in work.warnings]
         told += [Event("Warning", each.reason, str(each)) for each in problems]
         await self._telling.events(work.key, work.found, [*told, *events])
+
+
+def _quarantined(outcome: Outcome, revision: str) -> Outcome:
+    """An outcome that tells of a quarantine, if there is one."""
+    failure = outcome.failure
+    if not revision or failure is None:
+        return outcome
+    fact = f"{revision} was called for this composite resource alone, and answers others"
+    told = f"quarantined: {fact}; it is tried again seldom, and at once when its spec is changed"
+    events = (*outcome.events, Event("Warning", "Quarantined", told))
+    return replace(
+        outcome, events=events, failure=replace(failure, message=f"{failure.message}; {told}")
+    )
 
 
 def _is_invalid(error: ApiError) -> bool:

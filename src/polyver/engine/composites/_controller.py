@@ -40,7 +40,7 @@ from polyver.engine.composites._known import (
     function_revision_in,
     noted_in,
 )
-from polyver.engine.composites._news import News
+from polyver.engine.composites._news import News, others_in
 from polyver.engine.composites._outputs import ComposedOutputs
 from polyver.engine.composites._telling import Telling
 from polyver.engine.compositions import COMPOSITION_REVISIONS, COMPOSITIONS, DEFINITIONS
@@ -223,6 +223,8 @@ class CompositeController(Controller[CompositeKey]):
         if change.before == change.after:
             return ()
         lineages = self._known.install(change)
+        if change.after is None:
+            self._calling.drop(change.key.name)
         stuck = self._calling.served(change.key.name, _endpoint(change.after))
         moved = {
             key
@@ -273,7 +275,7 @@ class CompositeController(Controller[CompositeKey]):
         if defined is not None and self._following.owner(after["metadata"]["uid"]) is not None:
             # Known at once: who it uses must not wait for a watch to tell.
             self._following.put(key, state_of(read_composite(after, defined), number_of(after)))
-        if _others(before) != _others(after):
+        if others_in(before) != others_in(after):
             self._wake(key)
 
 
@@ -281,15 +283,3 @@ def _endpoint(revision: Object | None) -> str:
     if revision is None or revision["spec"].get("desiredState") != "Active":
         return ""
     return str(revision["status"]["endpoint"])
-
-
-def _others(obj: Object) -> tuple[Any, ...]:
-    """What others say in a composite resource, so that news of it can be told from our own."""
-    metadata, spec = obj["metadata"], obj.get("spec") or {}
-    ours = {"compositionRef", "compositionRevisionRef", "resourceRefs"}
-    inside = spec.get("crossplane")
-    said = {name: each for name, each in spec.items() if name not in ours | {"crossplane"}}
-    if isinstance(inside, Mapping):
-        said |= {f".{name}": each for name, each in inside.items() if name not in ours}
-    about = (metadata.get(name) for name in ("uid", "labels", "annotations", "deletionTimestamp"))
-    return (*about, said)
