@@ -192,7 +192,10 @@ def test_a_new_revision_that_is_not_served_yet_is_no_trouble() -> None:
             await world.until(is_ready, "two")
         await world.install("c", 3, "")
         async with world.engine(limits=replace(QUICK, quiet=0.01)):
-            await world.until(says("RevisionNotServed"))
+            found = await world.until(
+                lambda found: condition(found, "Updated").get("reason") == "RevisionNotServed"
+            )
+            assert is_ready(found)
 
     run(scenario, acting=False)
 

@@ -35,6 +35,7 @@ from polyver.engine.composites._kinds import Kinds
 from polyver.engine.composites._known import (
     Known,
     Noted,
+    allowing,
     candidate_in,
     defined_in,
     function_revision_in,
@@ -212,11 +213,18 @@ class CompositeController(Controller[CompositeKey]):
             return ()  # all are looked at when everything is known
         told = [each for each in (change.before, change.after) if each is not None]
         targets = {each.target for each in told}
-        return {
+        moved = {
             key
             for before, after in lineages.values()
             for key in self._following.moved(targets, before, after)
         }
+        objects = [each.obj for each in told]
+        return moved | self._allowed(change.key.name, objects)
+
+    def _allowed(self, revision: str, told: Sequence[Object]) -> set[CompositeKey]:
+        """Those that may take a release because it may delete objects from now on."""
+        said = [allowing(each["metadata"]) for each in told]
+        return {*self._composing.allowed(revision)} if said[0] != said[-1] else set()
 
     def _observe_function(self, kind: Kind, change: Change[Object]) -> Iterable[CompositeKey]:
         del kind
@@ -231,7 +239,8 @@ class CompositeController(Controller[CompositeKey]):
             for before, after in lineages.values()
             for key in self._following.calling(before, after)
         }
-        return moved | stuck
+        told = [each for each in (change.before, change.after) if each is not None]
+        return moved | stuck | self._allowed(change.key.name, told)
 
     # What it does.
 

@@ -23,6 +23,13 @@ from polyver.capabilities.revisions.pipeline._machine import (
     failed,
     fetched,
 )
+from polyver.capabilities.revisions.pipeline._moving import (
+    WOULD_DELETE,
+    FailedMove,
+    lost_objects,
+    updated_fact,
+    would_delete,
+)
 from polyver.capabilities.revisions.pipeline._outcome import (
     Outcome,
     composite_conditions,
@@ -32,6 +39,7 @@ from polyver.capabilities.revisions.pipeline._outcome import (
     published_details,
     published_to,
     refused,
+    stayed_conditions,
     without,
 )
 from polyver.capabilities.revisions.pipeline._resources import (
@@ -54,11 +62,13 @@ from polyver.capabilities.revisions.pipeline._run import (
 
 __all__ = [
     "MOST_ROUNDS",
+    "WOULD_DELETE",
     "Call",
     "Composed",
     "Done",
     "Effect",
     "Event",
+    "FailedMove",
     "Failure",
     "Fetch",
     "Found",
@@ -76,6 +86,7 @@ __all__ = [
     "failed",
     "fetched",
     "found_among",
+    "lost_objects",
     "observe",
     "paused_conditions",
     "published_details",
@@ -85,5 +96,8 @@ __all__ = [
     "secrets_of",
     "shown",
     "start",
+    "stayed_conditions",
+    "updated_fact",
     "without",
+    "would_delete",
 ]
