@@ -23,11 +23,12 @@ from polyver.capabilities.revisions.compositions import (
     references_patch,
     resolve_steps,
 )
-from polyver.capabilities.revisions.names import ALLOW_DELETION, CROSSPLANE_HOLDS
+from polyver.capabilities.revisions.names import CROSSPLANE_HOLDS
 from polyver.capabilities.revisions.pipeline import (
     Event,
     FailedMove,
     Outcome,
+    allows_deletion,
     conclude,
     lost_objects,
     published_details,
@@ -48,7 +49,7 @@ from polyver.engine.composites._calling import Asking, Calling, CompositeLimits
 from polyver.engine.composites._driving import drive
 from polyver.engine.composites._following import CompositeKey
 from polyver.engine.composites._kinds import Kinds
-from polyver.engine.composites._known import Known, allowing
+from polyver.engine.composites._known import Known
 from polyver.engine.composites._looking import Looking
 from polyver.engine.composites._moves import FailedMoves, Release
 from polyver.engine.composites._news import others_in
@@ -369,13 +370,13 @@ class Composing:
         if resolved.name != pinned:
             name = composition_of(resolved.revision)
             whole = await find(self._client, COMPOSITIONS, name)
-            if any(allowing_is_on(each) for each in (resolved.revision, whole)):
+            if any(allows_deletion(each) for each in (resolved.revision, whole)):
                 return True
         for step in resolved.steps:
             if recorded.get(step.name) != step.revision:
                 revision = await find(self._client, FUNCTION_REVISIONS, step.revision)
                 whole = await find(self._client, FUNCTIONS, step.function)
-                if any(allowing_is_on(each) for each in (revision, whole)):
+                if any(allows_deletion(each) for each in (revision, whole)):
                     return True
         return False
 
@@ -552,12 +553,6 @@ def _recorded(found: Object) -> dict[str, str]:
     """The function revision that each step called when it was composed last."""
     recorded = (found.get("status") or {}).get("pipeline") or ()
     return {each["step"]: each["revision"] for each in recorded}
-
-
-def allowing_is_on(obj: Object | None) -> bool:
-    """Whether an object says that its release may delete objects."""
-    said = allowing(obj["metadata"]) if obj is not None else {}
-    return said == {"annotations": {ALLOW_DELETION: "true"}}
 
 
 def _quarantined(outcome: Outcome, revision: str) -> Outcome:

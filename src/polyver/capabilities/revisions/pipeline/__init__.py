@@ -26,6 +26,7 @@ from polyver.capabilities.revisions.pipeline._machine import (
 from polyver.capabilities.revisions.pipeline._moving import (
     WOULD_DELETE,
     FailedMove,
+    allows_deletion,
     lost_objects,
     updated_fact,
     would_delete,
@@ -76,6 +77,7 @@ __all__ = [
     "Removed",
     "Run",
     "Step",
+    "allows_deletion",
     "answered",
     "check_distinct",
     "composite_conditions",

@@ -17,7 +17,14 @@ from polyver.capabilities.revisions.pipeline._resources import Removed, shown
 from polyver.core import listed
 from polyver.objects.owners import controller_of
 
-__all__ = ["WOULD_DELETE", "FailedMove", "lost_objects", "updated_fact", "would_delete"]
+__all__ = [
+    "WOULD_DELETE",
+    "FailedMove",
+    "allows_deletion",
+    "lost_objects",
+    "updated_fact",
+    "would_delete",
+]
 
 Object = Mapping[str, Any]
 WOULD_DELETE: Final = "WouldDelete"
@@ -65,6 +72,12 @@ def would_delete(release: str, lost: Iterable[Removed]) -> FailedMove:
     fact = f"it would delete {names}, with nothing in their place"
     hint = f'annotate the revision with {ALLOW_DELETION}: "true" to allow it'
     return FailedMove(release, WOULD_DELETE, f"{fact}; {hint}")
+
+
+def allows_deletion(obj: Object | None) -> bool:
+    """Whether an object says that its release may delete objects."""
+    annotations = mapping(obj["metadata"].get("annotations")) if obj is not None else {}
+    return annotations.get(ALLOW_DELETION) == "true"
 
 
 def updated_fact(composite: Object, failed: FailedMove | None) -> Fact | None:
