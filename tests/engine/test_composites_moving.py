@@ -30,7 +30,7 @@ from polyver.capabilities.revisions.messages import (
     State,
 )
 from polyver.client import Object
-from polyver.engine.packages import FUNCTION_REVISIONS
+from polyver.engine.packages import FUNCTION_REVISIONS, FUNCTIONS
 
 ALLOWED = {"metadata": {"annotations": {"polyver.dev/allow-deletion": "true"}}}
 
@@ -212,3 +212,48 @@ def test_a_function_that_does_not_answer_is_tried_again_and_the_old_one_goes_on(
         await world.until(lambda found: uses(found) == composing.name_of("b"))
 
     run(scenario)
+
+
+# What authors of releases see.
+
+
+def adopted(reason: str, message: str) -> Any:
+    def holds(found: Object) -> bool:
+        said = condition(found, "Adopted")
+        return (said.get("reason"), said.get("message")) == (reason, message)
+
+    return holds
+
+
+def test_compositions_and_functions_say_who_has_their_releases() -> None:
+    async def scenario(world: World) -> None:
+        def choosy(request: Request) -> Response:
+            name = request.observed.composite.resource["metadata"]["name"]
+            if name == "loses":
+                return passing(request, desired=State())
+            return fatal(request) if name == "fails" else settings(request)
+
+        await world.define()
+        about = {"apiVersion": "pkg.crossplane.io/v1", "kind": "Function"}
+        package = {"metadata": {"name": composing.FUNCTION}, "spec": {"package": "x.io/a:v1"}}
+        await world.client.create(FUNCTIONS, about | package)
+        await world.install("a", 1, settings)
+        first = await world.compose(composing.composition())
+        for name in ("fine", "loses", "fails"):
+            await world.bucket(name)
+            await world.until(is_ready, name)
+        message = f"{first}: 3 followers, 3 on it, 0 held, 0 failing"
+        await world.until(adopted("Adopted", message), "example", resource=COMPOSITIONS)
+        await world.install("b", 2, choosy)
+        message = f"{composing.name_of('b')}: 3 followers, 1 on it, 1 held, 1 failing"
+        await world.until(adopted("Failing", message), composing.FUNCTION, resource=FUNCTIONS)
+        await world.until_told("NotAdopted", message)
+        told = [text for reason, text in await world.told() if reason == "NotAdopted"]
+        assert told == [message]
+        for name in ("fine", "loses", "fails"):
+            await world.client.delete(BUCKETS, name)
+        await world.until(
+            adopted("NoFollowers", "nothing follows it"), "example", resource=COMPOSITIONS
+        )
+
+    run(scenario, within=60)
