@@ -3,7 +3,7 @@ PYTHON ?= python3
 RUN := .venv/bin
 NATIVE := src/polyver/native/_reviews.abi3.so
 .DEFAULT_GOAL := help
-.PHONY: help up test check format docs kube kube-old cue record e2e bench bench-quick lock clean
+.PHONY: help up test check format docs kube kube-old cue record e2e e2e-long hostile bench bench-quick lock clean
 
 help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -58,7 +58,14 @@ record: kube ## ask the real API server and Go's libraries again what the tests 
 
 e2e: kube $(NATIVE) ## run the tests that need the real API server, and those that need cue
 	@$(RUN)/python tests/kube/build.py cue || echo "======== NOT TESTED WITH CUE ========" >&2
-	@$(RUN)/pytest -n 4 -m "kube or cue" $(ARGS)
+	@$(RUN)/pytest -n 4 -m "kube or cue" --hypothesis-seed=0 $(ARGS)
+
+# Other kinds and objects than last time: what this finds is a difference that nobody knew of.
+e2e-long: kube $(NATIVE) ## compare with the real API server on kinds and objects that are new each time
+	@POLYVER_GENERATED_TIMES=20 $(RUN)/pytest -n 2 -m kube tests/kube/test_generated.py $(ARGS)
+
+hostile: .venv/ready $(NATIVE) ## send hostile requests at full size, and print how long others wait (10 minutes)
+	@$(RUN)/python -m tests.hostile $(ARGS)
 
 bench: .venv/ready $(NATIVE) ## measure everything beside peers that it builds, and print one table (needs Go; 15 minutes)
 	@$(RUN)/python -m bench $(ARGS)

@@ -103,7 +103,8 @@ def checking() -> str:
 `polyver check` and `polyver.testing.check_law` find these in the conversions of a kind;
 [how to test conversions](../how-to/test-conversions.md) shows them at work. With `--against`, what
 [compatibility](compatibility.md) lists is found as well, beside a file, a git revision or
-[a cluster](clusters.md). A finding has a kind, versions, a path, a
+[a cluster](clusters.md), and each field that the conversions of now show otherwise than those of
+then. A finding has a kind, versions, a path, a
 rule, a severity, a fact and an advice; one that was made with an object has the smallest that shows
 it.
 

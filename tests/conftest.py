@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import re
+import time
 from collections.abc import Generator
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +21,23 @@ os.environ |= {"GRPC_VERBOSITY": "NONE", "GRPC_ENABLE_FORK_SUPPORT": "0"}
 # No test depends on how fast this machine is.
 settings.register_profile("polyver", settings(), deadline=None, print_blob=True)
 settings.load_profile("polyver")
+_STARTED = time.monotonic()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--stop-after",
+        type=float,
+        metavar="SECONDS",
+        help="run no further test after this time: each of those fails, and so names itself",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    limit: float | None = item.config.getoption("--stop-after")
+    if limit is not None and time.monotonic() - _STARTED > limit:
+        pytest.fail(f"not run: the time limit of {limit:g} s was reached before", pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)

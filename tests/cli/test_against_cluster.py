@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.test_check import BACKUPS
+from tests.cli.test_check import BACKUPS, MOVE
 from tests.cli.test_cli import Ran
+from tests.walks.support import eventually
 
-from polyver.objects import dump_yaml, load_manifests
+from polyver.objects import Document, dump_yaml, load_manifests
 from polyver.objects.status import ApiError
 from polyver.testing import EmbeddedServer
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+CONVERSIONS = "/apis/polyver.dev/v1alpha1/conversions"
 NAME = "backups.shop.example.com"
 
 
@@ -58,6 +60,36 @@ def test_what_users_of_a_cluster_would_lose_is_found(
     ran = check(capsys, "cluster:polyver-token")
     assert ran.code == 1
     assert f"breaking field-renamed: {NAME} v1 spec.schedule" in ran.out
+
+
+def test_what_the_conversion_on_a_cluster_showed_otherwise_is_found(
+    server: EmbeddedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.request("POST", DEFINITIONS, definition())
+    [rules] = [e.value for e in load_manifests(BACKUPS, "b.yaml") if kind_of(e) == "Conversion"]
+    server.request("POST", CONVERSIONS, rules)
+    drop = "    - drop: {at: spec.cron}\n    - add: {at: spec.schedule}\n"
+    arguments = ("--conversions", "backups.yaml", "--examples", "40", "--against", "cluster:")
+    assert Ran(capsys, "check", *arguments).code == 0
+    Path("backups.yaml").write_text(BACKUPS.replace(MOVE, drop))
+    ran = Ran(capsys, "check", *arguments)
+    assert ran.code == 1
+    assert f"breaking view-changed: {NAME} v1alpha1 → v1beta1 spec.schedule" in ran.out
+    server.request("DELETE", f"{DEFINITIONS}/{NAME}")
+    server.request("DELETE", f"{CONVERSIONS}/{NAME}")
+    eventually(lambda: is_gone(server, f"{CONVERSIONS}/{NAME}"))
+
+
+def kind_of(document: Document) -> Any:
+    return document.value["kind"] if isinstance(document.value, dict) else ""
+
+
+def is_gone(server: EmbeddedServer, path: str) -> bool:
+    try:
+        server.request("GET", path)
+    except ApiError as error:
+        return error.code == 404
+    return False
 
 
 def test_a_version_that_objects_are_stored_in_is_missed(

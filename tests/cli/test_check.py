@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.cli.test_cli import Ran, piped
+from tests.modules import forget_modules
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BACKUPS = (EXAMPLES / "conversions" / "backups.yaml").read_text()
@@ -58,7 +59,6 @@ class Checks:
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
-        self._known = set(sys.modules)
 
     def __call__(self, *arguments: str) -> Ran:
         self.forget()
@@ -76,9 +76,7 @@ class Checks:
         ]
 
     def forget(self) -> None:
-        for name in set(sys.modules) - self._known:
-            if Path(getattr(sys.modules[name], "__file__", None) or "/").is_relative_to(Path.cwd()):
-                del sys.modules[name]
+        forget_modules(Path.cwd())
 
 
 @pytest.fixture
@@ -354,6 +352,75 @@ def test_who_converts_is_compared_only_if_it_is_said(run: Checks) -> None:
 def test_what_was_not_there_at_a_revision_is_new(repository: Checks) -> None:
     Path("new.py").write_text(TOYS.replace("Toy", "Box"))
     assert repository.findings("new.py", "--examples", "0", "--against", "HEAD") == []
+
+
+# How conversions behaved before.
+
+MOVE = "    - move:  {from: spec.cron, to: spec.schedule}\n"
+
+
+def test_a_move_that_became_a_drop_is_found_with_the_smallest_object(run: Checks) -> None:
+    Path("before.yaml").write_text(BACKUPS)
+    edited(MOVE, "    - drop: {at: spec.cron}\n    - add: {at: spec.schedule}\n")
+    arguments = ("--conversions", "backups.yaml", "--examples", "60", "--against", "before.yaml")
+    found = [each for each in run.data(*arguments)["findings"] if each["rule"] == "view-changed"]
+    by_field = {(each["versions"][-1], each["path"]): each for each in found}
+    lost = by_field["v1beta1", "spec.schedule"]
+    assert lost["severity"] == "breaking"
+    assert lost["versions"] == ["v1alpha1", "v1beta1"]
+    assert lost["fact"].startswith('in v1beta1 it was "", and is absent')
+    assert lost["example"]["given"]["spec"] == {"cron": ""}
+    assert lost["example"]["expected"]["spec"] == {"schedule": ""}
+    assert lost["example"]["got"]["spec"] == {}
+    assert ("v1alpha1", "spec.cron") in by_field
+    ran = run(*arguments, "--seed", "1")
+    assert ran.code == 1
+    assert "view-changed: backups.shop.example.com v1alpha1 → v1beta1 spec.schedule:" in ran.out
+
+
+def test_conversions_that_do_the_same_in_other_words_are_not_found(run: Checks) -> None:
+    Path("before.yaml").write_text(BACKUPS)
+    edited(
+        MOVE, MOVE.replace("- move:  ", "- within: ").replace("to:", "as:").replace("from:", "at:")
+    )
+    arguments = ("--conversions", "backups.yaml", "--examples", "60", "--against", "before.yaml")
+    assert run.findings(*arguments) == []
+
+
+def test_functions_of_a_revision_are_compared_with_those_of_now(repository: Checks) -> None:
+    text = TOYS.replace(
+        'spec["length"] = spec.pop("size")', 'spec["length"] = spec.pop("size") + 1'
+    )
+    text = text.replace(
+        'spec["size"] = spec.pop("length")', 'spec["size"] = spec.pop("length") - 1'
+    )
+    arguments = ("toys.py", "--examples", "40", "--against", "main")
+    assert repository.findings(*arguments) == []
+    Path("toys.py").write_text(text)
+    found = [each for each in repository.findings(*arguments) if each[0] == "view-changed"]
+    assert ("view-changed", "v1 v2", "spec.length") in found
+    assert ("view-changed", "v2 v1", "spec.size") in found
+
+
+def test_manifests_of_a_revision_are_compared_with_those_of_now(repository: Checks) -> None:
+    edited(MOVE, "    - drop: {at: spec.cron}\n    - add: {at: spec.schedule}\n")
+    arguments = ("--conversions", "backups.yaml", "--examples", "40", "--against", "HEAD")
+    assert ("view-changed", "v1alpha1 v1beta1", "spec.schedule") in repository.findings(*arguments)
+
+
+def test_an_object_that_could_be_converted_then_and_cannot_now_is_found(
+    repository: Checks,
+) -> None:
+    mistaken('assert "colour" not in spec')
+    found = repository.findings("toys.py", "--examples", "60", "--against", "main")
+    assert any(rule == "view-changed" and path == "" for rule, _, path in found)
+
+
+def test_who_has_no_conversions_to_compare_with_is_told(run: Checks) -> None:
+    Path("before.yaml").write_text(BACKUPS.split("---\n")[0])
+    ran = run("--conversions", "backups.yaml", "--examples", "9", "--against", "before.yaml")
+    text = "before.yaml has no conversions of backups.shop.example.com: only schemas were compared"
+    assert (ran.code, text in ran.err) == (0, True)
 
 
 @pytest.mark.parametrize("revision", ["nowhere", "--output=x"])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.test_cli import Ran
+from tests.modules import forget_modules
 
 from polyver.tls import Authority
 
@@ -59,12 +60,10 @@ def run(
 ) -> Iterator[Callable[..., Ran]]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path[:])
-    known = set(sys.modules)
     Path("kinds.py").write_text(KINDS)
     Path("two.py").write_text(TWO)
     yield lambda *arguments: Ran(capsys, "crds", *arguments)
-    for name in set(sys.modules) - known:
-        del sys.modules[name]
+    forget_modules(tmp_path)
 
 
 def test_kinds_of_a_file_or_a_module_are_printed_in_their_order(run: Callable[..., Ran]) -> None:

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.cli.test_cli import Ran
+from tests.modules import forget_modules
 
 GROUP = "stable.example.com"
 TOOLS = Path(sys.executable).parent
@@ -48,21 +49,16 @@ def definitions(
 ) -> Iterator[Definitions]:
     """What `polyver crds` makes of the project, as it is when it is asked."""
     monkeypatch.setattr(sys, "path", sys.path[:])
-    known = set(sys.modules)
-
-    def forget() -> None:
-        for name in set(sys.modules) - known:
-            del sys.modules[name]
 
     def read() -> list[dict[str, Any]]:
-        forget()
+        forget_modules(shop)
         ran = Ran(capsys, "crds", "-o", "json")
         assert ran.code == 0, ran.err
         found = json.loads(ran.out)
         return list(found.get("items", [found]))
 
     yield read
-    forget()
+    forget_modules(shop)
 
 
 def tool(*command: str) -> str:

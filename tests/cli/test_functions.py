@@ -40,6 +40,12 @@ BLUEPRINT = HEAD + SEED + "    - {func: Report, name: report, funcVersion: v0.0.
 WITH = ("--functions", "fns.py")
 
 
+def promoted() -> str:
+    """The catalogue after a promotion that the server does not know of."""
+    stable = CATALOGUE.replace("v0.1.0: {stage: stable}", "v0.1.0: {stage: candidate}")
+    return stable.replace("v0.2.0: {stage: candidate}", "v0.2.0: {stage: stable}")
+
+
 @pytest.fixture
 def run(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -419,6 +425,38 @@ def test_impact_asks_the_cluster_where_no_file_is_named(run: Run) -> None:
         ]
     both = run("impact", "Report@v0.0.0", *WITH, "-f", "bp.yaml", "-f", "cluster:")
     assert len(both.out.splitlines()) == 3
+
+
+@pytest.mark.usefixtures("connected")
+def test_the_functions_of_the_server_count_where_none_are_named(run: Run) -> None:
+    """Here is no code that registers Report, and a catalogue that says something else of it."""
+    Path("catalogue.yaml").write_text(promoted())
+    found = json.loads(run("why", "actionset/now", "-o", "json").out)
+    assert [each["now"]["version"] for each in found["phases"]] == ["v0.1.0", "v0.0.0"]
+    used = json.loads(run("impact", "Report", "-o", "json").out)
+    assert [(each["blueprint"], each["gets"]) for each in used["uses"]] == [
+        ("default/times", "v0.0.0")
+    ]
+    listed = json.loads(run("functions", "list", "-o", "json").out)
+    stages = {each["name"]: each["versions"] for each in listed["functions"]}["Report"]
+    assert ("v0.1.0", "stable") in [(each["version"], each["stage"]) for each in stages]
+    shown = run("functions", "show", "Report@v0.1")
+    assert (shown.code, shown.out.splitlines()[0].partition(":")[0]) == (0, "Report v0.1.0")
+    assert run("functions", "show", "Reprot").code == 1
+
+
+@pytest.mark.usefixtures("connected")
+def test_code_that_is_named_counts_and_what_differs_from_the_server_is_told(run: Run) -> None:
+    Path("other.yaml").write_text(promoted())
+    named = (*WITH, "--catalogue", "other.yaml")
+    for command in (["why", "actionset/now"], ["impact", "Report"], ["functions", "list"]):
+        server = ["--context", "polyver"] if command[0] == "functions" else []
+        ran = run(*command, *named, *server)
+        assert ran.code == 0, ran.err
+        [told] = [line for line in ran.err.splitlines() if "Report is" in line]
+        assert "v0.1.0 stable, v0.2.0 candidate on https://" in told
+        assert "and v0.0.0 deprecated, v0.1.0 candidate, v0.2.0 stable here" in told
+    assert "Report is" not in run("why", "actionset/now", *WITH).err
 
 
 def test_what_comes_with_polyver_gives_way(run: Run) -> None:

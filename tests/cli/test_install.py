@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +14,7 @@ from tests.cli.test_cli import Ran
 
 from polyver.admission.configurations import Wanted, configurations
 from polyver.apis import Webhook
+from polyver.engine.conversions import FINALIZER
 from polyver.objects import load_manifests
 from polyver.objects.status import ApiError
 from polyver.testing import EmbeddedServer
@@ -474,7 +477,10 @@ def test_definitions_that_need_the_installation_keep_it(server: EmbeddedServer, 
     installed(run, "--kinds", kinds())
     before = state(server)
     said = refused(run, "uninstall")
-    assert said.startswith(f"objects are converted by this installation: {LAMPS} (")
+    assert said.startswith(
+        f"kinds that are converted by this installation need attention first: {LAMPS} (v2, v1) ("
+    )
+    assert "nothing was removed, and they work as before" in said
     assert "--force" in said
     assert state(server) == before
     assert run("uninstall", "--force").code == 0
@@ -495,6 +501,46 @@ def test_objects_go_only_if_that_is_said_twice(server: EmbeddedServer, run: Run)
     assert (ran.code, ran.err) == (0, "")
     assert [there(server, f"{CRDS}/{name}") for name in (CONVERSIONS, LAMPS)] == [None, None]
     assert "--yes is for --with-objects" in refused(run, "uninstall", "--yes", code=2)
+
+
+def test_uninstalling_says_what_it_waits_for(server: EmbeddedServer, run: Run) -> None:
+    installed(run, "--kinds", kinds())
+    metadata = {"name": "desk", "finalizers": ["ex.io/mine"]}
+    lamp = {"apiVersion": "ex.io/v2", "kind": "Lamp", "metadata": metadata, "watts": 5}
+    at = "/apis/ex.io/v2/namespaces/default/lamps"
+    server.request("POST", at, lamp)
+    command = [sys.executable, "-m", "polyver", "uninstall", "--with-objects", "--yes"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        waiting = next(line for line in process.stdout if "waiting" in line)
+        assert waiting.strip() == (
+            f"CustomResourceDefinition {LAMPS}: waiting for 1 objects; "
+            "finalizers of default/desk (ex.io/mine)"
+        )
+        found = server.request("GET", f"{at}/desk")
+        found["metadata"]["finalizers"] = None
+        server.request("PUT", f"{at}/desk", found)
+        rest = process.stdout.read()
+    assert process.returncode == 0
+    assert f"CustomResourceDefinition {LAMPS} removed" in rest
+
+
+def test_conversions_are_freed_as_nobody_is_left_to_do_it(server: EmbeddedServer, run: Run) -> None:
+    """`polyver run` keeps a Conversion by a finalizer as long as its kind needs it."""
+    installed(run, "--kinds", kinds())
+    spec = {"group": "ex.io", "kind": "Boat", "versions": ["v1"]}
+    about = {"apiVersion": "polyver.dev/v1alpha1", "kind": "Conversion"}
+    metadata = {"name": "boats.ex.io", "finalizers": [FINALIZER, "ex.io/mine"]}
+    at = "/apis/polyver.dev/v1alpha1/conversions"
+    server.request("POST", at, {**about, "metadata": metadata, "spec": spec})
+    assert run("uninstall", "--force").code == 0
+    left = server.request("GET", f"{at}/boats.ex.io")
+    assert left["metadata"]["finalizers"] == ["ex.io/mine"]
+    left["metadata"]["finalizers"] = [FINALIZER]
+    server.request("PUT", f"{at}/boats.ex.io", left)
+    installed(run, "--kinds", kinds())
+    assert run("uninstall", "--with-objects", "--yes").code == 0
+    assert there(server, f"{CRDS}/{CONVERSIONS}") is None
 
 
 def test_uninstalling_elsewhere_or_twice_is_told(server: EmbeddedServer, run: Run) -> None:

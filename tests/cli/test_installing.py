@@ -195,7 +195,7 @@ def test_nobody_is_locked_out_when_no_replica_answers() -> None:
     for rule in rules:
         assert {*rule["apiGroups"]} <= {GROUP, "polyver.dev"}
         assert not [each for each in rule["resources"] if "*" in each]
-        assert "DELETE" not in rule["operations"]
+        assert rule["resources"] == ["conversions"] or "DELETE" not in rule["operations"]
         assert "*" not in rule["operations"]
 
 
@@ -455,6 +455,14 @@ def test_a_definition_is_let_go_with_its_conversion() -> None:
             at = Webhook(WANTED.namespace, "polyver")
             async with replica(settings_of(client, at)), asyncio.timeout(HANG):
                 await until(client, CRDS, "boats.example.com", "", trusts)
+                crd = await client.get(CRDS, "boats.example.com")
+                for each in crd["spec"]["versions"]:
+                    each["served"] = each["storage"]
+                change = {"spec": {"versions": crd["spec"]["versions"]}}
+                await client.patch(CRDS, "boats.example.com", change=change)
+                plural = "validatingwebhookconfigurations"
+                hooks = Resource("admissionregistration.k8s.io", "v1", plural, namespaced=False)
+                await client.delete(hooks, "polyver")  # nobody answers at its address
                 await client.delete(SERVED, "boats.example.com")
                 await until(client, CRDS, "boats.example.com", "", lambda obj: not trusts(obj))
 

@@ -347,17 +347,26 @@ def test_a_plan_tells_who_moves_and_what_changes(
     done = run("plan", "-f", new)
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
-    assert lines[0] == f"ComponentDefinition vela-system/{name} publishes 1.1.0"
-    row = [f"{space}/a", "spec.components[0].type", f"vela-system/{name}", "1.0.0", "1.1.0"]
-    assert lines[2].split()[:5] == row
-    assert f"ConfigMap {space}/c0 (v1) of {space}/a is changed:" in lines
+    assert lines[:2] == [
+        "1 application: 0 unchanged, 1 changed, 0 would lose objects, 0 would fail",
+        f"ComponentDefinition vela-system/{name} publishes 1.1.0",
+    ]
+    row = [f"vela-system/{name}", "1.0.0", "1.1.0", *"newest in series 1 1:".split(), f"{space}/a"]
+    assert lines[3].split() == row
+    assert lines[4:8] == [
+        "",
+        "1 ConfigMap: data.x added: new",
+        f"  {space}/a",
+        f"  example: ConfigMap {space}/c0 (v1) of {space}/a",
+    ]
     assert "+  x: new" in lines
     assert f"{space}/b" not in done.out
     assert platform.revisions(name) == [f"{name}-v1.0.0"]
     told = json.loads(run("plan", "-f", new, "-o", "json").out)
     assert [(each["from"], each["to"]) for each in told["moves"]] == [("1.0.0", "1.1.0")]
-    [changed] = told["applications"]
-    assert changed["changes"][0]["diff"].endswith("+  x: new")
+    [changed] = told["changes"]
+    assert changed["example"]["diff"].endswith("+  x: new")
+    assert changed["applications"] == [f"{space}/a"]
     platform.publish(definition(name, rendering("1.0.0"), rendering("1.1.0", ", x: new")))
     platform.uses(app, "1.1.0")
 
@@ -390,7 +399,7 @@ def test_a_plan_tells_what_is_lost_by_force(
     platform.deploy(application("a", f"{name}@1.0.0", namespace=space))
     new = definition(name, "1.1.0", **{FORCED: "1.0.0"})
     done = run("plan", "-f", write("new.yaml", new), "-o", "json")
-    assert done.code == 0
+    assert (done.code, done.err) == (1, "error: 1 application would fail\n")
     told = json.loads(done.out)
     [lost] = told["losses"]
     assert (lost["application"], lost["from"]) == (f"{space}/a", "1.0.0")
@@ -409,7 +418,7 @@ def test_a_plan_takes_applications_beside_the_definitions_that_they_need(
     both = write("both.yaml", definition(name, rendering("1.0.0")), app)
     done = run("plan", "-f", both)
     assert (done.code, done.err) == (0, "")
-    assert f"ConfigMap {space}/c0 (v1) of {space}/a is added:" in done.out
+    assert "1 ConfigMap added" in done.out.splitlines()
     platform.publish(definition(name, rendering("1.0.0"), rendering("2.0.0", ", x: new")))
     platform.deploy(app)
     app["spec"]["components"][0]["type"] = f"{name}@2"
@@ -439,3 +448,113 @@ def test_what_a_server_would_not_take_is_told(name: str, space: str, run: Run) -
     done = run("plan", "-f", write("app.yaml", wrong))
     assert done.code == 1
     assert 'expected "true" or "false"' in done.out
+
+
+CONFIG = """apiVersion: v1
+kind: %s
+metadata: {name: "{{ .context.appName }}"}
+data: {password: "%s"}
+"""
+
+
+def made_of(version: str, template: str) -> Object:
+    made = rendering(version)
+    made["schematic"]["gotemplate"]["template"] = template
+    return made
+
+
+def followers(platform: Platform, name: str, space: str, template: str, count: int) -> list[str]:
+    """Deploy applications that follow a definition; their names."""
+    platform.publish(definition(name, made_of("1.0.0", template)))
+    names = [f"a{number:02}" for number in range(count)]
+    for each in names:
+        platform.runs(application(each, f"{name}@1", namespace=space))
+    return [f"{space}/{each}" for each in names]
+
+
+def test_a_plan_for_a_release_that_breaks_everyone_fails_with_one_line_for_all(
+    platform: Platform, name: str, space: str, run: Run
+) -> None:
+    template = CONFIG % ("ConfigMap", "x")
+    names = followers(platform, name, space, template, 12)
+    broken = definition(name, made_of("1.0.0", template), made_of("1.1.0", "kind: ConfigMap"))
+    done = run("plan", "-f", write("new.yaml", broken))
+    assert (done.code, done.err) == (1, "error: 12 applications would fail\n")
+    lines = done.out.splitlines()
+    assert (
+        lines[0] == "12 applications: 0 unchanged, 0 changed, 0 would lose objects, 12 would fail"
+    )
+    [failure] = [number for number, line in enumerate(lines) if " would fail: " in line]
+    assert "12 applications would fail: document 1 has no apiVersion" in lines[failure]
+    assert lines[failure + 1].endswith(f"{space}/a09 and 2 more")
+    assert len(lines) < 12, "it does not grow with the applications"
+    whole = run("plan", "-f", "new.yaml", "--all").out
+    assert f"  {', '.join(names)}" in whole.splitlines()
+    told = json.loads(run("plan", "-f", "new.yaml", "-o", "json").out)
+    assert told["summary"]["wouldFail"] == 12
+    assert [each["applications"] for each in told["failures"]] == [names]
+
+
+def test_a_plan_for_a_release_that_renders_nothing_names_the_objects_that_are_lost(
+    platform: Platform, name: str, space: str, run: Run
+) -> None:
+    template = CONFIG % ("ConfigMap", "x")
+    followers(platform, name, space, template, 2)
+    empty = definition(name, made_of("1.0.0", template), made_of("1.1.0", "# nothing"))
+    done = run("plan", "-f", write("new.yaml", empty))
+    assert (done.code, done.err) == (1, "error: 2 applications would lose objects\n")
+    assert "2 ConfigMaps lost" in done.out.splitlines()
+    assert f"  example: ConfigMap {space}/a00 (v1) of {space}/a00" in done.out.splitlines()
+    assert run("plan", "-f", "new.yaml", "--allow-deletion").code == 0
+    empty["metadata"]["annotations"]["polyver.dev/allow-deletion"] = "true"
+    done = run("plan", "-f", write("new.yaml", empty))
+    assert (done.code, done.err) == (0, "")
+    assert "2 would lose objects" in done.out
+
+
+def test_a_plan_shows_of_secrets_only_that_they_change(
+    platform: Platform, name: str, space: str, run: Run
+) -> None:
+    old, new = (CONFIG % ("Secret", each) for each in ("dGlnZXI=", "bGlvbg=="))
+    followers(platform, name, space, old, 2)
+    files = write("new.yaml", definition(name, made_of("1.0.0", old), made_of("1.1.0", new)))
+    shown = [run("plan", "-f", files, *more) for more in ((), ("--all",), ("-o", "json"))]
+    for done in shown:
+        assert done.code == 0
+        assert not [each for each in ("dGlnZXI=", "bGlvbg==") if each in done.out + done.err]
+    assert "2 Secrets: data.password changed" in shown[0].out.splitlines()
+    assert "+  password: (changed)" in shown[0].out.splitlines()
+
+
+def test_a_plan_fails_for_kinds_that_are_not_served_and_fields_that_are_not_executed(
+    platform: Platform, name: str, space: str, run: Run
+) -> None:
+    old = CONFIG % ("ConfigMap", "x")
+    followers(platform, name, space, old, 1)
+    unknown = old.replace("v1", "nobody.example/v1", 1).replace("ConfigMap", "Thing")
+    for new, message in (
+        (made_of("1.1.0", unknown), "no nobody.example/v1 Thing is served"),
+        (
+            made_of("1.1.0", old) | {"status": {"healthPolicy": "isHealth: true"}},
+            f"{name} 1.1.0 has status.healthPolicy, which is not executed",
+        ),
+    ):
+        files = write("new.yaml", definition(name, made_of("1.0.0", old), new))
+        done = run("plan", "-f", files)
+        assert done.code == 1
+        assert f"1 application would fail: {message}" in done.out
+
+
+def test_an_application_that_fails_already_does_not_fail_a_plan(
+    platform: Platform, name: str, space: str, run: Run
+) -> None:
+    template = CONFIG % ("ConfigMap", "x")
+    platform.publish(definition(name, made_of("1.0.0", template)))
+    app = application("a", f"{name}@1", namespace=space, properties={"unknown": 1})
+    platform.deploy(app)
+    new = definition(name, made_of("1.0.0", template), made_of("1.1.0", template))
+    done = run("plan", "-f", write("new.yaml", new))
+    assert done.code == 0
+    assert done.out.startswith("1 application: 1 unchanged, 0 changed")
+    assert "1 application fails already, whatever the plan: " in done.out
+    assert run("plan", "-f", write("app.yaml", app)).code == 1, "it is this one that is planned"

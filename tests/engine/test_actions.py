@@ -17,6 +17,7 @@ from polyver.capabilities.functions.registering import known_functions
 from polyver.client import Client, Object, Resource, find
 from polyver.engine import Engine
 from polyver.engine.actions import CANCEL, FINALIZER, ActionSetController, CallLimits
+from polyver.engine.calls import ThreadCalls
 from polyver.functions import AsyncContext, Cancelled, Context, Registry
 from polyver.objects.status import ApiError
 from polyver.server._http import User
@@ -117,9 +118,9 @@ class World:
     @asynccontextmanager
     async def controller(self, **limits: Any) -> AsyncIterator[ActionSetController]:
         known = known_functions(self.registry)
-        controller = ActionSetController(
-            self.client, known, limits=CallLimits(**{"grace": 0.1, **limits})
-        )
+        may = CallLimits(**{"grace": 0.1, **limits})
+        calls = ThreadCalls(self.client, may)
+        controller = ActionSetController(self.client, known, calls=calls, limits=may)
         async with Engine(self.client, [controller]):
             yield controller
 
@@ -179,6 +180,10 @@ def states(status: Any, number: int = 0) -> list[str]:
     action = status["actions"][number]
     calls = [*action["phases"], *([action["deferPhase"]] if "deferPhase" in action else [])]
     return [each["state"] for each in calls]
+
+
+def waiting(status: Any) -> list[Any]:
+    return [each["waiting"] for each in status["actions"] if "waiting" in each]
 
 
 def test_a_failure_ends_the_phases_and_the_deferred_one_runs_all_the_same() -> None:
@@ -281,18 +286,26 @@ def test_an_output_that_cannot_be_kept_fails_its_phase(what: str, told: str) -> 
 def test_many_actions_run_at_once_but_not_more_than_may() -> None:
     async def scenario(world: World) -> None:
         await world.blueprint(phase("Block", "x"), phase("Say", "y"))
-        async with world.controller(at_once=3):
+        # Of six slots one namespace takes three, and leaves three to others.
+        async with world.controller(at_once=6):
             await world.run(count=5)
             await world.until(lambda: len(world.calls) == 3)
-            for _ in range(3):
-                await world.client.get(SETS, "one", "a")
             found = await world.client.get(SETS, "one", "a")
+            while len(waiting(found["status"])) < 2:
+                await asyncio.sleep(0.002)
+                found = await world.client.get(SETS, "one", "a")
             running = [states(found["status"], number)[0] for number in range(5)]
             assert sorted(running) == ["pending"] * 2 + ["running"] * 3
+            assert [each["place"] for each in waiting(found["status"])] == [1, 2]
+            assert waiting(found["status"])[1]["message"] == (
+                "it waits for a slot to call phase x: it is number 2 of 2 in the queue, 3 of at "
+                "most 6 calls run, 3 of them in this namespace"
+            )
             assert found["status"]["progress"]["runningPhase"] == "x, x, x"
             world.gate.set()
             status = await world.over()
         assert all(states(status, number) == ["complete"] * 2 for number in range(5))
+        assert waiting(status) == []
 
     lived(scenario)
 
@@ -403,7 +416,9 @@ def test_conflicts_cost_nothing_but_another_attempt() -> None:
     async def scenario(world: World) -> None:
         await world.blueprint(phase("Say", "x"), phase("Say", "y"))
         stubborn = Stubborn(world.client)
-        controller = ActionSetController(stubborn, known_functions(world.registry))
+        controller = ActionSetController(
+            stubborn, known_functions(world.registry), calls=ThreadCalls(stubborn)
+        )
         async with Engine(world.client, [controller]):
             await world.run()
             await world.over()
@@ -470,7 +485,9 @@ def test_events_may_come_before_answers() -> None:
     async def scenario(world: World) -> None:
         await world.blueprint(*(phase("Say", f"p{number}") for number in range(4)))
         late = Late(world.client)
-        controller = ActionSetController(late, known_functions(world.registry))
+        controller = ActionSetController(
+            late, known_functions(world.registry), calls=ThreadCalls(late)
+        )
         async with Engine(world.client, [controller]):
             await world.run()
             await world.over()
@@ -556,10 +573,54 @@ def test_what_a_controller_may_not_read_fails_the_phase_and_is_not_tried_for_eve
         await world.blueprint(phase("Say", "x"))
         client = Forbidding(world.client)
         async with Engine(
-            world.client, [ActionSetController(client, known_functions(world.registry))]
+            world.client,
+            [
+                ActionSetController(
+                    client, known_functions(world.registry), calls=ThreadCalls(client)
+                )
+            ],
         ):
             await world.run(secrets={"l": {"name": "login"}})
             status = await world.over()
         assert "you may not read secrets" in status["error"]["message"]
+
+    lived(scenario)
+
+
+def test_sensitive_outputs_are_there_after_a_restart_and_never_in_the_status() -> None:
+    async def scenario(world: World) -> None:
+        @world.registry.register("Make", sensitive=True)
+        def make(ctx: Context) -> dict[str, Any]:
+            return {"password": "made-p4ss"}
+
+        last = phase("Say", "last", text="{{ .Phases.make.Output.password }}")
+        await world.blueprint(phase("Make", "make"), phase("Block", "x"), deferPhase=last)
+        async with world.controller():
+            await world.run()
+            await world.until(lambda: world.calls == ["x began"])
+        # The controller ends while a phase runs; the next one has nothing in memory.
+        async with world.controller():
+            status = await world.over()
+        assert world.calls == ["x began", "last: made-p4ss"]
+        assert states(status) == ["complete", "failed", "complete"]
+        assert status["actions"][0]["deferPhase"]["output"] == {"text": "***"}
+        assert "made-p4ss" not in str(await world.client.get(SETS, "one", "a"))
+
+    lived(scenario)
+
+
+def test_a_sensitive_output_that_cannot_be_kept_fails_its_phase() -> None:
+    async def scenario(world: World) -> None:
+        content = phase("Say", "x", text="s3cret-text") | {"sensitiveOutputs": ["text"]}
+        await world.blueprint(content)
+        client = Forbidding(world.client)
+        known, calls = known_functions(world.registry), ThreadCalls(client)
+        async with Engine(world.client, [ActionSetController(client, known, calls=calls)]):
+            await world.run()
+            status = await world.over()
+        told = status["error"]["message"]
+        assert "what came of it cannot be stored: its sensitive outputs cannot be kept" in told
+        assert "you may not read secrets" in told
+        assert "output" not in status["actions"][0]["phases"][0]
 
     lived(scenario)

@@ -19,6 +19,7 @@ from tests.engine.composed import (
 from tests.engine.installing import condition
 from tests.engine.mortal import Mortal
 
+from polyver.capabilities.apis import conversion_kind
 from polyver.capabilities.revisions.names import DEFINED, DELETED_BY_FORCE
 from polyver.client import CRDS, Object, Resource
 from polyver.engine.compositions import ComposedOn
@@ -277,8 +278,16 @@ def test_a_conversion_converts_whatever_the_definition_says_and_while_it_is_ther
         await world.client.patch(DEFINITIONS, NAME, change={"metadata": {"labels": {"a": "b"}}})
         after = await world.until(CRDS, NAME, lambda crd: crd["metadata"].get("labels"))
         assert after["spec"]["conversion"] == found["spec"]["conversion"]
+        forced = {conversion_kind.FORCED: "v1,v1alpha1"}
+        await world.client.patch(CONVERSIONS, NAME, change={"metadata": {"annotations": forced}})
         await world.client.delete(CONVERSIONS, NAME)
-        await world.until(CRDS, NAME, before)
+        await world.gone(CONVERSIONS, NAME)
+        await world.client.patch(DEFINITIONS, NAME, change={"metadata": {"labels": {"a": "c"}}})
+        if said:
+            await world.until(CRDS, NAME, before)
+        else:  # Without anything that converts, objects would lose fields.
+            last = await world.until(CRDS, NAME, lambda crd: crd["metadata"]["labels"]["a"] == "c")
+            assert last["spec"]["conversion"]["strategy"] == "Webhook"
 
     alive(scenario)
 

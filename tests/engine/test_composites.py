@@ -658,3 +658,50 @@ def test_a_composition_that_is_deleted_is_told() -> None:
         assert await world.maps() == {"settings": {"size": "3"}}
 
     run(scenario, patient=True)
+
+
+CREDENTIAL = "s3cr3t/of the shop"
+
+
+def _fatal(request: Request) -> Response:
+    token = request.credentials["key"]["token"].decode()
+    conditions = (Condition("LoggedIn", Status.FALSE, "Refused", f"no login with {token}"),)
+    warned = Result(Severity.WARNING, f"{token} is old, {base64.b64encode(token.encode())!r}")
+    failed = Result(Severity.FATAL, f"login with {[token]} failed")
+    return passing(request, conditions=conditions, results=(warned, failed))
+
+
+def _raises(request: Request) -> Response:
+    raise ValueError(f"no login with {request.credentials['key']['token'].decode()}")
+
+
+def _refused(request: Request) -> Response:
+    made = config(name="login")
+    made["metadata"]["labels"] = {"login": request.credentials["key"]["token"].decode()}
+    return passing(request, desired=replace(request.desired, resources={"a": Resource(made)}))
+
+
+@pytest.mark.parametrize("function", [_fatal, _raises, _refused])
+def test_messages_of_functions_and_servers_show_no_credentials(
+    function: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def scenario(world: World) -> None:
+        await world.define()
+        secret = {"metadata": {"name": "key"}, "stringData": {"token": CREDENTIAL}}
+        await world.client.create(SECRETS, secret, "shop")
+        where = {"namespace": "shop", "name": "key"}
+        given = {"name": "key", "source": "Secret", "secretRef": where}
+        step = composing.step(credentials=[given])
+        await world.compose(composing.composition("example", step))
+        await world.install("a", 1, function)
+        await world.bucket()
+        found = await world.until(lambda found: condition(found, "Synced").get("status") == "False")
+        assert "***" in condition(found, "Synced")["message"]
+        while not any("***" in message for _, message in await world.told()):
+            await asyncio.sleep(0.002)
+        seen = f"{found['status']} {await world.told()} {capfd.readouterr()}"
+        encoded = base64.b64encode(CREDENTIAL.encode()).decode()
+        assert CREDENTIAL not in seen
+        assert encoded not in seen
+
+    run(scenario)

@@ -175,7 +175,8 @@ def test_what_a_new_version_renders_no_longer_is_deleted(platform: Platform, nam
     app = application(name, f"{name}@1", properties=IMAGE)
     running(platform, app)
     assert data(platform, f"{name}-c0-more") is not None
-    platform.publish(definition(name, templated("1.0.0", more), templated("1.1.0")))
+    allowed = {"polyver.dev/allow-deletion": "true"}
+    platform.publish(definition(name, templated("1.0.0", more), templated("1.1.0"), **allowed))
     platform.uses(app, "1.1.0")
     assert data(platform, f"{name}-c0-more") is None
     assert data(platform, f"{name}-c0") is not None

@@ -26,6 +26,7 @@ from polyver.capabilities.definitions.publishing import (
     revision_object,
 )
 from polyver.capabilities.definitions.rendering import Document, Documents, Given, Rendered
+from polyver.capabilities.definitions.reporting import reason_of
 from polyver.client import Backoff, Client, Object, Resource
 from polyver.engine import Engine
 from polyver.engine._patience import Patience
@@ -103,6 +104,7 @@ def test_a_template_that_takes_too_long_is_given_up_and_it_alone_is_slow() -> No
         renderer = Renderer(client, {"gotemplate": stuck}, clock, deadline=0.5)
         [late] = (await both(renderer, slow, quick, "stuck", "a")).errors
         assert isinstance(late, TookTooLong)
+        assert reason_of(late) == "TookTooLong", "the condition has this reason"
         limit = "took longer than 0.5 seconds to render"
         assert str(late).startswith(f"the component {limit}, most of it slow 1.0.0")
         assert late.at == "spec.components[0]"

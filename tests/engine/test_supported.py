@@ -58,6 +58,8 @@ def refused(platform: Platform, app: Object) -> str:
     assert condition(found, "Ready")["status"] == "False"
     said = condition(found, "Supported")
     assert (said["status"], said["reason"]) == ("False", "NotExecuted")
+    if condition(found, "Resolved")["status"] == "True":
+        assert condition(found, "Rendered")["reason"] == "Unsupported"
     return str(said["message"])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http
 import http.client
 import json
 import shlex
@@ -239,6 +240,8 @@ class _Run:
             lambda answer: all(_has(answer, path, wanted) for path, wanted in until.items()),
             step.title,
         )
+        if self._hooks and step.method != "GET":
+            self._until_cached(step, answer)
         for name, path in step.save.items():
             self._variables[name] = pick(answer.body, path)
         body = answer.body
@@ -257,6 +260,21 @@ class _Run:
             "headers": self._stable.value(answer.headers),
             "body": stable,
         }
+
+    def _until_cached(self, step: Step, answer: _Answer) -> None:
+        """Wait until the watch cache of kube-apiserver has what a step wrote.
+
+        A write begins with the object in the cache. If that is an old one, admission webhooks are
+        asked about it first, and again about the current one.
+        """
+        metadata = answer.body.get("metadata") if isinstance(answer.body, dict) else None
+        path = self._filled(step.path).partition("?")[0]
+        if answer.status not in (200, 201) or not metadata or "resourceVersion" not in metadata:
+            return
+        if step.method == "POST":
+            path = f"{path}/{metadata['name']}"
+        asked = f"{path}?resourceVersion={metadata['resourceVersion']}"
+        self._wait(asked, lambda found: found.status != http.HTTPStatus.GATEWAY_TIMEOUT)
 
     def _request_step(self, step: Step) -> _Answer:
         body = self._filled(step.body) if step.has_body else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import http.client
 import itertools
 import json
+import os
 import re
 import ssl
 import time
@@ -35,6 +36,8 @@ pytestmark = pytest.mark.kube
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = "drawn.ex.io"
 OBJECTS = 3
+TIMES = int(os.environ.get("POLYVER_GENERATED_TIMES", "1"))
+"""How many times as many kinds as usual; `make e2e-long` sets it."""
 PATIENCE = HANG
 MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 numbers = itertools.count()
@@ -50,8 +53,10 @@ def number(text: str) -> int | float:
 def held(value: Any) -> Any:
     """A value without numbers that are written in one way and held in another.
 
-    Integers of more than 64 bits change their type on the real server when they are stored, which
-    then counts as a change; 5.0 is 5 to the embedded server, which shows in the name of a type.
+    Integers of more than 64 bits change their type on kube-apiserver when they are stored, which
+    then counts as a change. It loses who owns an item of a set that is no exact float. 5.0 is 5 to
+    the embedded server, which shows in the name of a type. A refused merge patch shows numbers as
+    the client wrote them, which matters where there is an exponent.
     """
     match value:
         case dict():
@@ -59,9 +64,11 @@ def held(value: Any) -> Any:
         case list():
             return [held(each) for each in value]
         case int():
-            return value if abs(value) < 2**63 else 2**62
-        case float() if value.is_integer() and abs(value) < 2**63:
+            return value if abs(value) < 2**53 else 2**52
+        case float() if value.is_integer() and abs(value) < 2**53:
             return int(value)
+        case float() if "e" in repr(value):
+            return 0.5
     return value
 
 
@@ -85,7 +92,11 @@ class Wide(Maker):
         # next write then counts as a change even if it changes nothing. The case
         # apply-drops-nulls has what clients see of it.
         is_open = "type" not in schema and not schema.get("nullable")
-        return "null" if made is None and is_open else made
+        # kube-apiserver takes a list for some strings with a format. It then never notes who
+        # owns what, as such an object does not fit its own types.
+        is_format = schema.get("type") == "string" and "format" in schema
+        odd = (made is None and is_open) or (isinstance(made, list) and is_format)
+        return "odd" if odd else made
 
     def _integer(self, depth: int) -> dict[str, Any]:
         form = self.dice.choice(["int32", "int64"])
@@ -217,7 +228,7 @@ def without_status(answer: Any) -> Any:
     return answer["body"].get("spec", {}).get("versions", [{}])[0].get("schema")
 
 
-@settings(max_examples=25, phases=PHASES)
+@settings(max_examples=25 * TIMES, phases=PHASES)
 @given(st.integers(0, 2**32))
 def test_objects_of_any_kind_are_taken_refused_and_stored_alike(both: Both, seed: int) -> None:
     maker, number = Wide(seed), next(numbers)
@@ -263,7 +274,7 @@ def is_left_out(place: dict[str, Any]) -> bool:
     return "x-kubernetes-validations" in place or {"default", "format"} <= place.keys()
 
 
-@settings(max_examples=120, phases=PHASES)
+@settings(max_examples=120 * TIMES, phases=PHASES)
 @given(st.integers(0, 2**32))
 def test_a_definition_with_mistakes_is_refused_alike(both: Both, seed: int) -> None:
     maker = Wide(seed)

@@ -22,6 +22,11 @@ class Echo:
 class Broken:
     def render(self, schematic, given):
         return schematic["nope"]
+
+
+class Ending:
+    def render(self, schematic, given):
+        raise SystemExit(3)
 """
 
 
@@ -34,6 +39,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: echoing\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text(
         "[polyver.engines]\necho = echoing:Echo\nbroken = echoing:Broken\ngone = echoing:Gone\n"
+        "ending = echoing:Ending\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
 
@@ -54,13 +60,17 @@ def test_an_engine_of_an_installed_package_renders_its_field() -> None:
 @pytest.mark.usefixtures("package")
 def test_an_engine_that_fails_is_told_with_its_place() -> None:
     platform = Platform(
-        component("one", {"broken": {}}), component("two", {"gone": {}}), engines=engines()
+        component("one", {"broken": {}}),
+        component("two", {"gone": {}}),
+        component("three", {"ending": {}}),
+        engines=engines(),
     )
-    errors = platform.errors(uses("x", "one"), uses("y", "two"))
+    errors = platform.errors(uses("x", "one"), uses("y", "two"), uses("z", "three"))
     assert errors == [
         "the engine broken (echoing:Broken) failed: KeyError: 'nope' (spec.components[0])",
         "the engine gone (echoing:Gone) failed: AttributeError: "
         "module 'echoing' has no attribute 'Gone' (spec.components[1])",
+        "the engine ending (echoing:Ending) failed: SystemExit: 3 (spec.components[2])",
     ]
 
 

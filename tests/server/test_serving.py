@@ -235,6 +235,14 @@ def test_a_failure_tells_the_client_nothing(
         (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: abc\r\n\r\n", b"400 Bad Request"),
         (b"GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n", b"400 Bad Request"),
         (b"GET /healthz HTTP/1.1\r\n\r\n", b"400 Bad Request: missing required Host header"),
+        (
+            b"GET /healthz HTTP/1.1\r\nHost: x\r\nhost: x\r\n\r\n",
+            b"400 Bad Request: too many Host headers",
+        ),
+        (
+            b"GET /healthz HTTP/1.1\r\nHost: a b\r\n\r\n",
+            b"400 Bad Request: malformed Host header",
+        ),
         (b"GET / HTTP/1.1\r\nA: " + b"x" * 1_200_000, b"431 Request Header Fields Too Large"),
     ],
 )

@@ -402,3 +402,52 @@ def test_at_the_end_what_has_begun_to_come_is_answered() -> None:
         assert b"app /quick 3 " in house.ending.result()
 
     asyncio.run(running())
+
+
+# The Host header.
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ("", "missing required Host header"),
+        ("Host: x\r\nHost: x\r\n", "too many Host headers"),
+        ("Host: x\r\nhOST: y\r\n", "too many Host headers"),
+        ("Host: x/y\r\n", "malformed Host header"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/quick", "/slow"])
+def test_a_request_has_one_host(path: str, lines: str, problem: str) -> None:
+    async def test(house: House, connect: Connect) -> None:
+        client = await connect()
+        for _ in range(2):  # the second head is known by its bytes
+            client.send(post(path, b"abc"))
+            await client.answer()
+        asked = house.at_once_asked
+        client.send(f"POST {path} HTTP/1.1\r\n{lines}Content-Length: 3\r\n\r\nabc".encode())
+        answer = await client.rest()
+        assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+        assert answer.endswith(f"400 Bad Request: {problem}".encode())
+        assert house.at_once_asked == asked
+
+    run(test)
+
+
+def test_old_clients_name_no_host() -> None:
+    async def test(_: House, connect: Connect) -> None:
+        client = await connect()
+        client.send(b"POST /slow HTTP/1.0\r\nContent-Length: 3\r\n\r\nabc")
+        assert b"app /slow 3" in await client.rest()
+
+    run(test)
+
+
+def test_what_came_before_a_request_without_a_host_is_answered() -> None:
+    async def test(_: House, connect: Connect) -> None:
+        client = await connect()
+        client.send(post("/quick", b"abc") + b"GET /quick HTTP/1.1\r\n\r\n")
+        answer = await client.rest()
+        assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert b"POST abc 3" in answer
+
+    run(test)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.walks.support import eventually
 
+from polyver.cli._functions import load_functions
 from polyver.objects.status import ApiError
 from polyver.testing import EmbeddedServer
 
@@ -45,12 +46,45 @@ ACTIONS: Object = {
         "phases": [creating("right", spec=config_map("artifact"))],
     },
     "wait": {"phases": [waiting("awaited")]},
+    "option": {
+        "phases": [
+            creating("first", spec=config_map("before-the-option")),
+            creating("second", spec=config_map("{{ .Options.name }}")),
+        ]
+    },
+    "backup": {
+        "outputArtifacts": {"dump": {"keyValue": {"path": "{{ .Phases.dump.Output.path }}"}}},
+        "phases": [{"func": "Dump", "name": "dump", "args": {"path": "/a"}}],
+    },
+    "restore": {
+        "inputArtifactNames": ["dump"],
+        "phases": [
+            {
+                "func": "Dump",
+                "name": "load",
+                "args": {"path": "{{ .ArtifactsIn.dump.KeyValue.path }}"},
+            }
+        ],
+    },
 }
 
 
+DUMPING = """
+from polyver import functions
+
+@functions.register("Dump", version="v1.4.0", stable=True, outputs=["path"])
+@functions.register("Dump", version="v2.0.0", outputs=["path"])
+def dump(ctx, path: str = ""):
+    return {"path": path}
+"""
+
+
 @pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(capabilities=["functions"]) as running:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
+    code = tmp_path_factory.mktemp("functions") / "dumping.py"
+    code.write_text(DUMPING)
+    functions = load_functions([str(code)], [])
+    with EmbeddedServer(capabilities=["functions"], functions=functions) as running:
         about = {"apiVersion": GROUP, "kind": "Blueprint", "metadata": {"name": "bp"}}
         running.request("POST", f"{INSIDE}/blueprints", about | {"actions": ACTIONS})
         yield running
@@ -122,3 +156,55 @@ def test_the_spec_of_a_running_action_set_cannot_be_changed(server: EmbeddedServ
     assert over["status"]["progress"]["percentCompleted"] == "100"
     # It is over: an edit is taken, and changes nothing.
     server.request("PUT", path, {**over, "spec": edited["spec"]})
+
+
+# Templates are checked before anything runs.
+
+
+def test_a_blueprint_with_a_template_that_cannot_be_rendered_is_refused(
+    server: EmbeddedServer,
+) -> None:
+    phases = [creating("one", spec=config_map("{{ .Phases.tow.Output.name }}")), creating("two")]
+    about = {"apiVersion": GROUP, "kind": "Blueprint", "metadata": {"name": "wrong"}}
+    wrong = about | {"actions": {"go": {"phases": phases}}}
+    with pytest.raises(ApiError) as refused:
+        server.request("POST", f"{INSIDE}/blueprints", wrong)
+    assert refused.value.code == 422
+    assert "actions.go.phases[0].args.spec.metadata.name" in refused.value.message
+    assert "there is no phase tow; did you mean two?" in refused.value.message
+
+
+def test_an_option_that_is_not_given_fails_the_action_before_its_first_phase(
+    server: EmbeddedServer,
+) -> None:
+    status = started(server, "option", "option", "failed", options={"nmae": "a"})["status"]
+    assert status["error"]["message"] == (
+        "blueprint bp, action option: .Options.name: option name is not given "
+        "(actions.option.phases[1].args.spec.metadata.name); write it in options of the ActionSet"
+    )
+    names = [each["metadata"]["name"] for each in server.request("GET", MAPS)["items"]]
+    assert "before-the-option" not in names
+    given = started(server, "given", "option", "complete", options={"name": "by-option"})
+    assert given["status"]["actions"][0]["phases"][1]["output"]["name"] == "by-option"
+
+
+def test_artifacts_say_what_made_them_and_another_major_version_is_warned_about(
+    server: EmbeddedServer,
+) -> None:
+    backup = started(server, "backup", "backup", "complete")["status"]["actions"][0]
+    makers = [{"name": "Dump", "version": "v1.4.0"}]
+    assert backup["artifacts"] == {"dump": {"keyValue": {"path": "/a"}, "functions": makers}}
+    # As whoever restores it does: the artifacts of the one are given to the other.
+    given = {"artifacts": backup["artifacts"]}
+    same = started(server, "same", "restore", "complete", **given)["status"]
+    assert "warnings" not in same
+    other = started(server, "other", "restore", "complete", preferredVersion="v2.0.0", **given)[
+        "status"
+    ]
+    assert other["warnings"] == [
+        "spec.actions[0].artifacts.dump was made by Dump v1.4.0, and phase load of action restore "
+        "calls v2.0.0, another major version, which may not be able to read it"
+    ]
+    events = server.request("GET", "/api/v1/namespaces/default/events")["items"]
+    mine = [each for each in events if each["involvedObject"]["name"] == "other"]
+    assert ("FunctionWarning", other["warnings"][0]) in [(e["reason"], e["message"]) for e in mine]

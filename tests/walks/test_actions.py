@@ -226,7 +226,9 @@ def test_versions_of_phases_before_and_after_a_promotion_and_after_the_end(place
     assert said(place) == ["old v0.0.0", "new v0.1.0", "any v0.0.0", "last v0.1.0"]
     [action] = first["actions"]
     assert action["phases"][1]["output"] == {"text": "ann by v0.0.0 by v0.1.0"}
-    assert action["artifacts"] == {"report": {"keyValue": {"text": "default by v0.0.0"}}}
+    makers = [{"name": "Report", "version": version} for version in ("v0.0.0", "v0.1.0")]
+    made = {"keyValue": {"text": "default by v0.0.0"}, "functions": makers}
+    assert action["artifacts"] == {"report": made}
     assert "warnings" not in first
     assert first["progress"]["percentCompleted"] == "100"
     place.stop()

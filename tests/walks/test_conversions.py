@@ -177,6 +177,10 @@ def test_the_definition_says_who_converts_while_there_is_a_conversion(
         return str(found["spec"]["conversion"]["strategy"])
 
     assert strategy() == "Webhook"
+    crd = server.request("GET", f"{DEFINITIONS}/{NAME}")
+    for each in crd["spec"]["versions"]:
+        each["served"] = each["storage"]
+    server.request("PUT", f"{DEFINITIONS}/{NAME}", crd)
     server.request("DELETE", f"{CONVERSIONS}/{NAME}")
     eventually(lambda: strategy() == "None")
 

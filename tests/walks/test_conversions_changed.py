@@ -30,6 +30,7 @@ from polyver.objects.status import ApiError
 from polyver.testing import EmbeddedServer
 
 Object = dict[str, Any]
+FORCED = "conversion.polyver.dev/remove-by-force"
 
 
 @pytest.fixture
@@ -171,12 +172,75 @@ def test_a_conversion_that_came_before_its_definition_waits_for_one_that_fits() 
         eventually(lambda: is_serving(server))
 
 
-def test_what_was_carried_is_there_again_when_the_conversion_is(server: EmbeddedServer) -> None:
+def test_a_conversion_that_its_kind_needs_is_not_deleted(server: EmbeddedServer) -> None:
+    for at in (f"{CONVERSIONS}/{NAME}", CONVERSIONS):
+        code, text = refusal(server, "DELETE", at)
+        assert (code, f"{NAME} serves or stores v1, v2, v3, and without" in text) == (403, True)
+    assert "deletionTimestamp" not in server.request("GET", f"{CONVERSIONS}/{NAME}")["metadata"]
+    found = server.request("GET", path("v3", "a"))
+    found["metadata"]["labels"] = {"new": "label"}
+    server.request("PUT", path("v3", "a"), found)
+    assert seen(server) == V1
+
+
+def test_a_conversion_is_not_narrowed_while_its_kind_has_the_version(
+    server: EmbeddedServer,
+) -> None:
+    for less in (
+        {"versions": ["v1", "v2"], "edges": conversion()["spec"]["edges"][:1]},
+        {"edges": conversion()["spec"]["edges"][:1]},
+        {"versions": ["v2"], "edges": []},
+    ):
+        narrowed = server.request("GET", f"{CONVERSIONS}/{NAME}")
+        narrowed["spec"] |= less
+        assert refusal(server, "PUT", f"{CONVERSIONS}/{NAME}", narrowed)[0] == 422
+    assert seen(server) == V1
+
+
+def test_a_conversion_goes_by_force_and_nothing_is_lost(server: EmbeddedServer) -> None:
+    found = server.request("GET", f"{CONVERSIONS}/{NAME}")
+    found["metadata"]["annotations"] = {FORCED: "v1, v2"}
+    server.request("PUT", f"{CONVERSIONS}/{NAME}", found)
+    assert refusal(server, "DELETE", f"{CONVERSIONS}/{NAME}")[0] == 403
+    found = server.request("GET", f"{CONVERSIONS}/{NAME}")
+    found["metadata"]["annotations"] = {FORCED: "v1, v2, v3"}
+    server.request("PUT", f"{CONVERSIONS}/{NAME}", found)
     server.request("DELETE", f"{CONVERSIONS}/{NAME}")
-    eventually(lambda: server.request("GET", f"{DEFINITIONS}/{NAME}")["spec"]["conversion"])
-    eventually(lambda: "hostPort" not in server.request("GET", path("v1", "a"))["spec"])
+    eventually(lambda: refusal(server, "GET", f"{CONVERSIONS}/{NAME}")[0] == 404)
+    assert refusal(server, "GET", path("v3", "a"))[0] == 500
+    crd = server.request("GET", f"{DEFINITIONS}/{NAME}")
+    assert crd["spec"]["conversion"]["strategy"] == "Webhook"
     server.request("POST", CONVERSIONS, conversion())
     eventually(lambda: is_serving(server))
+    assert seen(server) == V1
+
+
+def test_a_kind_and_its_conversion_can_be_deleted_at_once(
+    server: EmbeddedServer, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """kubectl deletes in the order of the files, and waits until all are gone."""
+    folder = tmp_path / "all"
+    folder.mkdir()
+    (folder / "1.json").write_text(json.dumps(definition()))
+    (folder / "2.json").write_text(json.dumps(conversion()))
+    kubectl("delete", "-f", str(folder))
+    for at in (f"{DEFINITIONS}/{NAME}", f"{CONVERSIONS}/{NAME}"):
+        assert refusal(server, "GET", at)[0] == 404
+
+
+def test_a_rule_that_cannot_work_on_the_type_of_its_field_is_refused_with_its_place(
+    server: EmbeddedServer,
+) -> None:
+    wrong = server.request("GET", f"{CONVERSIONS}/{NAME}")
+    scale = {"from": "spec.cronSpec", "to": "spec.schedule", "factor": 1000}
+    wrong["spec"]["edges"][0]["rules"][0] = {"scale": scale}
+    with pytest.raises(ApiError) as refused:
+        server.request("PUT", f"{CONVERSIONS}/{NAME}", wrong)
+    assert refused.value.code == 422
+    [cause] = (refused.value.details or {})["causes"]
+    assert cause["field"] == "spec.edges[0].rules[0].scale"
+    text = "spec.cronSpec of v1: scale takes it for an integer, and the schema says string"
+    assert text in cause["message"]
     assert seen(server) == V1
 
 

@@ -119,7 +119,14 @@ def test_applications_are_rendered_applied_moved_pruned_and_put_back(platform: P
     assert wanted == {"image": "nginx:1", "version": "1.2.3"}
     platform.request("DELETE", f"{maps}/parted-c0")
     eventually(lambda: request(platform.server, "GET", f"{maps}/parted-c0"))
-    platform.publish(definition("parts", templated("1.2.3", more), templated("1.2.4")))
+    less = definition("parts", templated("1.2.3", more), templated("1.2.4"))
+    platform.publish(less)
+    platform.until(app, lambda each: condition(each, "Updated").get("reason") == "WouldDelete")
+    assert all(request(platform.server, "GET", path) for path in paths)
+    revision = f"/apis/{GROUP}/v1beta1/namespaces/{SYSTEM}/definitionrevisions/parts-v1.2.4"
+    allowed = platform.request("GET", revision)
+    allowed["metadata"]["annotations"] = {"polyver.dev/allow-deletion": "true"}
+    platform.request("PUT", revision, allowed)
     platform.uses(app, "1.2.4", "1.2.4")
     assert platform.request("GET", f"{maps}/parted-c0")["data"]["version"] == "1.2.4"
     assert not any(request(platform.server, "GET", path) for path in paths[1:])

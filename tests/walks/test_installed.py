@@ -219,9 +219,10 @@ def apply_boats(on: Installed) -> None:
 
 
 def remove_boats(on: Installed) -> None:
-    on.request("DELETE", f"{CONVERSIONS}/boats.{BOATS}")
     on.request("DELETE", f"{CRDS}/boats.{BOATS}")
-    eventually(lambda: on.request("GET", f"{CRDS}/boats.{BOATS}") is None)
+    gone(on, f"{CRDS}/boats.{BOATS}")
+    on.request("DELETE", f"{CONVERSIONS}/boats.{BOATS}")
+    gone(on, f"{CONVERSIONS}/boats.{BOATS}")
 
 
 def condition(on: Installed) -> dict[str, Any]:

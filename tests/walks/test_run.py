@@ -134,9 +134,94 @@ def test_a_conversion_is_served_admitted_and_withdrawn(server: Server, balancer:
         request(server, "PUT", lamps(group, "v2", "a"), found)
         last = request(server, "GET", lamps(group, "v1", "a"))
         assert last["spec"] == {"watts": "75", "colour": "x"}
+        with pytest.raises(ApiError, match=f"lamps.{group} serves or stores v1, v2, and without"):
+            request(server, "DELETE", f"{OWN}/lamps.{group}")
+        serve_one(server, group)
         request(server, "DELETE", f"{OWN}/lamps.{group}")
         eventually(lambda: strategy(server, group) == "None")
         eventually(lambda: registered(server, "mutating") == [])
+
+
+def serve_one(server: Server, group: str) -> None:
+    """Have a kind serve and store one version alone."""
+
+    def done() -> bool:
+        crd = request(server, "GET", f"{DEFINITIONS}/lamps.{group}")
+        for each in crd["spec"]["versions"]:
+            each["served"] = each["storage"]
+        return refusal(server, "PUT", f"{DEFINITIONS}/lamps.{group}", crd) is None
+
+    eventually(done)
+
+
+def test_a_deletion_that_came_past_admission_leaves_the_kind_working(
+    server: Server, balancer: Balancer
+) -> None:
+    group, name = "six.lamps.dev", "lamps.six.lamps.dev"
+    with replicas(server, balancer, 2) as running:
+        define(server, group)
+        request(server, "POST", lamps(group, "v1"), lamp(group, "v1", "a", watts="60", colour="x"))
+        past_admission(server, "PUT", f"{OWN}/{name}", versions=["v2"], edges=[])
+        eventually(lambda: serving(server, group)["status"] == "False")
+        assert works(server, group)
+        past_admission(server, "DELETE", f"{OWN}/{name}")
+        eventually(lambda: terminating(server, name) == "StillNeeded")
+        assert request(server, "GET", f"{OWN}/{name}")["metadata"]["deletionTimestamp"]
+        assert works(server, group)
+        # Nor does taking the finalizer away lose anything.
+        eventually(lambda: is_freed(server, f"{OWN}/{name}"))
+        eventually(lambda: request(server, "GET", f"{OWN}/{name}") is None)
+        eventually(lambda: any("a Conversion is gone" in t for r in running for t in r.said))
+        assert works(server, group)
+        assert strategy(server, group) == "Webhook"
+        request(server, "POST", OWN, conversion(group))
+        eventually(lambda: serving(server, group)["status"] == "True")
+        assert works(server, group)
+        request(server, "DELETE", f"{DEFINITIONS}/{name}")
+        request(server, "DELETE", f"{OWN}/{name}")
+        for path in (f"{DEFINITIONS}/{name}", f"{OWN}/{name}"):
+            eventually(partial(lambda at: request(server, "GET", at) is None, path))
+
+
+def past_admission(server: Server, method: str, path: str, **spec: Any) -> None:
+    """Change a Conversion while no webhook is registered; a controller brings it back at once."""
+
+    def done() -> bool:
+        found = request(server, "GET", path)
+        found["spec"] |= spec
+        request(server, "DELETE", f"{ADMISSION}/validatingwebhookconfigurations/polyver")
+        return refusal(server, method, path, found if spec else None) is None
+
+    eventually(done)
+
+
+def refusal(server: Server, method: str, path: str, body: Object | None = None) -> str | None:
+    try:
+        request(server, method, path, body)
+    except ApiError as error:
+        return error.message
+    return None
+
+
+def is_freed(server: Server, path: str) -> bool:
+    """Whether the finalizers of an object could be taken away."""
+    found = request(server, "GET", path)
+    found["metadata"]["finalizers"] = []
+    return refusal(server, "PUT", path, found) is None
+
+
+def terminating(server: Server, name: str) -> str:
+    found = request(server, "GET", f"{OWN}/{name}").get("status", {}).get("conditions") or ()
+    return {each["type"]: str(each["reason"]) for each in found}.get("Terminating", "")
+
+
+def works(server: Server, group: str) -> bool:
+    """Whether a lamp is as it was written, after somebody has changed it in the other version."""
+    found = request(server, "GET", lamps(group, "v2", "a"))
+    found["metadata"]["labels"] = {"at": found["metadata"]["resourceVersion"]}
+    request(server, "PUT", lamps(group, "v2", "a"), found)
+    spec = request(server, "GET", lamps(group, "v1", "a"))["spec"]
+    return bool(spec == {"watts": "60", "colour": "x"})
 
 
 def strategy(server: Server, group: str) -> str:
@@ -170,7 +255,7 @@ def test_with_the_webhook_bypassed_the_controllers_refuse(
         assert (said["reason"], strategy(server, group)) == ("Refused", "None")
         assert "defines Lamp, not Tree" in said["message"]
         eventually(lambda: registered(server, "validating"))
-    request(server, "DELETE", f"{OWN}/lamps.{group}")
+        request(server, "DELETE", f"{OWN}/lamps.{group}")
 
 
 def test_what_others_change_is_put_right(server: Server, balancer: Balancer) -> None:
@@ -184,6 +269,7 @@ def test_what_others_change_is_put_right(server: Server, balancer: Balancer) -> 
         eventually(lambda: registered(server, "mutating"))
         request(server, "DELETE", f"{ADMISSION}/mutatingwebhookconfigurations/polyver")
         eventually(lambda: f"carry.lamps.{group}" in registered(server, "mutating"))
+        serve_one(server, group)
         request(server, "DELETE", f"{OWN}/lamps.{group}")
         eventually(lambda: strategy(server, group) == "None")
 

@@ -257,6 +257,23 @@ def test_a_release_is_shown_as_soon_as_it_is_published(around: Visited) -> None:
     around.eventually(moved)
 
 
+def test_a_release_that_an_application_could_not_take_is_shown(around: Visited) -> None:
+    platform, visitor = around.platform, around.visitor
+    good, bad = entry("1.0.0"), entry("1.0.1", schematic={"gotemplate": {"template": "{{ fail }}"}})
+    platform.publish(definition("held", good))
+    platform.runs(application("stays", "held@1"))
+    platform.publish(definition("held", good, bad))
+    path = "ComponentDefinition/vela-system/held"
+
+    def stayed() -> bool:
+        found = visitor.lineage("definitions", path)
+        rows = [(row["release"], row.get("reason", "")) for row in found["uses"]["items"]]
+        told = "1.0.1: 1 follower, 0 on it, 0 held, 1 failing"
+        return rows == [("1.0.0", "kept: the move to 1.0.1 failed")] and found["problem"] == told
+
+    around.eventually(stayed)
+
+
 def test_changes_are_told_as_they_happen(around: Visited) -> None:
     visitor = around.visitor
     connection = http.client.HTTPConnection(visitor.host, timeout=HANG)

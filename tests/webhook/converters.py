@@ -25,11 +25,17 @@ class Hosts:
     """
 
     def __init__(
-        self, kind: str = "Host", *, group: str = GROUP, change: Callable[[Object], object] = id
+        self,
+        kind: str = "Host",
+        *,
+        group: str = GROUP,
+        change: Callable[[Object], object] = id,
+        functions: bool = False,
     ) -> None:
         self.group = group
         self.kind = kind
         self.versions = ("v1", "v2")
+        self.calls_functions = functions
         self._change = change
 
     def convert_raw(self, raw: bytes | msgspec.Raw, version: str) -> bytes:

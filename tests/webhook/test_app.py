@@ -138,20 +138,31 @@ def test_a_review_that_is_too_large_is_refused() -> None:
     asyncio.run(run())
 
 
-def test_more_than_can_be_held_is_asked_to_come_again() -> None:
+def test_a_review_without_memory_waits_and_is_asked_to_come_again() -> None:
     async def run() -> None:
         release = threading.Event()
         waiting = Hosts(change=lambda _: release.wait(HANG))
-        app = App(serving(waiting), most_body=len(REVIEW))
-        first = [asyncio.create_task(ask(app, "POST", "/convert", REVIEW)) for _ in range(4)]
+        app = App(serving(waiting), memory=1)
+        large = REVIEW + b" " * 6 * 1024 * 1024
+        first = asyncio.create_task(ask(app, "POST", "/convert", large))
+        second = asyncio.create_task(ask(app, "POST", "/convert", large))
         await asyncio.sleep(0)
-        found = await ask(app, "POST", "/convert", REVIEW)
-        release.set()
+        found = await ask(app, "POST", "/convert?timeout=500ms", large)
         assert (found.status, found.headers["retry-after"]) == (429, "1")
-        assert [(await each).status for each in first] == [200] * 4
-        assert (await ask(app, "POST", "/convert", REVIEW)).status == 200
+        assert not second.done()
+        release.set()
+        assert [(await each).status for each in (first, second)] == [200, 200]
+        assert counts_of(await ask(app, "GET", "/metrics"))["memory_refusals_total"] == 1
+        assert (await ask(app, "POST", "/convert", large)).status == 200
 
     asyncio.run(run())
+
+
+def test_a_review_that_would_never_find_memory_is_too_large() -> None:
+    app = App(serving(), memory=1)
+    found = answer("POST", "/convert", asked(*[host()] * 60_000), app=app)
+    assert (found.status, found.json["reason"]) == (413, "RequestEntityTooLarge")
+    assert "MiB of memory" in found.json["message"]
 
 
 def test_a_conversion_that_does_not_end_is_not_waited_for() -> None:
@@ -212,7 +223,11 @@ def test_liveness_asks_for_nothing_else() -> None:
 
 
 def counts(app: App) -> dict[str, float]:
-    text = answer("GET", "/metrics", app=app).body.decode()
+    return counts_of(answer("GET", "/metrics", app=app))
+
+
+def counts_of(found: Any) -> dict[str, float]:
+    text = found.body.decode()
     found = re.findall(r"^(polyver_webhook_\w+_total\S*) (\S+)$", text, re.MULTILINE)
     return {name.removeprefix("polyver_webhook_"): float(value) for name, value in found}
 
@@ -228,6 +243,8 @@ def test_reviews_objects_and_failures_are_counted() -> None:
         'reviews_total{code="400",result="refused"}': 1,
         f"objects_total{labels}": 3,
         f"failures_total{labels}": 1,
+        "memory_refusals_total": 0,
+        "memory_waits_total": 0,
     }
 
 
@@ -343,3 +360,23 @@ def test_what_was_quick_is_answered_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     app = App(serving())
     answer("POST", "/convert", REVIEW, app=app)
     assert at_once(app, REVIEW) is not None
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "9" * 5000])
+@pytest.mark.parametrize("place", ["spec", "metadata"])
+def test_a_number_out_of_range_is_no_failure_of_the_webhook(
+    number: str, place: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from tests.webhook.test_ways import KIND, by_functions
+
+    def there(obj: dict[str, Any]) -> dict[str, Any]:
+        return {**obj, "spec": {}}
+
+    sent = json.loads(asked(host(hostPort="h:1")))
+    sent["request"]["objects"][0][place]["much"] = "@"
+    body = json.dumps(sent).replace('"@"', number).encode()
+    app = App(Served({KIND: by_functions(there)}))
+    found = answer("POST", "/convert", body, app=app).json["response"]
+    assert found["result"]["status"] == "Failure"
+    assert "out of range" in found["result"]["message"]
+    assert "Traceback" not in capfd.readouterr().err

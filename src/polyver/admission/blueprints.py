@@ -63,7 +63,7 @@ class BlueprintChecks:
         ]
         if causes:
             raise invalid(review.kind, review.name, causes)
-        review.warnings += [each.fact for each in findings]
+        review.warnings += [each.fact for each in findings if not each.is_unknown]
 
     def _findings(self, obj: dict[str, Any]) -> list[Finding]:
         blueprint, _ = blueprint_of(obj)

@@ -1,4 +1,7 @@
-"""Conversions that are applied: what makes no sense is refused before anybody relies on it."""
+"""Conversions that are applied or deleted: what would break a kind is refused.
+
+The controller decides the same again, for writes that came another way.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,17 @@ from typing import Any
 
 from polyver.admission.chain import Review
 from polyver.admission.configurations import Wanted
-from polyver.capabilities.apis.conversion_kind import CONVERSIONS, converter_of, place_of
-from polyver.core import PolyverError
+from polyver.capabilities.apis.conversion_kind import (
+    CONVERSIONS,
+    FORCED,
+    converter_of,
+    needed_versions,
+    place_of,
+    versions_in_use,
+)
+from polyver.core import PolyverError, listed
 from polyver.objects.kinds import Kind
-from polyver.objects.status import Cause, invalid
+from polyver.objects.status import Cause, forbidden, invalid
 
 __all__ = ["CONVERSIONS_WANTED", "ConversionChecks", "Find"]
 
@@ -22,8 +32,13 @@ CONVERSIONS_WANTED = Wanted(
     group=CONVERSIONS.group,
     plural=CONVERSIONS.names.plural,
     versions=("v1alpha1",),
+    operations=("CREATE", "UPDATE", "DELETE"),
     mutates=False,
     scope="Cluster",
+    # polyver itself sets finalizers, also while nobody answers for it.
+    conditions={
+        "spec-changes": "oldObject == null || object == null || object.spec != oldObject.spec"
+    },
 )
 
 
@@ -35,18 +50,44 @@ class ConversionChecks:
 
     def handles(self, kind: Kind, operation: str) -> bool:
         known = (CONVERSIONS.group, CONVERSIONS.names.plural)
-        return (kind.group, kind.plural) == known and operation in ("CREATE", "UPDATE")
+        return (kind.group, kind.plural) == known and operation in ("CREATE", "UPDATE", "DELETE")
 
     async def mutate(self, review: Review) -> None:
         pass
 
     async def validate(self, review: Review) -> None:
-        if review.object is None or review.subresource:
-            return
+        if review.operation == "DELETE":
+            await self._check_deletion(review)
+        elif review.object is not None and not review.subresource:
+            await self._check_content(review, review.object)
+
+    async def _check_content(self, review: Review, conversion: dict[str, Any]) -> None:
+        if review.old is not None and review.old.get("spec") == conversion.get("spec"):
+            return  # whoever sets labels or finalizers changes nothing that is checked
         definition = await self._find(review.name) if review.name else None
         try:
-            converter_of(review.object, definition)
+            converter_of(conversion, definition)
         except PolyverError as error:
             hint = f"; {error.hint}" if error.hint else ""
             cause = Cause(place_of(error), f"Invalid value: {error.fact}{hint}")
             raise invalid(review.kind, review.name, [cause]) from None
+
+    async def _check_deletion(self, review: Review) -> None:
+        crd = await self._find(review.name)
+        if crd is None or review.old is None or "deletionTimestamp" in crd["metadata"]:
+            return
+        used = versions_in_use(crd)
+        if needed := needed_versions(review.old, crd):
+            text = (
+                f"{review.name} serves or stores {listed(needed)}, and without this Conversion "
+                "objects would lose fields at their next write; first have the kind serve and "
+                "store one version, or delete the CustomResourceDefinition, or annotate the "
+                f"Conversion with {FORCED}={','.join(needed)}"
+            )
+            raise forbidden(review.kind, review.name, text)
+        if len(used) > 1:
+            review.warnings.append(
+                f"{review.name} serves or stores {listed(used)}, and nothing converts them any "
+                "more: requests in other versions than the stored one fail until the "
+                "CustomResourceDefinition names another webhook"
+            )

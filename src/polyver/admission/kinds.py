@@ -6,7 +6,6 @@ versions is not even stored: later it would be in the way of whole lists.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -29,6 +28,7 @@ __all__ = ["ConvertedKinds", "wanted_by"]
 T = TypeVar("T")
 Object = dict[str, Any]
 _WRITES = ("CREATE", "UPDATE")
+_THREADS = 8
 
 
 class ConvertedKinds:
@@ -42,7 +42,8 @@ class ConvertedKinds:
         """`kinds` are found by the names of their definitions."""
         self._converter = converter
         self._kinds = dict(kinds or {})
-        self._aside = Aside()
+        self._threads: dict[str, Aside] = {}
+        """For the hooks and functions of each kind: one that hangs holds up no other kind."""
 
     def handles(self, kind: Kind, operation: str) -> bool:
         if not kind.custom or operation not in _WRITES:
@@ -112,8 +113,8 @@ class ConvertedKinds:
             raise internal("a hook failed, and the log says why") from None
 
     async def _timed(self, review: Review, function: Callable[[], T]) -> T:
-        async with asyncio.timeout(review.patience):
-            return await self._aside.run(function)
+        threads = self._threads.setdefault(review.kind.resource, Aside(_THREADS))
+        return await threads.run_within(review.patience, function)
 
 
 def _restore(review: Review, converter: Converter, obj: Object, old: Mapping[str, Any]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,7 +25,7 @@ from polyver.capabilities.apis.conversion._values import MISSING
 from polyver.checking._drawing import Mixer, drawn
 from polyver.checking._shrinking import shrunk
 from polyver.checking._subject import Subject
-from polyver.checking._trials import Broken, Edit, Trial, Tries, edited, run_trial
+from polyver.checking._trials import Broken, Edit, Trial, Tries, edited, plain_path, run_trial
 from polyver.objects._texts import same
 from polyver.objects.converted import fresh
 from polyver.objects.schema import Schema
@@ -227,7 +226,7 @@ class _Run:
         """One for each field that is wrong, on the shortest way that shows it."""
         grouped: dict[tuple[str, str], list[Broken]] = {}
         for _, broken in self.broken.values():
-            grouped.setdefault((broken.rule, _plain(broken.path)), []).append(broken)
+            grouped.setdefault((broken.rule, plain_path(broken.path)), []).append(broken)
         for (rule, path), several in grouped.items():
             first = min(several, key=lambda each: (len(each.way), len(str(each.example.given))))
             known = RULES[rule]
@@ -256,13 +255,8 @@ class _Run:
 
 def _sort(broken: Broken) -> tuple[str, ...]:
     """What must be the same for two mistakes to be the same."""
-    same_path = (_plain(broken.path),) if broken.rule == "invalid" else ()
+    same_path = (plain_path(broken.path),) if broken.rule == "invalid" else ()
     return (broken.rule, *broken.way, *same_path)
-
-
-def _plain(path: str) -> str:
-    """A path without the numbers of items."""
-    return re.sub(r"\[\d+\]", "[]", path)
 
 
 def _paths(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

@@ -5,6 +5,7 @@ A trial is data: it can be run again with a smaller object, which is how mistake
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,7 @@ from polyver.objects import encode_json
 from polyver.objects._texts import same, shown
 from polyver.objects.converted import check_identity, check_kept, fresh, restored
 
-__all__ = ["Broken", "Edit", "Trial", "Tries", "edited", "run_trial"]
+__all__ = ["Broken", "Edit", "Trial", "Tries", "edited", "plain_path", "run_trial", "shown_value"]
 
 Object = dict[str, Any]
 
@@ -187,7 +188,7 @@ def _different(
     converter: Converter, rule: str, way: tuple[str, ...], example: Example, said: str
 ) -> Broken:
     path, one, other = _difference(example.expected, example.got, ())
-    fact = f"{said} it is {_said(other)}, and should be {_said(one)}"
+    fact = f"{said} it is {shown_value(other)}, and should be {shown_value(one)}"
     if path == converter.keeping.path:
         fact = f"{said} something else is carried"
     return Broken(rule, way, show_path(path), fact, example)
@@ -203,7 +204,13 @@ def _difference(one: Any, other: Any, path: tuple[str, ...]) -> tuple[tuple[str,
     return path, one, other
 
 
-def _said(value: Any) -> str:
+def plain_path(path: str) -> str:
+    """A path without the numbers of items."""
+    return re.sub(r"\[\d+\]", "[]", path)
+
+
+def shown_value(value: Any) -> str:
+    """A value in a sentence."""
     if value is MISSING:
         return "absent"
     text = shown(value)
@@ -244,7 +251,7 @@ def _edited(tries: Tries, trial: Trial) -> Broken | None:
     expected, found = map(tries.converter.visible, (given, got))
     if not same(expected, found):
         path, one, now = _difference(expected, found, ())
-        said = f"and read in {other} it is {_said(now)}, and should be {_said(one)}"
+        said = f"and read in {other} it is {shown_value(now)}, and should be {shown_value(one)}"
         example = Example(tries.obj, expected, found, given)
         return Broken("edit-lost", trial.way, show_path(path), f"{_edit_of(trial)} {said}", example)
     return _unseen(tries, trial, given, there)
@@ -262,7 +269,7 @@ def _unseen(tries: Tries, trial: Trial, given: Object, there: Object) -> Broken 
     )
     if same(_filled(expected), _filled(found)):
         return None
-    said = f"{other} still says that it is {_said(found)}, and not {_said(expected)}"
+    said = f"{other} still says that it is {shown_value(found)}, and not {shown_value(expected)}"
     example = Example(tries.obj, visible(plain), visible(there), given)
     return Broken(
         "edit-lost", trial.way, show_path(edit.path), f"{_edit_of(trial)} {said}", example
@@ -331,7 +338,8 @@ def _defaults(tries: Tries, trial: Trial) -> Broken | None:
         path = parse_path(text)
         if not same(pick(expected, path), pick(got, path)):
             said = f"with the defaults of {stop}"
-            fact = f"{said} it is {_said(pick(got, path))}, and was {_said(pick(expected, path))}"
+            now, was = (shown_value(pick(each, path)) for each in (got, expected))
+            fact = f"{said} it is {now}, and was {was}"
             return Broken("default-loses", trial.way, text, fact, Example(given, expected, got))
     return None
 

@@ -8,6 +8,9 @@ from polyver.cli._contributions import READ, CallSettings, Contribution, Right
 
 if TYPE_CHECKING:
     from polyver.capabilities.functions.registering import Functions
+    from polyver.client import Client
+    from polyver.engine.actions import CallLimits
+    from polyver.engine.calls import Calls, Lend
     from polyver.web.sources import Source
 
 __all__ = ["actions"]
@@ -15,7 +18,7 @@ __all__ = ["actions"]
 _PATH = "/functions"
 
 
-def actions(functions: Functions, *, calls: CallSettings) -> Contribution:
+def actions(functions: Functions, *, calls: CallSettings, lend: Lend | None = None) -> Contribution:
     """What checks blueprints, tells which functions there are, and runs actions."""
     from polyver.admission.blueprints import (
         BLUEPRINTS_WANTED,
@@ -35,7 +38,14 @@ def actions(functions: Functions, *, calls: CallSettings) -> Contribution:
         links=lambda _: [BlueprintChecks(functions), ActionSetChecks()],
         wanted=BLUEPRINTS_WANTED,
         controllers=lambda client: [
-            ActionSetController(client, functions, limits=limits, allows=calls.allows, log=log)
+            ActionSetController(
+                client,
+                functions,
+                calls=_calls(client, functions, calls, limits, lend),
+                limits=limits,
+                allows=calls.allows,
+                log=log,
+            )
         ],
         rights=(
             Right(BLUEPRINTS.group, BLUEPRINTS.names.plural, ("get",)),
@@ -46,6 +56,23 @@ def actions(functions: Functions, *, calls: CallSettings) -> Contribution:
         documents={_PATH: encode_json(functions_data(functions))},
         source=lambda: _source(functions),
     )
+
+
+def _calls(
+    client: Client,
+    functions: Functions,
+    settings: CallSettings,
+    limits: CallLimits,
+    lend: Lend | None,
+) -> Calls:
+    from polyver.cli._worker import COMMAND
+    from polyver.engine.calls import ThreadCalls, WorkerCalls
+
+    if settings.in_threads:
+        return ThreadCalls(client, limits)
+    assert functions.origin is not None, "these functions can only be called in threads"
+    assert lend is not None, "calls need credentials"
+    return WorkerCalls(functions.origin, lend, COMMAND, limits)
 
 
 def _source(functions: Functions) -> Source:

@@ -1,4 +1,4 @@
-"""What was before: CustomResourceDefinitions in files, of a git revision, or on a cluster.
+"""What was before: definitions and conversions in files, of a git revision, or on a cluster.
 
 The kinds of a revision are read by a process of its own, from a copy of the files: Python that was
 imported here cannot be imported a second time.
@@ -11,7 +11,10 @@ import json
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,30 +22,55 @@ from typing import Any
 from polyver.apis import Definition, crd_of, definitions_of
 from polyver.capabilities.apis.checking import Finding, found
 from polyver.capabilities.apis.compatibility import compare_definitions
-from polyver.cli._cluster import CLUSTER, definitions_on
+from polyver.capabilities.apis.conversion import build_converter, read_conversion
+from polyver.capabilities.apis.conversion._reading import GROUP, KIND
+from polyver.capabilities.apis.conversion_kind import CONVERSIONS, definition_of
+from polyver.checking import Before, Subject, compare_behaviour
+from polyver.cli._behaviour import Key, behaviour_in
+from polyver.cli._checking import progress_bar
+from polyver.cli._cluster import CLUSTER, definitions_on, documents_on
 from polyver.cli._exit import Misused, Unreadable
 from polyver.cli._files import SUFFIXES, read_manifests
 from polyver.cli._output import warn
-from polyver.core import listed
+from polyver.client import Resource
+from polyver.core import PolyverError, listed
+from polyver.objects import Document, objects_of
+from polyver.objects.status import ApiError
 
-__all__ = ["compared"]
+__all__ = ["Earlier", "behaving", "compared", "earlier"]
 
 _ALSO = f"{CLUSTER} is the cluster of the current context"
+_CONVERSIONS = Resource(CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False)
 _RUN = "import sys; from polyver.cli import main; sys.exit(main())"
 
 
+@dataclass(slots=True)
+class Earlier:
+    """What was before: CustomResourceDefinitions, and conversions as far as they are known."""
+
+    definitions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    conversions: dict[Key, Before] = field(default_factory=dict)
+
+
+@contextmanager
+def earlier(
+    against: str, names: Sequence[str], kinds: Sequence[str], conversions: Sequence[str]
+) -> Iterator[Earlier]:
+    """What was before, for as long as the body runs; `names` are the definitions of now."""
+    if against.startswith(CLUSTER):
+        yield _on_cluster(against, names)
+    elif Path(against).exists():
+        yield _in_manifests([against])
+    else:
+        with _of_revision(against, kinds, conversions) as found:
+            yield found
+
+
 def compared(
-    definitions: Mapping[str, Definition],
-    against: str,
-    kinds: Sequence[str],
-    conversions: Sequence[str],
+    definitions: Mapping[str, Definition], before: Earlier, against: str
 ) -> Iterator[Finding]:
     """What users of the definitions that were before lose by those of now."""
-    if against.startswith(CLUSTER):
-        before = _on_cluster(against, [*definitions])
-    else:
-        before = _before(against, kinds, conversions)
-    for name, old in before.items():
+    for name, old in before.definitions.items():
         if name not in definitions:
             yield found("kind-removed", name, f"it is defined in {against}, and not here")
             continue
@@ -53,6 +81,28 @@ def compared(
             yield Finding(*about, versions, each.path, now.place)
 
 
+def behaving(
+    subjects: Sequence[Subject], before: Earlier, against: str, *, examples: int, seed: int
+) -> Iterator[Finding]:
+    """What users of the objects that were before see otherwise by the conversions of now."""
+    for subject in subjects if examples else ():
+        converter = subject.converter
+        known = before.conversions.get((converter.group, converter.kind))
+        if known is not None:
+            with progress_bar(f"{subject.name}, then and now", examples) as progress:
+                yield from compare_behaviour(
+                    subject, known, examples=examples, seed=seed, progress=progress
+                )
+        elif len(_versions_then(subject, before) & {*converter.versions}) > 1:
+            text = f"{against} has no conversions of {subject.name}: only schemas were compared"
+            warn(text)
+
+
+def _versions_then(subject: Subject, before: Earlier) -> set[str]:
+    crd = before.definitions.get(subject.name)
+    return {each["name"] for each in crd["spec"]["versions"]} if crd else set()
+
+
 def _comparable(old: dict[str, Any], now: Definition) -> dict[str, Any]:
     """What was, without who converts, unless it is said now, too: often that is written later."""
     if now.strategy or now.webhook:
@@ -61,29 +111,61 @@ def _comparable(old: dict[str, Any], now: Definition) -> dict[str, Any]:
     return {**old, "spec": spec}
 
 
-def _before(
-    against: str, kinds: Sequence[str], conversions: Sequence[str]
-) -> dict[str, dict[str, Any]]:
-    if Path(against).exists():
-        return _in_manifests([against])
-    return _of_revision(against, kinds, conversions)
-
-
-def _on_cluster(against: str, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _on_cluster(against: str, names: Sequence[str]) -> Earlier:
     """Those of the kinds at hand; a cluster has many others, which are none of our business."""
-    server, found = definitions_on(against.removeprefix(CLUSTER), names)
+    context = against.removeprefix(CLUSTER)
+    server, found = definitions_on(context, names)
     if not found:
         warn(f"{server} has none of {listed(names)}: nothing was compared")
-    return found
+        return Earlier()
+    try:
+        documents = documents_on(context, [_CONVERSIONS])
+    except ApiError as error:
+        if error.code != HTTPStatus.FORBIDDEN:
+            raise
+        warn(f"{error.message}: only schemas were compared")
+        return Earlier(found)
+    documents = [each for each in documents if _name_of(each) in found]
+    return Earlier(found, _conversions_in(documents, map(definition_of, found.values())))
 
 
-def _in_manifests(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    return {each.name: crd_of(each) for each in definitions_of(read_manifests(names))}
+def _name_of(document: Document) -> str:
+    value = document.value
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    return str(metadata.get("name")) if isinstance(metadata, dict) else ""
 
 
+def _in_manifests(names: Sequence[str]) -> Earlier:
+    documents = read_manifests(names)
+    definitions = [*definitions_of(documents)]
+    found = {each.name: crd_of(each) for each in definitions}
+    return Earlier(found, _conversions_in(documents, definitions))
+
+
+def _conversions_in(
+    documents: Sequence[Document], definitions: Iterable[Definition]
+) -> dict[Key, Before]:
+    """What Conversions did; one that could not be used then is nothing to compare with."""
+    known = {(each.group, each.kind): each for each in definitions}
+    made: dict[Key, Before] = {}
+    for document in objects_of(documents, GROUP, KIND):
+        try:
+            declared = read_conversion(document)
+            key = (declared.group, declared.kind)
+            converter = build_converter(declared, known.get(key))
+        except PolyverError as error:
+            warn(f"nothing is compared with a Conversion of before: {error}")
+            continue
+        versions = known[key].versions if key in known else ()
+        schemas = {each.name: each.schema for each in versions if each.schema is not None}
+        made[key] = Before.of(Subject(converter, schemas))
+    return made
+
+
+@contextmanager
 def _of_revision(
     revision: str, kinds: Sequence[str], conversions: Sequence[str]
-) -> dict[str, dict[str, Any]]:
+) -> Iterator[Earlier]:
     if revision.startswith("-"):
         raise Misused(f"{revision} is neither a file nor a revision of git", hint=_ALSO)
     top = Path(_git("rev-parse", "--show-toplevel", revision=revision).decode().strip())
@@ -96,9 +178,13 @@ def _of_revision(
         then = [str(here / name) for name in conversions if (here / name).exists()]
         names = [name for name in kinds if _is_there(here, name)]
         found = _in_manifests(then)
-        if here.is_dir() and (names or not (kinds or conversions)):
-            found |= _crds_in(here, names, revision)
-        return found
+        if not here.is_dir() or not (names or not (kinds or conversions)):
+            yield found
+            return
+        found.definitions |= _crds_in(here, names, revision)
+        with behaviour_in(here, names, revision) as known:
+            found.conversions = {**known, **found.conversions}
+            yield found
 
 
 def _unpack(files: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from collections.abc import Sequence
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["own_webhook", "serve_conversions", "serve_kinds"]
 
 _PATH = "/convert"
+_TIMEOUT = 30.0
 
 
 async def serve_kinds(
@@ -33,7 +34,7 @@ async def serve_kinds(
     named = {kind.definition().name: kind for kind in kinds}
     served = api.server.conversions
     api.admission.add(ConvertedKinds(lambda kind: served.get(kind.resource), named))
-    api.paths[_PATH] = partial(_review, served)
+    api.paths[_PATH] = _Reviews(served).answer
     for kind in kinds:
         if kind.converter is not None:
             served.publish(kind.definition().name, kind.converter)
@@ -72,10 +73,32 @@ def own_webhook(address: str, ca: str) -> Webhook:
     return Webhook(url=f"https://{address}{_PATH}", ca_bundle=bundle)
 
 
-async def _review(conversions: ServedConversions, request: Request) -> Response:
+class _Reviews:
     """Reviews that somebody posts, answered as a webhook answers them."""
-    from polyver.serving.http import Response
-    from polyver.webhook import review
 
-    made = await asyncio.to_thread(review, request.body, conversions.by_kind)
-    return Response(made.status, [("content-type", "application/json")], made.body)
+    def __init__(self, conversions: ServedConversions) -> None:
+        from polyver.webhook.workers import Workers
+
+        self._conversions = conversions
+        self._workers = Workers()
+
+    async def answer(self, request: Request) -> Response:
+        from polyver.serving.http import Response
+        from polyver.webhook import review
+        from polyver.webhook.conversion import CallsFunctions
+        from polyver.webhook.workers import FunctionKinds
+
+        converters = self._conversions.by_kind
+        until = monotonic() + _TIMEOUT
+        late = partial(_is_over, until)
+        work = partial(review, request.body, converters, late=late)
+        kinds = FunctionKinds(converters).named_early(request.body)
+        try:
+            made = await self._workers.run(kinds, partial(work, calling=kinds), until)
+        except CallsFunctions:
+            made = await self._workers.run((), work, until)
+        return Response(made.status, [("content-type", "application/json")], made.body)
+
+
+def _is_over(until: float) -> bool:
+    return monotonic() > until

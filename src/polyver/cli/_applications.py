@@ -11,7 +11,7 @@ from polyver.cli._output import Format, emit, print_lines, print_table, warn
 from polyver.cli._resolving import State, application_on, on_cluster, state_of
 from polyver.client import Client
 from polyver.client.cluster import Access
-from polyver.core import PolyverError
+from polyver.core import FailedMove, PolyverError
 
 __all__ = ["why_application"]
 
@@ -60,10 +60,19 @@ def _print(chosen: list[Chosen], *, explain: bool) -> None:
     for each in chosen:
         for warning in each.resolution.warnings:
             warn(warning)
+        if failed := _failed_move(each):
+            warn(f"{each.use.dependent.at}: {failed.why}")
         rejected = [[other.release.name, other.why] for other in each.resolution.rejected]
         if rejected and explain:
             print_lines("", f"{each.use.dependent.at}:")
             print_table(["NOT CHOSEN", "WHY"], rejected)
+
+
+def _failed_move(chosen: Chosen) -> FailedMove | None:
+    """The release that a place could not take, if it would get that one now."""
+    failed = chosen.use.dependent.failed_move
+    kept = chosen.resolution.release.pin == chosen.use.dependent.pin
+    return failed if kept and chosen.use.dependent.lock is None else None
 
 
 def _wanted(use: Use) -> str:
@@ -79,4 +88,7 @@ def _data(chosen: Chosen, *, explain: bool) -> dict[str, Any]:
     rejected = [
         {"release": other.release.name, "why": other.why} for other in chosen.resolution.rejected
     ]
-    return resolution_data(chosen, now="") | ({"rejected": rejected} if explain else {})
+    found = resolution_data(chosen, now="") | ({"rejected": rejected} if explain else {})
+    if failed := _failed_move(chosen):
+        found["failedMove"] = {"version": failed.to.release, "message": failed.why}
+    return found

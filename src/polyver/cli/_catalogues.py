@@ -100,11 +100,12 @@ def edit_catalogue(
     dry_run: bool,
     users: Sequence[str] = (),
     force: bool = False,
+    check: Callable[[Catalogue], None] | None = None,
 ) -> None:
     """Make an edit in a file, or only show it; a refusal leaves the file as it is.
 
     With `users`, which are files with blueprints, none of them may lose a version by it, unless
-    it is forced.
+    it is forced. `check` may refuse the catalogue that the edit makes.
     """
     text = _text(file)
     mark = _BOM if text.startswith(_BOM) else ""
@@ -114,6 +115,11 @@ def edit_catalogue(
         raise Refused(error.fact, at=error.at, hint=error.hint) from None
     if users:
         _check_users(users, text.removeprefix(mark), made.text, file, force=force)
+    if check is not None:
+        from polyver.objects import load_manifests
+
+        [catalogue] = map(read_catalogue, load_manifests(made.text, file))
+        check(catalogue)
     if dry_run:
         names = (file, file)
         lines = unified_diff(
@@ -131,11 +137,12 @@ def _check_users(
     users: Sequence[str], before: str, after: str, source: str, *, force: bool
 ) -> None:
     """Refuse what takes a version away from a blueprint, and name those that it is taken from."""
-    from polyver.capabilities.functions.blueprints import blueprints_in, losses_between
+    from polyver.capabilities.functions.blueprints import losses_between
     from polyver.capabilities.functions.registering import known_functions
+    from polyver.cli._blueprints import known_blueprints
     from polyver.objects import load_manifests
 
-    blueprints = [read for _, read, _ in blueprints_in(read_manifests(users)) if read is not None]
+    blueprints = known_blueprints(users)
     was, is_then = (
         known_functions((), map(read_catalogue, load_manifests(text, source)))
         for text in (before, after)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from polyver.capabilities.functions.registering import Functions
     from polyver.client import Client
     from polyver.engine import Controller
+    from polyver.engine.calls import Lend
     from polyver.engine.runtimes import Runtime
     from polyver.web.sources import Source
 
@@ -63,7 +64,7 @@ class Contribution:
     namespaces: tuple[str, ...] = ()
     """Those that have to be there."""
     documents: Mapping[str, bytes] = field(default_factory=dict)
-    """What can be read of it, in JSON, by the paths of the embedded server."""
+    """What can be read of it, in JSON, by the paths of the embedded server and of replicas."""
     source: Callable[[], Source] | None = None
     """What it shows on the page, made when somebody looks."""
 
@@ -75,6 +76,9 @@ class CallSettings:
     seconds: float = 3600.0
     allows: frozenset[str] = frozenset()
     """`command`, if local processes may be run."""
+    in_threads: bool = False
+    """Whether calls are made in threads of this process: only for tests that define functions,
+    which no other process can load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +115,12 @@ class Choices:
     packages: PackageSettings = field(default_factory=PackageSettings)
 
     def contributions(
-        self, *, folder: Path | None = None, namespace: str = ""
+        self, *, folder: Path | None = None, namespace: str = "", lend: Lend | None = None
     ) -> tuple[Contribution, ...]:
         """What each of the capabilities brings; conversions are there beside them.
 
-        Where they run they have a folder, or else a namespace of a cluster.
+        Where they run they have a folder, or else a namespace of a cluster. `lend` gives the
+        worker process of a call its credentials; without it nothing can be called.
         """
         found = []
         if "definitions" in self.capabilities:
@@ -127,7 +132,7 @@ class Choices:
             from polyver.cli._functions import built_in_functions
 
             functions = self.functions or built_in_functions()
-            found.append(actions(functions, calls=self.calls))
+            found.append(actions(functions, calls=self.calls, lend=lend))
         if "revisions" in self.capabilities:
             from polyver.cli._packages import packages
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from polyver.capabilities.apis import Webhook
     from polyver.client import Client
     from polyver.engine import Controller, Engine
+    from polyver.engine.calls import Lent
     from polyver.server._http import Request
     from polyver.server.api import Api
     from polyver.server.asgi import App, Handler
@@ -170,10 +171,23 @@ async def _pipeline(
         AccountController(client, ca=ca),
     ]
     async with in_background(api.run()):
-        contributions = settings.choices.contributions(folder=folder)
+        lend = partial(_lent, identities, f"https://{address}", credentials)
+        contributions = settings.choices.contributions(folder=folder, lend=lend)
         controllers += await _serve(settings, contributions, api, own_webhook(address, ca))
         async with Engine(client, controllers) as behind.engine:
             yield api
+
+
+@contextlib.contextmanager
+def _lent(identities: Identities, at: str, credentials: Credentials) -> Iterator[Lent]:
+    """Credentials for the worker process of one call."""
+    from polyver.client.cluster import Access, Cluster, User
+    from polyver.engine.calls import Lent
+    from polyver.server.identity import FUNCTIONS
+
+    with identities.lend(FUNCTIONS) as token:
+        cluster = Cluster(server=at, certificate_auth=str(credentials.ca_file.absolute()))
+        yield Lent(Access(cluster, User(token=token), "polyver up"), runs_pods=False)
 
 
 async def _serve(

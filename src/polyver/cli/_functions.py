@@ -5,8 +5,10 @@ A package that cannot be used costs itself alone; what a user names has to be ri
 
 from __future__ import annotations
 
+import hashlib
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -17,6 +19,7 @@ from polyver.capabilities.functions.registering import (
     Function,
     Functions,
     InvalidFunction,
+    Origin,
     Registry,
     check_registered,
     known_functions,
@@ -28,7 +31,7 @@ from polyver.cli._kinds import project_names
 from polyver.cli._output import warn
 from polyver.core import PolyverError
 
-__all__ = ["built_in_functions", "load_functions", "load_known"]
+__all__ = ["built_in_functions", "load_functions", "load_known", "registered_functions"]
 
 _GROUP = "polyver.functions"
 
@@ -74,7 +77,31 @@ def load_functions(
     known = _with_built_in(loaded, own, listing)
     for warning in known.warnings:
         warn(warning)
-    return known
+    return replace(known, origin=_origin(names, folder or Path(), loaded.functions))
+
+
+def registered_functions(names: Sequence[str], folder: Path) -> list[Function]:
+    """Return the functions that `load_functions` finds, without catalogues and warnings.
+
+    A process that makes calls loads them once more; what to call was decided before.
+    """
+    found, _ = built_in()
+    for entry in sorted(entry_points(group=_GROUP), key=lambda each: each.name):
+        with suppress(Exception):  # polyver has said why it is left out
+            found += _installed(entry)[0]
+    for name in names:
+        found += map(_placed, _named(name, folder, show_traceback=False))
+    return found
+
+
+def _origin(names: Sequence[str], folder: Path, functions: Iterable[Function]) -> Origin:
+    files = {Path(each.place.rpartition(":")[0]).absolute() for each in functions}
+    digests = {
+        str(file): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(files)
+        if file.is_file()
+    }
+    return Origin(tuple(names), str(folder.absolute()), digests)
 
 
 # What comes with polyver gives way to what others call by the same name.
@@ -91,7 +118,7 @@ def built_in() -> tuple[list[Function], Catalogue]:
 def built_in_functions() -> Functions:
     """What can be called where nothing else is said."""
     own, listing = built_in()
-    return known_functions(own, [listing])
+    return replace(known_functions(own, [listing]), origin=Origin())
 
 
 def _with_built_in(loaded: _Loaded, own: list[Function], listing: Catalogue) -> Functions:

@@ -9,7 +9,7 @@ import asyncio
 import datetime
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -35,6 +35,7 @@ from polyver.engine import (
     RegistrationController,
     Terms,
 )
+from polyver.engine.calls import Lent
 from polyver.engine.metrics import collector_of
 from polyver.serving.addresses import url
 from polyver.serving.background import in_background
@@ -139,7 +140,11 @@ class _Wired:
         self._client = client
         self._settings = settings
         self._log = log
-        self._contributions = settings.choices.contributions(namespace=settings.namespace)
+        # Workers have the credentials that this replica has.
+        lent = nullcontext(Lent(settings.access))
+        self._contributions = settings.choices.contributions(
+            namespace=settings.namespace, lend=lambda: lent
+        )
         own = [kind for each in self._contributions for kind in each.kinds]
         self._kinds = {kind.definition().name: kind for kind in (*own, *settings.kinds)}
         self.converters: dict[str, Converter] = {
@@ -170,6 +175,9 @@ class _Wired:
                 lambda: self.pair.shown.until, also=[collector_of(lambda: self._engine)]
             ),
             log=log,
+            documents={
+                path: body for each in self._contributions for path, body in each.documents.items()
+            },
         )
 
     def _shared(self, identity: str) -> SharedPairs:

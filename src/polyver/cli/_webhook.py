@@ -38,6 +38,8 @@ class Settings:
     port: int = 0
     most_body: int = MOST_BODY
     verbose: bool = False
+    memory: int | None = None
+    """How many bytes the process may use; without it, what its control group allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ async def webhook(
             metrics=Metrics(lambda: pair.shown.until),
             log=log,
             most_body=settings.most_body,
+            memory=settings.memory,
         )
         await undo.enter_async_context(
             serving(

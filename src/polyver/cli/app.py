@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from polyver.capabilities.definitions import applications_in
-from polyver.capabilities.definitions.choosing import choose_all
+from polyver.capabilities.definitions.choosing import choose_all, used_of
 from polyver.capabilities.definitions.history import (
     LAST_APPLIED,
     Recorded,
@@ -181,7 +181,8 @@ async def _check(client: Client, wanted: Object, target: Recorded) -> None:
     if errors:
         told = "; ".join(map(str, errors))
         raise Refused(f"{name} cannot return to {target.name}: {told}")
-    if is_held(wanted) and [*target.resolutions] != (wanted["status"].get("resolutions") or []):
+    used = [used_of(each) for each in (wanted.get("status") or {}).get("resolutions") or ()]
+    if is_held(wanted) and [*target.resolutions] != used:
         fact = f"{name} is published as {target.published} already, as {target.name} was"
         raise Refused(fact, hint=f"change {PUBLISH_VERSION} first")
 

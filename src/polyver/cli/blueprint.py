@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 
 from polyver.capabilities.functions import Catalogue
 from polyver.capabilities.functions.blueprints import (
+    UNTIL,
     Blueprint,
     Finding,
     blueprints_in,
@@ -44,7 +45,11 @@ def validate(
     output: Output = Format.TABLE,
     traceback: Traceback = False,
 ) -> None:
-    """Check the functions, versions and arguments that blueprints name, without running anything.
+    """Check functions, versions, arguments and templates of blueprints, without running anything.
+
+    What templates read is checked, too: names, phases and their order, outputs of functions that
+    declare them, artifacts, secrets, config maps. What cannot be known before an action runs, such
+    as its options, is listed as unknown.
 
     Example: polyver blueprint validate -f backup.yaml --functions functions.py --release 0.4.0
 
@@ -95,20 +100,26 @@ def _is_out(release: SemVer, catalogue: Catalogue) -> bool:
 
 def _tell(findings: list[Finding], checked: int, output: Format) -> None:
     errors = [each for each in findings if each.is_error]
+    unknown = [each for each in findings if each.is_unknown]
     if output is not Format.TABLE:
         emit({"blueprints": checked, "findings": [_data(each) for each in findings]}, output)
     else:
         for each in findings:
-            (complain if each.is_error else warn)(str(each))
+            if not each.is_unknown:
+                (complain if each.is_error else warn)(str(each))
     blueprints = "1 blueprint" if checked == 1 else f"{checked} blueprints"
     if errors:
         wrong = "1 mistake" if len(errors) == 1 else f"{len(errors)} mistakes"
         raise Found(f"{wrong} in {blueprints}")
     if output is Format.TABLE:
-        print_lines(f"{blueprints} checked, nothing is wrong")
+        if not unknown:
+            print_lines(f"{blueprints} checked, nothing is wrong")
+            return
+        print_lines(f"{blueprints} checked, no mistake was found", "", "known only when it runs:")
+        print_lines(*(f"  {each.fact.removesuffix(UNTIL)} ({each.place})" for each in unknown))
 
 
 def _data(finding: Finding) -> dict[str, Any]:
-    severity = "error" if finding.is_error else "warning"
+    severity = "error" if finding.is_error else "unknown" if finding.is_unknown else "warning"
     found = {"severity": severity, "fact": finding.fact, "place": finding.place}
     return found | {"path": finding.field} | ({"hint": finding.hint} if finding.hint else {})

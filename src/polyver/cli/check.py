@@ -19,6 +19,7 @@ from polyver.cli._output import Format, emit
 if TYPE_CHECKING:
     from polyver.capabilities.apis.checking import Finding
     from polyver.checking import Checked, Subject
+    from polyver.cli._subjects import Loaded
 
 app = App(name="check")
 
@@ -62,9 +63,11 @@ def check(
     seed
         What the objects are drawn from: the same seed draws the same ones. Each run prints its own.
     against
-        What was before: a file or folder with CustomResourceDefinitions; a git revision, from
-        which the same kinds are read; or cluster: for those on the cluster of the current context,
-        cluster:CONTEXT for another one. What users of that would lose is found.
+        What was before: a file or folder with CustomResourceDefinitions and Conversions; a git
+        revision, from which the same kinds are read; or cluster: for those on the cluster of the
+        current context, cluster:CONTEXT for another one. What users of that would lose is found,
+        and every field that the conversions of now show otherwise than those of then, with the
+        smallest object. --examples 0 compares schemas alone.
     strict
         End with 1 for risky findings, too.
     form
@@ -82,14 +85,32 @@ def check(
     checked = [*_checked(loaded.subjects, examples, seed)]
     findings = [*loaded.findings, *(each for _, one in checked for each in one.findings)]
     if against is not None:
-        from polyver.cli._against import compared
-
-        findings += compared(loaded.definitions, against, kinds, conversions)
+        findings += _compared(loaded, against, kinds, conversions, examples=examples, seed=seed)
     if form is Form.JSON:
         emit(_data(checked, findings, seed), Format.JSON)
     else:
         print_text(checked, findings, seed)
     _conclude(findings, seed, strict=strict)
+
+
+def _compared(
+    loaded: Loaded,
+    against: str,
+    kinds: Sequence[str],
+    conversions: Sequence[str],
+    *,
+    examples: int,
+    seed: int,
+) -> list[Finding]:
+    """What users of what was before lose, or see otherwise."""
+    from polyver.cli._against import behaving, compared, earlier
+
+    with earlier(against, [*loaded.definitions], kinds, conversions) as before:
+        found = [*compared(loaded.definitions, before, against)]
+        # What functions print is for people, and not part of what was found.
+        with redirect_stdout(sys.stderr):
+            seen = behaving(loaded.subjects, before, against, examples=examples, seed=seed)
+            return [*found, *seen]
 
 
 def _checked(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
@@ -10,11 +13,11 @@ from cyclopts import App, Parameter
 from polyver.capabilities.functions import deprecate, promote, remove
 from polyver.cli._catalogues import edit_catalogue, holder_of, version_of
 from polyver.cli._exit import Misused, UnknownName
-from polyver.cli._output import Format, emit, print_lines, print_table
-from polyver.core import SemVer, listed
+from polyver.cli._output import Format, emit, print_lines, print_table, warn
+from polyver.core import PolyverError, SemVer, listed
 
 if TYPE_CHECKING:
-    from polyver.capabilities.functions.registering import Functions
+    from polyver.capabilities.functions import Catalogue
 
 app = App(
     name="functions",
@@ -44,6 +47,16 @@ FunctionFiles = Annotated[
         ),
     ),
 ]
+Server = Annotated[
+    str | None,
+    Parameter(
+        help=(
+            "Ask the control plane of this context of the kubeconfig. Without it, and without"
+            " --functions and --catalogue, the current one is asked. If KUBECONFIG is not set, a"
+            " project with functions of its own comes first."
+        )
+    ),
+]
 Output = Annotated[Format, Parameter(name=["--output", "-o"], help="What to print.")]
 Traceback = Annotated[
     bool, Parameter(negative=(), help="Show the traceback too when code of yours fails.")
@@ -57,13 +70,13 @@ Users = Annotated[
         name=["--file", "-f"],
         negative=(),
         help=(
-            "A file or a folder with blueprints; repeatable. What would take a version away from"
-            " one of them is refused."
+            "A file or a folder with blueprints, cluster: for those of the current context, or"
+            " cluster:CONTEXT; repeatable. What would break one of them is refused."
         ),
     ),
 ]
 Force = Annotated[
-    bool, Parameter(negative=(), help="Take it away from them all the same, with a warning.")
+    bool, Parameter(negative=(), help="Do it all the same, with a warning that names them.")
 ]
 RemovedIn = Annotated[
     str | None,
@@ -81,6 +94,7 @@ def list_functions(
     *,
     functions: FunctionFiles = None,
     catalogue: CatalogueFiles = None,
+    context: Server = None,
     output: Output = Format.TABLE,
     traceback: Traceback = False,
 ) -> None:
@@ -88,15 +102,49 @@ def list_functions(
 
     Example: polyver functions list -o json
     """
+    data = _data(functions, catalogue, context, traceback=traceback)
+    if output is not Format.TABLE:
+        emit(data, output)
+        return
+    rows = [row for each in data["functions"] for row in _rows(each)]
+    print_table(("NAME", "VERSION", "STAGE", "SINCE", "REMOVED IN", "USE"), rows)
+
+
+def _data(
+    functions: list[str] | None,
+    catalogue: list[str] | None,
+    context: str | None,
+    *,
+    traceback: bool,
+) -> dict[str, Any]:
+    """What a server has, or what is here; with both, what differs is a warning."""
     from polyver.capabilities.functions.registering import functions_data
     from polyver.cli._functions import load_known
+    from polyver.cli._served import functions_on, warn_of_differences
 
+    if not functions and not catalogue:
+        if context is not None or os.environ.get("KUBECONFIG"):
+            return functions_on(context or "").data
+        if _is_pointed_at_server():
+            try:
+                return functions_on("").data
+            except PolyverError as error:
+                warn(f"{error}; what follows is what is here")
     known = load_known(functions, catalogue, traceback=traceback)
-    if output is not Format.TABLE:
-        emit(functions_data(known), output)
-        return
-    rows = [row for each in functions_data(known)["functions"] for row in _rows(each)]
-    print_table(("NAME", "VERSION", "STAGE", "SINCE", "REMOVED IN", "USE"), rows)
+    if context is not None:
+        warn_of_differences(known, functions_on(context))
+    return functions_data(known)
+
+
+def _is_pointed_at_server() -> bool:
+    """Whether there is a server, and no project around here with functions of its own."""
+    from polyver.cli._catalogues import catalogue_files
+    from polyver.cli._kinds import project_names
+
+    if project_names("functions")[1] or catalogue_files(None):
+        return False
+    usual = Path.home() / ".kube" / "config"
+    return usual.is_file() or bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
 
 
 def _rows(function: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -122,6 +170,7 @@ def show(
     *,
     functions: FunctionFiles = None,
     catalogue: CatalogueFiles = None,
+    context: Server = None,
     output: Output = Format.TABLE,
     traceback: Traceback = False,
 ) -> None:
@@ -134,31 +183,34 @@ def show(
     name
         A function, NAME, or one version of it, NAME@VERSION.
     """
-    from polyver.cli._functions import load_known
-
     name, at, text = name.partition("@")
-    known = load_known(functions, catalogue, traceback=traceback)
-    found = _function(known, name)
+    data = _data(functions, catalogue, context, traceback=traceback)
+    found = _function(data, name)
     if at:
         wanted = version_of(text, "NAME@VERSION")
-        release = known.known[name].lineage.get(wanted)
-        if release is None:
+        versions = [each for each in found["versions"] if _is(each["version"], wanted)]
+        if not versions:
             names = listed([each["version"] for each in found["versions"]])
             raise UnknownName(f"{name} has no v{wanted}", hint=f"known: {names}")
-        found["versions"] = [each for each in found["versions"] if each["version"] == release.name]
+        found["versions"] = versions
     if output is not Format.TABLE:
         emit(found, output)
         return
     _print(found)
 
 
-def _function(known: Functions, name: str) -> dict[str, Any]:
-    from polyver.capabilities.functions.registering import UnknownFunction, function_data
+def _function(data: dict[str, Any], name: str) -> dict[str, Any]:
+    known = {each["name"]: each for each in data["functions"]}
+    if name not in known:
+        close = get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"known: {listed(sorted(known))}"
+        raise UnknownName(f"there is no function {name}", hint=hint)
+    return dict(known[name])
 
-    if name not in known.known:
-        error = UnknownFunction(name, known)
-        raise UnknownName(error.fact, hint=error.hint)
-    return function_data(known.known[name])
+
+def _is(text: str, wanted: SemVer) -> bool:
+    """Whether a version is the one that is wanted, build metadata or not."""
+    return not SemVer.complete(text) < wanted and not wanted < SemVer.complete(text)
 
 
 def _print(function: dict[str, Any]) -> None:
@@ -204,12 +256,20 @@ def promote_version(
     /,
     *,
     catalogue: CatalogueFiles = None,
+    functions: FunctionFiles = None,
+    file: Users = None,
     removed_in: RemovedIn = None,
+    force: Force = False,
     dry_run: DryRun = False,
+    traceback: Traceback = False,
 ) -> None:
     """Make a version the stable one; the one that was is deprecated, and its clock starts.
 
-    Example: polyver functions promote KubeExec@v0.2.0 --dry-run
+    Phases that ask for no version get it from then on. A promotion that breaks one of them, because
+    a required argument is new, an argument is gone that it gives, or its templates read an output
+    that is gone, is refused, and each is named.
+
+    Example: polyver functions promote KubeExec@v0.2.0 -f blueprints/ -f cluster: --dry-run
 
     Parameters
     ----------
@@ -217,8 +277,17 @@ def promote_version(
         NAME@VERSION.
     """
     name, version = _named(name)
+    from polyver.cli._functions import load_known
+    from polyver.cli._promoting import check_promotion
+
     edit = partial(promote, name=name, version=version, removed_in=_removal(removed_in))
-    edit_catalogue(holder_of(name, catalogue), edit, dry_run=dry_run)
+    holder = holder_of(name, catalogue)
+    known = load_known(functions, catalogue, traceback=traceback)
+
+    def check(after: Catalogue) -> None:
+        check_promotion(name, known, after, file or (), force=force)
+
+    edit_catalogue(holder, edit, dry_run=dry_run, check=check)
 
 
 @app.command(name="deprecate")

@@ -7,23 +7,21 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from polyver.capabilities.functions.blueprints import (
-    Blueprint,
     Use,
-    blueprints_in,
     requests_in,
     uses_in,
 )
-from polyver.capabilities.functions.registering import UnknownFunction
+from polyver.capabilities.functions.registering import Functions, UnknownFunction
+from polyver.cli._blueprints import blueprints_among, documents_in
 from polyver.cli._catalogues import version_of
-from polyver.cli._cluster import CLUSTER, documents_on
+from polyver.cli._cluster import CLUSTER
 from polyver.cli._exit import Misused, UnknownName
-from polyver.cli._files import read_manifests
 from polyver.cli._functions import load_known
-from polyver.cli._output import Format, emit, print_lines, print_table, warn
+from polyver.cli._output import Format, emit, print_lines, print_table
+from polyver.cli._served import asked_functions
 from polyver.cli.functions import CatalogueFiles, FunctionFiles, Output, Traceback
-from polyver.cli.why import ACTION_SETS, BLUEPRINTS, COMPOSITION_NAMES, PACKAGE_NAMES
+from polyver.cli.why import COMPOSITION_NAMES, PACKAGE_NAMES
 from polyver.core import Resolution
-from polyver.objects import Document
 
 app = App(name="impact")
 
@@ -57,7 +55,8 @@ def impact(
     file
         A file, a folder, or - for standard input; repeatable. Blueprints are read, and ActionSets,
         which may prefer a version. cluster: is the cluster of the current context, and
-        cluster:CONTEXT another one. Without any, cluster:.
+        cluster:CONTEXT another one. Without any, cluster:. With a cluster its functions count,
+        unless --functions or --catalogue name others.
     """
     if name.partition("/")[0].lower() in COMPOSITION_NAMES and name.partition("/")[2]:
         from polyver.cli._composites import impact_of_composition
@@ -71,22 +70,28 @@ def impact(
         return
     name, at, text = name.partition("@")
     version = version_of(text, "NAME@VERSION") if at else None
-    known = load_known(functions, catalogue, traceback=traceback)
+    known = _functions(file or [CLUSTER], functions, catalogue, traceback=traceback)
     if name not in known.known:
         error = UnknownFunction(name, known)
         raise UnknownName(error.fact, hint=error.hint)
-    documents = _documents(file or [CLUSTER])
-    blueprints: list[Blueprint] = []
-    for document, blueprint, findings in blueprints_in(documents):
-        if blueprint is None:
-            warn(f"a Blueprint is left out ({document.place()}): {findings[-1]}")
-        else:
-            blueprints.append(blueprint)
+    documents = documents_in(file or [CLUSTER])
+    blueprints = blueprints_among(documents)
     requests = [request for _, request in requests_in(documents)]
     uses = [use for use in uses_in(blueprints, known, requests) if use.phase.function == name]
     if version is not None:
         uses = [use for use in uses if use.concerns(version)]
     _print(uses, output)
+
+
+def _functions(
+    names: list[str], functions: list[str] | None, catalogue: list[str] | None, *, traceback: bool
+) -> Functions:
+    """The functions of the first cluster that is named; for files alone, those that are here."""
+    clusters = [name for name in names if name.startswith(CLUSTER)]
+    if not clusters:
+        return load_known(functions, catalogue, traceback=traceback)
+    context = clusters[0].removeprefix(CLUSTER)
+    return asked_functions(context, functions, catalogue, traceback=traceback)
 
 
 def _context(names: list[str]) -> str:
@@ -96,15 +101,6 @@ def _context(names: list[str]) -> str:
         fact = "packages and compositions are looked for on one cluster"
         raise Misused(fact, at="--file", hint=hint)
     return names[0].removeprefix(CLUSTER)
-
-
-def _documents(names: list[str]) -> list[Document]:
-    files = [name for name in names if not name.startswith(CLUSTER)]
-    found = read_manifests(files) if files else []
-    for name in names:
-        if name.startswith(CLUSTER):
-            found = [*found, *documents_on(name.removeprefix(CLUSTER), (BLUEPRINTS, ACTION_SETS))]
-    return found
 
 
 def _print(uses: list[Use], output: Format) -> None:

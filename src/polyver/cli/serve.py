@@ -47,6 +47,7 @@ def serve(
     certificates: Path | None = None,
     hostname: Annotated[list[str] | None, Parameter(negative=())] = None,
     largest: Annotated[int, Parameter(validator=Number(gte=1, lte=1024))] = 64,
+    memory: Annotated[int | None, Parameter(validator=Number(gte=192))] = None,
     linger: Annotated[float, Parameter(validator=Number(gte=0, lte=600))] = 5.0,
     verbose: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
@@ -78,7 +79,11 @@ def serve(
     hostname
         A name by which API servers call this webhook, such as `NAME.NAMESPACE.svc`; repeatable.
     largest
-        The largest review that is taken, in MiB.
+        The largest review that is taken, in MiB; less where there is not the memory for it.
+    memory
+        How much memory the process may use, in MiB: by default the limit of its control group, as
+        a container has one, else a quarter of the machine's. Reviews for which there is none wait,
+        and are answered with 429 after half of their time.
     linger
         For how many seconds reviews are still taken after SIGTERM, while others hear that this
         webhook is not ready any more.
@@ -95,7 +100,9 @@ def serve(
         hint = "name a file, which can be read again"
         raise Misused("standard input cannot be watched", at="--conversions", hint=hint)
     pair = _pair(tls_cert, tls_key, certificates, hostname or [], host)
-    settings = Settings(pair, host, port, largest * _MIB, verbose)
+    settings = Settings(
+        pair, host, port, largest * _MIB, verbose, memory * _MIB if memory else None
+    )
 
     def load() -> Served:
         from polyver.cli._conversions import load_served

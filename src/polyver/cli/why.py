@@ -11,16 +11,14 @@ from cyclopts import App, Parameter
 from polyver.capabilities.functions.actions import Run, read_run, wanted_of
 from polyver.capabilities.functions.blueprints import Phase, blueprint_of, resolution_of
 from polyver.capabilities.functions.registering import Functions
+from polyver.cli._blueprints import ACTION_SETS, BLUEPRINTS
 from polyver.cli._cluster import object_on
 from polyver.cli._exit import Misused, UnknownName
-from polyver.cli._functions import load_known
 from polyver.cli._output import Format, emit, print_lines, print_table, warn
+from polyver.cli._served import asked_functions
 from polyver.cli.functions import CatalogueFiles, FunctionFiles, Output, Traceback
-from polyver.client import Resource
 from polyver.core import PolyverError
 
-ACTION_SETS = Resource("cr.kanister.io", "v1alpha1", "actionsets")
-BLUEPRINTS = Resource("cr.kanister.io", "v1alpha1", "blueprints")
 _NAMES = ("actionset", "actionsets", "actionset.cr.kanister.io", "actionsets.cr.kanister.io")
 
 APPLICATION_NAMES = ("app", "apps", "application", "applications", "applications.core.oam.dev")
@@ -79,8 +77,8 @@ def why(
 
     Of a package, which revision each step of a composition gets. Of a composite resource, which
     composition, which revision of it and which of each function it has, and would get now. Of an
-    ActionSet, what is recorded on the cluster is told beside what the functions that are known
-    here would give now.
+    ActionSet, what is recorded on the cluster is told beside what the functions of the server would
+    give now, or those that --functions and --catalogue name.
 
     Example: polyver why actionset/backup-1 -n shop --catalogue catalogue.yaml
 
@@ -115,7 +113,7 @@ def why(
 
         why_composite(kind, wanted, namespace, context, output, explain=explain)
         return
-    known = load_known(functions, catalogue, traceback=traceback)
+    known = asked_functions(context, functions, catalogue, traceback=traceback)
     access, found = object_on(context, ACTION_SETS, wanted, namespace)
     if found is None:
         inside = namespace or access.namespace

@@ -283,6 +283,10 @@ class RestClient(ABC):
         in_order = {each: failures[each] for each in versions if each in failures}
         return Discovery(tuple(kind for each in found for kind in each), in_order)
 
+    async def document(self, path: str) -> Object:
+        """A JSON document that a server has beside its API, by its path."""
+        return await self._ask(Ask("GET", path))
+
     async def _write(
         self, method: str, path: str, content: object, query: dict[str, str], media: str = JSON
     ) -> Object:

@@ -23,6 +23,7 @@ from polyver.core.lifecycle import (
 )
 from polyver.core.lineage import (
     Dependent,
+    FailedMove,
     Gate,
     Lineage,
     MixedOrders,
@@ -50,6 +51,7 @@ __all__ = [
     "EarlyRemoval",
     "Edge",
     "Exact",
+    "FailedMove",
     "Gate",
     "Gone",
     "Hop",

@@ -12,13 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-from polyver.core.lineage import Dependent, Gate, Lineage, Pin, Release
+from polyver.core.lineage import Dependent, FailedMove, Gate, Lineage, Pin, Release
 from polyver.core.resolve import NoMatch, Policy, Resolution, resolve
 from polyver.core.selectors import Selector
 
 __all__ = ["Answer", "Index", "Loss", "Move", "Moves", "affected", "answers"]
 
-_Pins = tuple[Pin | None, Pin | None]  # what it has, and what it must have
+# What it has, what it must have, and what it could not take.
+_Pins = tuple[Pin | None, Pin | None, FailedMove | None]
 _Key = tuple[Selector, Policy, _Pins, tuple[bool, ...]]  # and which gates' labels it has
 _Place = tuple[str, str]  # a dependent's name and where in it
 _Member = tuple[float, _Place, Dependent, Selector]
@@ -96,7 +97,7 @@ def _place(dependent: Dependent) -> _Place:
 
 
 class Index:
-    """Dependents by lineage, selector, policy, pin and lock."""
+    """Dependents by lineage, selector, policy, pin, lock and failed move."""
 
     def __init__(self) -> None:
         self._lineages: dict[str, dict[_Key, _Bucket]] = {}
@@ -139,7 +140,7 @@ class Index:
     def _note(
         self, dependent: Dependent, lineage: str, selector: Selector, policy: Policy
     ) -> _Bucket:
-        pins = dependent.pin, dependent.lock
+        pins = dependent.pin, dependent.lock, dependent.failed_move
         key = (selector, policy, pins, self._sides(lineage, dependent))
         self._places[_place(dependent)] = (dependent, lineage, key)
         return self._lineages.setdefault(lineage, {}).setdefault(key, _Bucket())
@@ -183,7 +184,7 @@ def affected(index: Index, lineage_before: Lineage, lineage_after: Lineage) -> M
     buckets = index.buckets(lineage_after.name, gates)
     moves: list[Move] = []
     losses: list[Loss] = []
-    for (selector, policy, (pin, _), _), bucket in buckets.items():
+    for (selector, policy, (pin, _, _), _), bucket in buckets.items():
         for start, end in bucket.cohorts(shares):
             one = bucket.members[start][2]
             found = _attempt(lineage_after, selector, policy, one)

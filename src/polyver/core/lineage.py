@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NoReturn
 
@@ -19,6 +19,7 @@ from polyver.core.versions import SemVer, Serial, Series, Version
 
 __all__ = [
     "Dependent",
+    "FailedMove",
     "Gate",
     "Lineage",
     "MixedOrders",
@@ -64,6 +65,19 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedMove:
+    """The release that a dependent tried and could not take; it stays with its pin.
+
+    Dependents with the same failed move get the same answer, whatever the message is.
+    """
+
+    to: Pin
+    deletes: bool = False
+    """Whether the release would delete objects of the dependent, with nothing in their place."""
+    why: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Dependent:
     """One place in one object that uses a lineage: an application's component, a phase, a step."""
 
@@ -75,6 +89,7 @@ class Dependent:
     pin: Pin | None = None
     lock: Pin | None = None
     """The release that it gets, or none: what it must have, where a pin is what it has."""
+    failed_move: FailedMove | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", _frozen(self.labels))

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from polyver.core.errors import PolyverError, listed
 from polyver.core.lifecycle import Stage
-from polyver.core.lineage import Dependent, Lineage, Pin, Release
+from polyver.core.lineage import Dependent, FailedMove, Lineage, Pin, Release
 from polyver.core.selectors import UNSPECIFIED, Exact, Labels, Selector, Unspecified
 from polyver.core.versions import SemVer, Series, Version
 
@@ -162,9 +162,13 @@ def resolve(
             return question.answer(kept, f"kept: it is the {policy.noun} in use")
     candidates = question.candidates()
     chosen = question.highest_visible(candidates)
-    if chosen is not None:
-        return question.answer(chosen, question.reason())
-    return question.answer_without(candidates)
+    if chosen is None:
+        return question.answer_without(candidates)
+    if question.dependent.failed_move is not None:
+        stayed = question.stayed(chosen, question.dependent.failed_move)
+        if stayed is not None:
+            return question.answer(stayed, f"kept: the move to {chosen.name} failed")
+    return question.answer(chosen, question.reason())
 
 
 _ANYONE = Dependent()
@@ -228,6 +232,16 @@ class Question(NamedTuple):
                 return None
             raise NoMatch(self, self._mismatch(release, "pin"))
         return release if self.sees(release) else None
+
+    def stayed(self, chosen: Release, failed: FailedMove) -> Release | None:
+        """The release of the pin, if the dependent tried `chosen` in vain and may keep its own."""
+        pin = self.dependent.pin
+        if pin is None or failed.to != chosen.pin:
+            return None
+        release = self.lineage.get(pin.release)
+        if release is None or release.pin != pin or release.stage not in self.policy.usable:
+            return None
+        return release if self._selects(release) else None
 
     def locked(self, lock: Pin) -> Release:
         """The release of a lock, if it is there, as it was, and is what is asked for."""
@@ -377,7 +391,9 @@ class Question(NamedTuple):
             return "not the lock" if chosen is None else f"{chosen.name} is locked"
         if chosen is None:
             return "not the pin"
-        lineage = self.lineage
+        lineage, failed = self.lineage, self.dependent.failed_move
+        if failed is not None and failed.to == release.pin:
+            return failed.why or "the move to it failed"
         if lineage.exactly(chosen.version) > lineage.exactly(release.version):
             return f"{chosen.name} is {'newer' if _is_semver(chosen) else 'higher'}"
         return f"{chosen.name} is in use"

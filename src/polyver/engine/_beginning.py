@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from polyver.capabilities.functions.actions import Run, refused, start, wanted_of
+from polyver.capabilities.functions.actions import Run, checked, refused, start, wanted_of
 from polyver.capabilities.functions.blueprints import Blueprint, blueprint_of
 from polyver.capabilities.functions.kinds import BLUEPRINTS, GROUP
 from polyver.capabilities.functions.registering import Functions
@@ -36,7 +36,10 @@ async def begun(client: Client, action_set: Object, functions: Functions, *, tim
         found = {name: await _blueprint(client, name, namespace) for name in sorted(names)}
         # In a thread: a large one takes its time, and others need not wait for it.
         run = await asyncio.to_thread(start, wanted, found.get, functions, time=time)
-        return run if run.refusal else await _with_workloads(client, run, namespace)
+        if run.refusal:
+            return run
+        run = await _with_workloads(client, run, namespace)
+        return await asyncio.to_thread(checked, run, functions)
     except PolyverError as error:
         if not is_final(error):
             raise

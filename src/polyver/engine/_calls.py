@@ -1,185 +1,131 @@
-"""Functions at work: each call in a thread of its own, with a deadline, and never on our loop.
+"""Calls of functions: what every way to make them offers, and calls in threads, for tests.
 
-An async function gets an event loop of its own there, because nobody knows whether it blocks. A
-plain one cannot be stopped from outside: what is over its time is given up, and its thread counts
-until it ends, so that there are never more of them than there may be.
+polyver makes calls in worker processes (`polyver.engine._workers`), which can be killed. A test
+that defines functions in its own process makes them in threads instead.
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable, Coroutine, Mapping
-from concurrent.futures import CancelledError, Future
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from polyver.capabilities.functions.registering import Duration, Function
 from polyver.client import Client
-from polyver.core import PolyverError
-from polyver.functions._clients import BlockingClient, RemoteClient
-from polyver.functions._context import Cancelled, FunctionContext
+from polyver.functions._context import FunctionContext, FunctionLog
+from polyver.functions._running import CallFailed, CallLimits, ThreadCall, output_of
+from polyver.objects.masking import Masks
 from polyver.serving.logs import Log
 
-__all__ = ["CallFailed", "Calls"]
+__all__ = ["Call", "CallFailed", "CallLog", "Calls", "ThreadCalls", "deadline_in", "took_too_long"]
 
 
-class CallFailed(PolyverError):
-    """A call that did not return: what its function raised, or that it took too long."""
-
-    def __init__(self, fact: str, error: BaseException | None = None) -> None:
-        super().__init__(fact)
-        self.error = error
-
-
-class Calls:
-    """Calls functions, not more than some at a time."""
-
-    def __init__(self, client: Client, log: Log, *, limit: int = 32, grace: float = 2.0) -> None:
-        self._client = client
-        self._log = log
-        self._free = limit
-        self._grace = grace
-
-    def take(self) -> bool:
-        """Take the right to one call, if there is one left; the call gives it back."""
-        if not self._free:
-            return False
-        self._free -= 1
-        return True
-
-    def give_back(self) -> None:
-        """The call is over, or is not made."""
-        self._free += 1
-
-    async def call(
-        self,
-        function: Function,
-        arguments: Mapping[str, object],
-        about: FunctionContext[Any],
-        *,
-        seconds: float,
-    ) -> object:
-        """What a function returns; what goes wrong is a CallFailed, a cancellation stops it."""
-        about = replace(about, deadline=datetime.now(UTC) + timedelta(seconds=seconds))
-        loop = asyncio.get_running_loop()
-        call = _Call(function, arguments, about, self._client, loop, self.give_back)
-        call.start()
-        try:
-            async with asyncio.timeout(seconds):
-                return await asyncio.shield(call.done)
-        except TimeoutError:
-            await self._stop(call)
-            fact = f"{function.label} took longer than {Duration(seconds)}"
-            raise CallFailed(fact) from None
-        except asyncio.CancelledError:
-            await self._stop(call)
-            raise
-
-    async def _stop(self, call: _Call) -> None:
-        await call.stop(self._grace)
-        if not call.done.done():
-            fact = "a function goes on although nobody waits for it any more"
-            self._log.warning(fact, function=call.function.label, phase=call.about.phase)
-
-
-@dataclass(eq=False)
-class _Call:
-    """One call and its thread."""
+@dataclass(frozen=True, slots=True)
+class Call:
+    """All that one call needs."""
 
     function: Function
     arguments: Mapping[str, object]
-    about: FunctionContext[Any]
-    client: Client
-    loop: asyncio.AbstractEventLoop
-    ended: Callable[[], None]
-    over: threading.Event = field(default_factory=threading.Event)
-    cancel: Callable[[], None] = lambda: None
-    asked: Future[Any] | None = None
-    """What a plain function waits for."""
+    context: FunctionContext[Any]
+    """Without client and log, which belong to the place where the call is made."""
+    masks: Masks
+    """Values that must not be shown; a call adds those that its function reads from Secrets."""
+    log: CallLog
 
-    def __post_init__(self) -> None:
-        self.done: asyncio.Future[object] = self.loop.create_future()
-        # Somebody who gave up on it does not want to hear of it.
-        self.done.add_done_callback(lambda done: done.cancelled() or done.exception())
 
-    def start(self) -> None:
-        name = f"polyver-{self.function.name}"
-        # Of a kind that does not keep the process from ending.
-        threading.Thread(target=self._run, name=name, daemon=True).start()
+class Calls(Protocol):
+    """A way to make calls."""
 
-    async def stop(self, grace: float) -> None:
-        """Tell it to end, and give it a moment for that."""
-        self.over.set()
-        self.cancel()
-        if self.asked is not None:
-            self.asked.cancel()
-        await asyncio.wait({self.done}, timeout=grace)
+    async def call(self, call: Call) -> dict[str, Any]:
+        """Return the output of a function; what goes wrong is a CallFailed."""
 
-    def _run(self) -> None:
+    async def close(self) -> None:
+        """Let go of what calls need."""
+
+
+class CallLog:
+    """The log of one call: its lines are masked, and bounded."""
+
+    def __init__(self, log: Log, masks: Masks, *, most: int, about: Mapping[str, object]) -> None:
+        self._log = log
+        self._masks = masks
+        self._left = most
+        self._about = about
+        self._left_out = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self._left <= 0
+
+    def info(self, event: str, **facts: object) -> None:
+        if self._takes(event, facts):
+            self._log.info(self._masks.mask(event), **self._shown(facts))
+
+    def warning(self, event: str, **facts: object) -> None:
+        if self._takes(event, facts):
+            self._log.warning(self._masks.mask(event), **self._shown(facts))
+
+    def close(self) -> None:
+        """Report how much was left out."""
+        if self._left_out:
+            fact = "a function writes more than fits the log; further lines are left out"
+            self._log.warning(fact, lines=self._left_out, **self._about)
+
+    def _takes(self, event: str, facts: Mapping[str, object]) -> bool:
+        if self._left <= 0:
+            self._left_out += 1
+            return False
+        self._left -= len(event) + sum(len(str(each)) for each in facts.values())
+        return True
+
+    def _shown(self, facts: Mapping[str, object]) -> dict[str, Any]:
+        return {**self._about, **{k: self._masks.mask_all(v) for k, v in facts.items()}}
+
+
+class ThreadCalls:
+    """Calls in threads of this process: a hung function cannot be ended, so this is for tests."""
+
+    def __init__(self, client: Client, limits: CallLimits | None = None) -> None:
+        self._client = client
+        self._limits = limits or CallLimits()
+
+    async def call(self, call: Call) -> dict[str, Any]:
+        seconds, grace = self._limits.seconds, self._limits.grace
+        about = replace(
+            call.context,
+            deadline=deadline_in(seconds),
+            log=FunctionLog(call.log),
+            mask=call.masks.mask,
+        )
+        loop = asyncio.get_running_loop()
+        running = ThreadCall(call.function, call.arguments, about, self._client, loop)
+        running.start()
         try:
-            result = self._in_loop() if self.function.is_async else self._plainly()
-            self._tell(partial(self._end, self.done.set_result, result))
-        except BaseException as error:
-            failure = _failure(self.function, error)
-            self._tell(partial(self._end, self.done.set_exception, failure))
-        finally:
-            self._tell(self.ended)
+            async with asyncio.timeout(seconds):
+                result = await asyncio.shield(running.done)
+        except TimeoutError:
+            await _stop(running, grace)
+            raise took_too_long(call.function, seconds) from None
+        except asyncio.CancelledError:
+            await _stop(running, grace)
+            raise
+        return output_of(result, call.function, largest=self._limits.output)
 
-    def _end(self, end: Callable[[Any], None], what: object) -> None:
-        if not self.done.done():
-            end(what)
-
-    def _tell(self, what: Callable[[], object]) -> None:
-        with suppress(RuntimeError):  # the loop has gone: nobody is there to be told
-            self.loop.call_soon_threadsafe(what)
-
-    def _plainly(self) -> object:
-        client = BlockingClient(self.client, self._wait)
-        ctx = replace(self.about, client=client, is_over=self.over.is_set)
-        return self.function.call(ctx, self.arguments)
-
-    def _in_loop(self) -> object:
-        client = RemoteClient(self.client, self._send)
-        ctx = replace(self.about, client=client, is_over=self.over.is_set)
-
-        async def main() -> object:
-            task, own = asyncio.current_task(), asyncio.get_running_loop()
-            assert task is not None
-
-            def cancel() -> None:
-                with suppress(RuntimeError):  # it has ended meanwhile
-                    own.call_soon_threadsafe(task.cancel)
-
-            self.cancel = cancel
-            if self.over.is_set():
-                raise Cancelled
-            return await self.function.call(ctx, self.arguments)
-
-        with asyncio.Runner() as runner:
-            return runner.run(main())
-
-    def _send(self, call: Coroutine[Any, Any, Any]) -> Future[Any]:
-        return asyncio.run_coroutine_threadsafe(call, self.loop)
-
-    def _wait(self, call: Coroutine[Any, Any, Any]) -> Any:
-        if self.over.is_set():
-            call.close()
-            raise Cancelled
-        self.asked = self._send(call)
-        if self.over.is_set():
-            self.asked.cancel()
-        try:
-            return self.asked.result()
-        except CancelledError:
-            raise Cancelled from None
+    async def close(self) -> None:
+        """Threads end with the process."""
 
 
-def _failure(function: Function, error: BaseException) -> CallFailed:
-    if isinstance(error, PolyverError):
-        return CallFailed(str(error), error)
-    said = str(error) or "without a word"
-    return CallFailed(f"{function.label} raised {type(error).__name__}: {said}", error)
+async def _stop(call: ThreadCall, grace: float) -> None:
+    call.stop()
+    await asyncio.wait({call.done}, timeout=grace)
+
+
+def deadline_in(seconds: float) -> datetime:
+    """Return when a call that begins now has to be done."""
+    return datetime.now(UTC) + timedelta(seconds=seconds)
+
+
+def took_too_long(function: Function, seconds: float) -> CallFailed:
+    return CallFailed(f"{function.label} took longer than {Duration(seconds)}")

@@ -32,10 +32,13 @@ class Events:
         message: str,
         *,
         type: Literal["Normal", "Warning"] = "Normal",  # noqa: A002
+        once: str = "",
     ) -> None:
+        """Write an Event about an object, unless it was; `once` names it, else its message."""
         metadata = about["metadata"]
         namespace = metadata.get("namespace", "default")
-        digest = hashlib.sha256(f"{metadata['uid']}\n{reason}\n{message}".encode()).hexdigest()
+        named = once or f"{reason}\n{message}"
+        digest = hashlib.sha256(f"{metadata['uid']}\n{named}".encode()).hexdigest()
         now = timestamp(self._clock)
         event = {
             "apiVersion": "v1",

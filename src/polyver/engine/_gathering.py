@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 from polyver.capabilities.functions.actions import ActionRun, Objects, workload_params
@@ -11,6 +12,7 @@ from polyver.core import PolyverError
 from polyver.objects._texts import quoted
 from polyver.objects.gotemplate import render_value
 from polyver.objects.kinds import Kind
+from polyver.objects.masking import Masks
 from polyver.objects.rules import dns_label_problems, dns_subdomain_problems
 from polyver.objects.status import ApiError
 
@@ -107,19 +109,34 @@ def _labels(selector: Mapping[str, Any]) -> str:
     return ",".join(found)
 
 
-async def gather(client: Client, action: ActionRun, namespace: str, *, at: str) -> Objects:
-    """All that an action names, read now."""
+async def gather(
+    client: Client, action: ActionRun, namespace: str, *, at: str, masks: Masks
+) -> Objects:
+    """All that an action names, read now; what Secrets hold is masked as soon as it is read."""
     spec: Mapping[str, Any] = action.snapshot["spec"]
     obj: Object | None = None
     if spec.get("object"):
         obj, _ = await read_workload(client, spec["object"], namespace, at=f"{at}.object")
-    maps = await _named(client, spec.get("configMaps"), "ConfigMap", namespace, f"{at}.configMaps")
-    secrets = await _named(client, spec.get("secrets"), "Secret", namespace, f"{at}.secrets")
-    return Objects(obj, maps, secrets, await _of_phases(client, action, obj, namespace))
+        _hide(obj, masks)
+    named = partial(_named, client, namespace=namespace, masks=masks)
+    maps = await named(spec.get("configMaps"), "ConfigMap", at=f"{at}.configMaps")
+    secrets = await named(spec.get("secrets"), "Secret", at=f"{at}.secrets")
+    return Objects(obj, maps, secrets, await _of_phases(named, action, obj))
+
+
+def _hide(obj: Object, masks: Masks) -> None:
+    if obj["kind"] == "Secret":
+        masks.add_secret(obj)
 
 
 async def _named(
-    client: Client, references: Mapping[str, Any] | None, kind: str, namespace: str, at: str
+    client: Client,
+    references: Mapping[str, Any] | None,
+    kind: str,
+    *,
+    namespace: str,
+    masks: Masks,
+    at: str,
 ) -> dict[str, Object]:
     found = {}
     for name, each in (references or {}).items():
@@ -129,11 +146,12 @@ async def _named(
             "kind": kind,
             **await _get(client, _DATA[kind], each.get("name") or "", inside, at=place),
         }
+        _hide(found[name], masks)
     return found
 
 
 async def _of_phases(
-    client: Client, action: ActionRun, obj: Object | None, namespace: str
+    named: Callable[..., Awaitable[dict[str, Object]]], action: ActionRun, obj: Object | None
 ) -> dict[str, dict[str, Object]]:
     """What the `objects` of phases name: Secrets, as in Kanister, and ConfigMaps."""
     found: dict[str, dict[str, Object]] = {}
@@ -151,6 +169,6 @@ async def _of_phases(
                 for name, each in (phase.get("objects") or {}).items()
                 if str(each.get("kind") or "").lower() == kind.lower()
             }
-            held = await _named(client, wanted, kind, namespace, at)
+            held = await named(wanted, kind, at=at)
             found.setdefault(phase.get("name") or "", {}).update(held)
     return found

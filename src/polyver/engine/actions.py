@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from polyver.capabilities.functions import actions as machine
 from polyver.capabilities.functions.actions import ActionRun, Run, read_run, status_of
 from polyver.capabilities.functions.kinds import ACTION_SETS, GROUP
-from polyver.capabilities.functions.registering import Function, Functions
+from polyver.capabilities.functions.registering import Function, Functions, implementation
 from polyver.client import (
     Backoff,
     Change,
@@ -25,17 +26,21 @@ from polyver.client import (
     find,
     sleep,
 )
-from polyver.core import PolyverError, SemVer
+from polyver.core import PolyverError
 from polyver.engine._beginning import begun, is_final
-from polyver.engine._calls import CallFailed, Calls
+from polyver.engine._calls import Call, CallFailed, CallLog, Calls
 from polyver.engine._controller import Controller, Result, Watch, exactly
 from polyver.engine._events import Events
 from polyver.engine._gathering import NotThere, gather
 from polyver.engine._holding import hold, release
-from polyver.engine._under_way import Alive, Call, CallLimits, Known, output_of
+from polyver.engine._output_secrets import NotKept, OutputSecrets
+from polyver.engine._slots import Slots
+from polyver.engine._under_way import Alive, Known
 from polyver.functions._context import FunctionContext, FunctionLog
+from polyver.functions._running import CallLimits
 from polyver.objects import encode_json
 from polyver.objects.kinds import Kind
+from polyver.objects.masking import Masks
 from polyver.objects.status import ApiError
 from polyver.serving.logs import Log
 
@@ -48,8 +53,11 @@ _LONGEST_REASON = 4096
 _STORING = Backoff(first=0.05, most=10.0)
 _TOO_LARGE = "what it and others have returned is too large to be recorded in the status"
 _UNTAKEN = (400, 413, 422)
-_FULL = 0.2
-"""How long to wait where as many calls are under way as there may be."""
+_LOOK_AGAIN = 5.0
+_LOOK_AGAIN_EACH = 0.05
+"""How often an action that waits looks at its place: the more wait, the less often."""
+_Owner = tuple[str, int]
+"""An action that wants a slot: the uid of its ActionSet, and its number there."""
 
 
 class ActionSetController(Controller[Key]):
@@ -62,6 +70,7 @@ class ActionSetController(Controller[Key]):
         client: Client,
         functions: Functions,
         *,
+        calls: Calls,
         clock: Clock | None = None,
         limits: CallLimits | None = None,
         allows: frozenset[str] = frozenset(),
@@ -73,7 +82,9 @@ class ActionSetController(Controller[Key]):
         self._limits = limits or CallLimits()
         self._allows = allows
         self._log = log or Log()
-        self._calls = Calls(client, self._log, limit=self._limits.at_once, grace=self._limits.grace)
+        self._calls = calls
+        self._slots = Slots[_Owner](self._limits.at_once)
+        self._secrets = OutputSecrets(client)
         self._events = Events(client, self._clock, self._log, component="polyver")
         self._known: dict[str, Known] = {}
 
@@ -89,6 +100,7 @@ class ActionSetController(Controller[Key]):
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
+        await self._calls.close()
 
     async def reconcile(self, key: Key) -> Result | None:
         # Before it is read: a call that ends in between stores that, which wakes us again.
@@ -107,6 +119,7 @@ class ActionSetController(Controller[Key]):
             await self._start(found)
         elif run is None or run.state.is_over:
             self._known.pop(uid, None)
+            self._leave(uid)
             await release(self._client, _ACTION_SETS, found, FINALIZER)
         elif not all(action.snapshot for action in run.actions):
             fact = "an ActionSet was started by something else, and is left to that"
@@ -115,7 +128,7 @@ class ActionSetController(Controller[Key]):
             known = self._known.setdefault(uid, Known(key))
             written = _Written(self, found, run)
             if not await self._advance(written, known, alive.get(uid, {})):
-                return Result(_FULL)
+                return Result(max(_LOOK_AGAIN, _LOOK_AGAIN_EACH * self._slots.waiting))
         return None
 
     def _abandon(self, uids: Sequence[str], *, but: str) -> None:
@@ -124,6 +137,7 @@ class ActionSetController(Controller[Key]):
             if uid != but:
                 for alive in self._known.pop(uid).alive.values():
                     alive.stop("the ActionSet is gone")
+                self._leave(uid)
 
     # The start.
 
@@ -160,7 +174,10 @@ class ActionSetController(Controller[Key]):
         """Go on with every action; whether there was room for all calls that are due."""
         cancelled, room = _cancelled(written.action_set), True
         for number, action in enumerate(written.run.actions):
-            match machine.decide(action, alive=alive.get(number), cancelled=cancelled):
+            wants = machine.decide(action, alive=alive.get(number), cancelled=cancelled)
+            if not isinstance(wants, machine.Call | machine.Recover):
+                self._slots.leave((written.uid, number))
+            match wants:
                 case machine.Call(place=at):
                     room = await self._call(written, number, at, known) and room
                 case machine.Recover(place=at):
@@ -186,19 +203,50 @@ class ActionSetController(Controller[Key]):
         return True
 
     async def _call(self, written: _Written, number: int, place: int, known: Known) -> bool:
-        """Call a phase, or store why that cannot be done; False if there is no room for it."""
-        if not self._calls.take():
+        """Call a phase, or store why that cannot be done; False if it has to wait for a slot."""
+        owner = written.uid, number
+        if not self._slots.take(owner, written.namespace):
+            await self._store_waiting(written, number)
             return False
         try:
             task = await self._called(written, number, place, known)
         except BaseException:
-            self._calls.give_back()
+            self._give_back(written.namespace)
             raise
         if task is None:
-            self._calls.give_back()
+            self._give_back(written.namespace)
         else:
+            task.add_done_callback(lambda _: self._give_back(written.namespace))
             known.alive[number] = Alive(place, task)
         return True
+
+    async def _store_waiting(self, written: _Written, number: int) -> None:
+        """Have the status report that an action waits, and where in the queue."""
+        place = self._slots.place((written.uid, number))
+        action, slots = written.run.actions[number], self._slots
+        if action.waiting is not None and action.waiting.place == place:
+            return
+        own, all_of_them = slots.held_by(written.namespace), slots.limit - slots.free
+        message = (
+            f"it waits for a slot to call phase {action.label(_next_place(action))}: it is number "
+            f"{place} of {slots.waiting} in the queue, {all_of_them} of at most {slots.limit} "
+            f"calls run, {own} of them in this namespace"
+        )
+        await written.store_action(number, machine.waits(action, machine.Waiting(place, message)))
+
+    def _give_back(self, namespace: str) -> None:
+        self._slots.give_back(namespace)
+        self._wake_due()
+
+    def _leave(self, uid: str) -> None:
+        """Take all actions of an ActionSet out of the queue."""
+        self._slots.leave_all(lambda owner: owner[0] == uid)
+        self._wake_due()
+
+    def _wake_due(self) -> None:
+        for uid, _ in self._slots.due():
+            if uid in self._known:
+                self.wake(self._known[uid].key)
 
     async def _called(
         self, written: _Written, number: int, place: int, known: Known
@@ -217,24 +265,37 @@ class ActionSetController(Controller[Key]):
         except PolyverError as error:
             if not is_final(error):
                 raise
-            await written.store_action(number, machine.failed(action, place, _short(str(error))))
+            reason = _short(known.masks[number].mask(str(error)))
+            await written.store_action(number, machine.failed(action, place, reason))
             return None
         await written.store_action(number, machine.called(action, place))
         # Only now, and whatever happens next: it is known that it was called.
         context = self._context(written, number, place, params)
-        call = Call(number, place, function, arguments, context)
+        masks, about = known.masks[number], {"actionset": written.name, "action": action.name}
+        log = CallLog(
+            self._log, masks, most=self._limits.log, about={**about, "phase": context.phase}
+        )
+        call = _Due(number, place, Call(function, arguments, context, masks, log))
         return asyncio.create_task(self._perform(written, call, known))
 
     def _function(self, action: ActionRun, place: int) -> Function | None:
-        known = self._functions.known.get(action.written(place).function)
-        return known.code.get(SemVer.complete(action.calls[place].version)) if known else None
+        phase, version = action.written(place), action.calls[place].version
+        return implementation(self._functions, phase.function, version)
 
     async def _params(self, written: _Written, number: int, known: Known) -> dict[str, Any]:
-        action = written.run.actions[number]
+        action, masks = written.run.actions[number], known.masks[number]
         if number not in known.objects:
             at = f"spec.actions[{number}]"
-            known.objects[number] = await gather(self._client, action, written.namespace, at=at)
+            known.objects[number] = await gather(
+                self._client, action, written.namespace, at=at, masks=masks
+            )
         objects = known.objects[number]
+        outputs = known.outputs[number]
+        for place, call in enumerate(action.calls):
+            if call.secret and place not in outputs:
+                outputs[place] = await self._secrets.read(call.secret, written.namespace)
+                masks.add_all(outputs[place])
+        action = machine.with_outputs(action, outputs)
         return await asyncio.to_thread(machine.params_of, action, objects)
 
     def _context(
@@ -242,53 +303,66 @@ class ActionSetController(Controller[Key]):
     ) -> FunctionContext[Client]:
         action = written.run.actions[number]
         phase = action.label(place)
-        log = FunctionLog(actionset=written.name, action=action.name, phase=phase)
         key = f"{written.uid}-{number}-{place}"
-        now = self._clock.now()
-        client, inside = self._client, written.namespace
-        return FunctionContext(client, params, log, phase, now, inside, key, self._allows)
+        now, inside, log = self._clock.now(), written.namespace, FunctionLog()
+        return FunctionContext(self._client, params, log, phase, now, inside, key, self._allows)
 
-    async def _perform(self, written: _Written, call: Call, known: Known) -> None:
+    async def _perform(self, written: _Written, call: _Due, known: Known) -> None:
         """Call a function, and store what came of it."""
-        own = asyncio.current_task()
+        own, masks = asyncio.current_task(), call.call.masks
         assert own is not None
         try:
             change = await self._ended(call, own, known)
-            await self._store_end(written, call.number, change)
+            await self._store_end(written, call.number, change, masks)
         except Exception as error:
             # Somebody has to be told, or nobody would ever look at it again.
-            self._log.failure("a phase has ended by a bug", error, actionset=written.name)
-            reason = f"this is a bug in polyver: {error!r}"
-            await self._store_end(written, call.number, partial(_without_output, reason=reason))
+            trace = masks.mask("".join(traceback.format_exception(error)))
+            self._log.warning("a phase has ended by a bug", actionset=written.name, trace=trace)
+            bug = partial(_without_output, reason=f"this is a bug in polyver: {error!r}")
+            await self._store_end(written, call.number, _always(call.number, bug), masks)
         finally:
+            call.call.log.close()
             alive = known.alive.get(call.number)
             if alive is not None and alive.task is own:
                 del known.alive[call.number]
 
-    async def _ended(
-        self, call: Call, own: asyncio.Task[None], known: Known
-    ) -> Callable[[ActionRun], ActionRun]:
-        """How a call changes its action."""
-        seconds, function, place = self._limits.seconds, call.function, call.place
+    async def _ended(self, due: _Due, own: asyncio.Task[None], known: Known) -> _Change:
+        """Make a call; return how it changes its action."""
+        call, place = due.call, due.place
         try:
-            result = await self._calls.call(function, call.arguments, call.context, seconds=seconds)
-            output = output_of(result, function, largest=self._limits.output)
+            output = await self._calls.call(call)
         except CallFailed as failure:
-            reason = _short(failure.fact)
-            if failure.error is not None and not isinstance(failure.error, PolyverError):
-                self._log.failure("a function failed", failure.error, function=function.label)
-            return lambda action: machine.failed(action, place, reason)
+            # Masked before it is cut: a part of a value would not be found.
+            reason = _short(call.masks.mask(failure.fact))
+            if failure.trace:
+                trace = call.masks.mask(failure.trace)
+                self._log.warning("a function failed", function=call.function.label, trace=trace)
+            return _always(due.number, lambda action: machine.failed(action, place, reason))
         except asyncio.CancelledError:
-            alive = known.alive.get(call.number)
+            alive = known.alive.get(due.number)
             stopped = alive.reason if alive is not None and alive.task is own else ""
             if not stopped:
                 raise  # the controller ends: how far this got is for the next one to find out
             own.uncancel()
-            return lambda action: machine.failed(action, place, stopped)
-        return lambda action: machine.returned(action, place, output)
+            return _always(due.number, lambda action: machine.failed(action, place, stopped))
+        return partial(self._returned, due, output, known)
+
+    async def _returned(
+        self, due: _Due, output: Mapping[str, Any], known: Known, written: _Written
+    ) -> ActionRun:
+        """Keep sensitive outputs in a Secret; the status only has what anybody may see."""
+        action, place, call = written.run.actions[due.number], due.place, due.call
+        shown, hidden = machine.split_output(action, place, call.function, output, call.masks)
+        secret = ""
+        if hidden:
+            call.masks.add_all(hidden)
+            known.outputs[due.number][place] = hidden
+            part = f"{due.number}-{place}"
+            secret = await self._secrets.write(written.action_set, part, hidden)
+        return machine.returned(action, place, shown, secret=secret)
 
     async def _store_end(
-        self, written: _Written, number: int, change: Callable[[ActionRun], ActionRun]
+        self, written: _Written, number: int, change: _Change, masks: Masks
     ) -> None:
         """Store what came of a call, however long the API takes to answer."""
         failures = 0
@@ -298,19 +372,22 @@ class ActionSetController(Controller[Key]):
                 run = read_run(found) if found and _uid(found) == written.uid else None
                 if found is None or run is None:
                     return
-                ended = run.with_action(number, change(run.actions[number]))
+                now = _Written(self, found, run)
+                ended = run.with_action(number, await change(now))
                 if self._is_too_large(ended):
                     ended = run.with_action(
                         number, _without_output(run.actions[number], reason=_TOO_LARGE)
                     )
-                await _Written(self, found, run).store(ended)
+                await now.store(ended)
             except PolyverError as error:
                 failures += 1
-                if isinstance(error, ApiError) and error.code in _UNTAKEN:
-                    change = partial(_without_output, reason=f"it cannot be stored: {error}")
+                said = masks.mask(str(error))
+                if _is_untaken(error):
+                    reason = f"what came of it cannot be stored: {said}"
+                    change = _always(number, partial(_without_output, reason=reason))
                 elif not isinstance(error, ApiError) or error.code != 409:
                     fact = "the end of a phase cannot be stored yet"
-                    self._log.warning(fact, actionset=written.name, error=str(error))
+                    self._log.warning(fact, actionset=written.name, error=said)
                 await sleep(self._clock, _STORING.delay(failures, spread=chance()))
             else:
                 return
@@ -325,16 +402,36 @@ class ActionSetController(Controller[Key]):
             try:
                 params = await self._params(written, number, known)
                 artifacts = await asyncio.to_thread(machine.render_artifacts, action, params)
+                action, artifacts = await self._masked(written, number, artifacts, known)
             except PolyverError as problem:
                 if not is_final(problem):
                     raise
-                error = _short(str(problem))
+                error = _short(known.masks[number].mask(str(problem)))
         ended = machine.concluded(action, artifacts, error=error, cancelled=cancelled)
         if self._is_too_large(written.run.with_action(number, ended)):
             ended = machine.concluded(action, error=_TOO_LARGE, cancelled=cancelled)
         # Told before it is stored: told twice is told once, and what is over is not looked at.
         await self._tell_end(written.action_set, written.run.with_action(number, ended))
         await written.store_action(number, ended)
+
+    async def _masked(
+        self, written: _Written, number: int, artifacts: dict[str, Any] | None, known: Known
+    ) -> tuple[ActionRun, dict[str, Any] | None]:
+        """Mask artifacts that hold values from Secrets; the whole of them is kept in a Secret."""
+        action, masks = written.run.actions[number], known.masks[number]
+        if artifacts is None or not masks.is_in(artifacts):
+            return action, artifacts
+        part = f"{number}-artifacts"
+        secret = await self._secrets.write(written.action_set, part, artifacts)
+        warning = (
+            f"action {action.name}: its artifacts hold values from Secrets, which are masked in "
+            f"the status; Secret {secret} has them whole"
+        )
+        await self._warn(written.action_set, [warning])
+        shown = masks.mask_all(artifacts)
+        assert isinstance(shown, dict)
+        written.run = replace(written.run, warnings=(*written.run.warnings, warning))
+        return replace(action, artifacts_secret=secret), shown
 
     def _is_too_large(self, run: Run) -> bool:
         return len(encode_json(status_of(run, now=""))) > self._limits.status
@@ -344,6 +441,15 @@ class ActionSetController(Controller[Key]):
         status = status_of(run, now=self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
         content = {**action_set, "status": {**(action_set.get("status") or {}), **status}}
         return await self._client.update(_ACTION_SETS, content, subresource="status")
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """A call, and the phase that it is for."""
+
+    number: int
+    place: int
+    call: Call
 
 
 @dataclass(slots=True)
@@ -377,6 +483,31 @@ class _Written:
 def _about(action_set: Object) -> str:
     metadata = action_set["metadata"]
     return f"{metadata.get('namespace', '')}/{metadata['name']}"
+
+
+_Change = Callable[[_Written], Awaitable[ActionRun]]
+"""Returns an action as a call leaves it, made from the state that is stored now."""
+
+
+def _always(number: int, change: Callable[[ActionRun], ActionRun]) -> _Change:
+    """Return a change that needs nothing but the action."""
+
+    async def changed(written: _Written) -> ActionRun:
+        return change(written.run.actions[number])
+
+    return changed
+
+
+def _is_untaken(error: PolyverError) -> bool:
+    """Whether to store the same again would be refused again."""
+    refused = isinstance(error, ApiError) and error.code in _UNTAKEN
+    return refused or isinstance(error, NotKept)
+
+
+def _next_place(action: ActionRun) -> int:
+    """Return the place of the phase that is called next, or again."""
+    open_ones = [n for n, call in enumerate(action.calls) if not call.state.is_over]
+    return open_ones[0] if open_ones else action.last
 
 
 def _uid(action_set: Object) -> str:

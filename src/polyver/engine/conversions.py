@@ -2,13 +2,19 @@
 
 What converts is handed to whoever serves: the embedded server itself, or a webhook. Of several
 replicas all serve, and one writes.
+
+A kind with several versions in use must never lose what converts it: with `strategy: None` an API
+server changes the apiVersion alone, prunes the fields that the other version does not have, and
+stores the rest at the next write. So a finalizer keeps a Conversion as long as it is needed. If it
+is gone all the same, the definition is left as it is: requests in other versions fail then, and
+nothing is lost.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from polyver.capabilities.apis.conversion import Converter
@@ -16,7 +22,9 @@ from polyver.capabilities.apis.conversion_kind import (
     CONVERSIONS,
     converter_left,
     converter_of,
+    needed_versions,
     place_of,
+    versions_in_use,
 )
 from polyver.client import (
     CRDS,
@@ -29,14 +37,19 @@ from polyver.client import (
     find,
     timestamp,
 )
-from polyver.core import PolyverError
+from polyver.core import PolyverError, listed
 from polyver.engine._controller import Controller, Result, Watch, exactly
+from polyver.engine._holding import hold, release
 from polyver.objects.kinds import Kind
 from polyver.objects.status import ApiError
+from polyver.serving.logs import Log
 
-__all__ = ["ConversionController"]
+__all__ = ["FINALIZER", "ConversionController"]
 
+FINALIZER = "polyver.dev/conversion"
 _MANAGER = "polyver"
+_LOOK_AGAIN = 5.0
+"""Trimming `storedVersions` is no new generation of a definition, and not seen here."""
 _HTTPS = 443
 _CONVERSIONS = Resource(CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False)
 Publish = Callable[[str, Converter | None], None]
@@ -97,22 +110,65 @@ class ConversionController(Controller[str]):
     async def reconcile(self, key: str) -> Result | None:
         conversion = await find(self._client, _CONVERSIONS, key)
         crd = await find(self._client, CRDS, key)
-        if conversion is None or "deletionTimestamp" in conversion["metadata"]:
-            await self._withdraw(key, crd)
+        if conversion is None:
+            await self._lost(key, crd)
             if crd is not None and key in self._kinds:
                 await self._point(crd)
             return None
+        if "deletionTimestamp" in conversion["metadata"]:
+            return await self._deleted(key, conversion, crd)
+        return await self._served(key, conversion, crd)
+
+    async def _served(self, key: str, conversion: Object, crd: Object | None) -> Result | None:
         try:
             known = self._serve(key, conversion, crd)
         except PolyverError as error:
-            await self._withdraw(key, crd)
-            await self._tell(conversion, "False", "Refused", _told(error))
+            if crd is not None and not self._is_ours(crd):
+                self._withdraw(key)
+            await self._tell(conversion, "False", "Refused", _told(error) + self._rest(key))
             return None
         left = known.since + self._settle - self._clock.time()
         if left > 0:
             return Result(left)
+        if self._told is not None and "deletionTimestamp" not in conversion["metadata"]:
+            conversion = await hold(self._client, _CONVERSIONS, conversion, FINALIZER)
         await self._write_down(key, conversion, crd, known.problem)
         return None
+
+    async def _deleted(self, key: str, conversion: Object, crd: Object | None) -> Result | None:
+        """Let a Conversion go that was deleted, as soon as its kind does not need it."""
+        if needed := needed_versions(conversion, crd):
+            await self._served(key, conversion, crd)
+            now = await find(self._client, _CONVERSIONS, key)
+            text = f"{key} serves or stores {listed(needed)}, which this Conversion converts"
+            if now is not None:
+                await self._tell(now, "True", "StillNeeded", text, kind="Terminating")
+            return Result(_LOOK_AGAIN)
+        if self._told is not None:
+            if crd is not None and key not in self._kinds:
+                await self._unpoint(crd)
+            await release(self._client, _CONVERSIONS, conversion, FINALIZER)
+        self._withdraw(key)
+        return None
+
+    async def _lost(self, key: str, crd: Object | None) -> None:
+        """Stop converting by a Conversion that is gone, unless its kind cannot do without it."""
+        known = self._published.get(key)
+        if known is None:
+            return
+        used = versions_in_use(crd) if crd is not None and self._is_ours(crd) else []
+        if len(used) > 1 and key not in self._kinds:
+            if not known.orphaned:
+                self._published[key] = replace(known, orphaned=True)
+                _log_orphan(key, used)
+            return
+        self._withdraw(key)
+        if crd is not None and key not in self._kinds:
+            await self._unpoint(crd)
+
+    def _is_ours(self, crd: Object) -> bool:
+        """Whether a definition names us; a replica that does not write cannot tell."""
+        return self._told is None or _is_told(crd, self._told)
 
     async def _write_down(
         self, key: str, conversion: Object, crd: Object | None, problem: str
@@ -139,15 +195,25 @@ class ConversionController(Controller[str]):
         if known is None or known.made_from != made_from:
             since = self._clock.time() if known is None else known.since
             converter, problem = _made(conversion, crd)
+            if known is not None and (less := _missing(known.converter, converter, crd)):
+                # Somebody came past admission: without these, objects could not be read.
+                problem = f"{problem}; {listed(less)} converted as before until a restart"
+                converter = known.converter
             self._publish(key, converter)
-            known = self._published[key] = _Published(made_from, problem, since)
+            known = self._published[key] = _Published(made_from, problem, since, converter)
         return known
 
-    async def _withdraw(self, key: str, crd: Object | None) -> None:
-        if self._published.pop(key, None) is None:
-            return
-        self._publish(key, None)
-        if crd is not None and self._told is not None and _is_told(crd, self._told):
+    def _rest(self, key: str) -> str:
+        """What is said of a Conversion that makes no sense, and made sense before."""
+        return "; objects are converted as before" if key in self._published else ""
+
+    def _withdraw(self, key: str) -> None:
+        if self._published.pop(key, None) is not None:
+            self._publish(key, None)
+
+    async def _unpoint(self, crd: Object) -> None:
+        """Have a definition with one version say that nobody converts, if it named us."""
+        if self._told is not None and _is_told(crd, self._told) and len(versions_in_use(crd)) < 2:
             await self._write(crd, {"strategy": "None"})
 
     async def _point(self, crd: Object) -> None:
@@ -170,13 +236,15 @@ class ConversionController(Controller[str]):
         name = crd["metadata"]["name"]
         await self._client.patch(CRDS, name, change=change, manager=_MANAGER)
 
-    async def _tell(self, conversion: Object, status: str, reason: str, message: str) -> None:
-        """Say in the status whether it is served, if that is not what it says."""
+    async def _tell(
+        self, conversion: Object, status: str, reason: str, message: str, *, kind: str = "Serving"
+    ) -> None:
+        """Set a condition of a Conversion, if it has another."""
         if self._told is None:
             return
         known = {c["type"]: c for c in conversion.get("status", {}).get("conditions") or ()}
-        before = known.get("Serving", {})
-        said = {"type": "Serving", "status": status, "reason": reason, "message": message}
+        before = known.get(kind, {})
+        said = {"type": kind, "status": status, "reason": reason, "message": message}
         said["observedGeneration"] = conversion["metadata"].get("generation", 1)
         if all(before.get(name) == value for name, value in said.items()):
             return
@@ -187,7 +255,7 @@ class ConversionController(Controller[str]):
         await self._client.patch(
             _CONVERSIONS,
             conversion["metadata"]["name"],
-            change={"status": {"conditions": [*({**known, "Serving": said}).values()]}},
+            change={"status": {"conditions": [*({**known, kind: said}).values()]}},
             subresource="status",
             manager=_MANAGER,
         )
@@ -202,6 +270,9 @@ class _Published:
     """Why some of the Conversion is left out; empty if nothing is."""
     since: float
     """When its Conversion was first seen."""
+    converter: Converter
+    orphaned: bool = False
+    """Whether its Conversion is gone, though its kind needs it."""
 
 
 def _made(conversion: Object, crd: Object | None) -> tuple[Converter, str]:
@@ -218,6 +289,20 @@ def _made(conversion: Object, crd: Object | None) -> tuple[Converter, str]:
         return converter_left(conversion, crd), f"{_told(error)}; {rest}"
 
 
+def _log_orphan(key: str, used: Sequence[str]) -> None:
+    Log().warning(
+        "a Conversion is gone that its kind needs; this process converts by it until it ends",
+        definition=key,
+        versions=listed(used),
+    )
+
+
+def _missing(before: Converter, after: Converter, crd: Object | None) -> list[str]:
+    """Versions in use that were converted before, and would not be any more."""
+    used = versions_in_use(crd) if crd is not None else []
+    return [each for each in used if each in before.versions and each not in after.versions]
+
+
 def _told(error: PolyverError) -> str:
     """An error with the field that it is about, and no file: it is about an object."""
     at = place_of(error)
@@ -225,10 +310,12 @@ def _told(error: PolyverError) -> str:
     return f"{error.fact}{where}{hint}"
 
 
-def _state(kind: Kind, obj: Object) -> tuple[str, Any, bool]:
+def _state(kind: Kind, obj: Object) -> tuple[str, Any, bool, str]:
     del kind
     metadata = obj["metadata"]
-    return metadata["uid"], metadata.get("generation"), "deletionTimestamp" in metadata
+    parts = (metadata.get("annotations"), metadata.get("finalizers"))
+    going = "deletionTimestamp" in metadata
+    return metadata["uid"], metadata.get("generation"), going, str(parts)
 
 
 def _observe(kind: Kind, change: Change[Any]) -> Sequence[str]:

@@ -10,6 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from polyver.capabilities.definitions._entries import newest_of
+from polyver.capabilities.definitions.adopting import Adoption, adoption_of
+from polyver.capabilities.definitions.choosing import lineage_in
 from polyver.capabilities.definitions.kinds import (
     APPLICATIONS,
     DEFINITIONS,
@@ -19,6 +22,7 @@ from polyver.capabilities.definitions.kinds import (
     VERSIONED,
 )
 from polyver.capabilities.definitions.names import (
+    ALLOW_DELETION,
     API_VERSION,
     IN_USE,
     SYSTEM_NAMESPACE,
@@ -30,7 +34,6 @@ from polyver.capabilities.definitions.publishing import (
     Definition,
     GatePolicy,
     Known,
-    Refusal,
     created_with,
     decide,
     forced_of,
@@ -42,6 +45,7 @@ from polyver.capabilities.definitions.publishing import (
     removed_of,
     revision_object,
     status_of,
+    with_adoption,
 )
 from polyver.capabilities.definitions.uses import Use, home_of, settled, users_in, uses_of
 from polyver.client import (
@@ -69,6 +73,8 @@ __all__ = ["DefinitionController", "DefinitionKey", "PublishedOn"]
 
 _MANAGER = "polyver"
 _SOON = 0.05
+_COUNTED = 1.0
+"""For how many seconds the numbers of followers are not written again."""
 _RESOURCES = {kind.kind: Resource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS}
 _REVISIONS = Resource(GROUP, STORED, REVISIONS.names.plural)
 _APPLICATIONS = Resource(GROUP, STORED, APPLICATIONS.names.plural)
@@ -101,6 +107,11 @@ class DefinitionController(Controller[DefinitionKey]):
         self._published = PublishedOn(client)
         self._uses = _Uses()
         self._events = Events(client, self._clock, log or Log(), component="polyver")
+        self._decided_on: set[DefinitionKey] = set()
+        """Those of which nothing has changed since, but how many follow which version."""
+        self._counted_at: dict[DefinitionKey, float] = {}
+        self._announced: set[tuple[DefinitionKey, str, str]] = set()
+        """Of which versions an Event tells what became of them, by their digests."""
 
     @property
     def watches(self) -> Sequence[Watch[Any, DefinitionKey]]:
@@ -108,29 +119,76 @@ class DefinitionController(Controller[DefinitionKey]):
             *(
                 Watch(
                     kinds=exactly(resource),
-                    observe=self._uses.observe_definition,
+                    observe=self._observe_definition,
                     keep=_state,
                     metadata=True,
                 )
                 for resource in _RESOURCES.values()
             ),
             Watch(
-                kinds=exactly(_REVISIONS), observe=_observe_revision, keep=_revision, metadata=True
+                kinds=exactly(_REVISIONS),
+                observe=self._observe_revision,
+                keep=_revision,
+                metadata=True,
             ),
-            Watch(kinds=exactly(_APPLICATIONS), observe=self._uses.observe_application, keep=_used),
+            Watch(kinds=exactly(_APPLICATIONS), observe=self._observe_application, keep=_used),
         ]
+
+    def _observe_definition(self, kind: Kind, change: Change[Any]) -> Iterable[DefinitionKey]:
+        return self._undecided(self._uses.observe_definition(kind, change))
+
+    def _observe_revision(self, kind: Kind, change: Change[Any]) -> Iterable[DefinitionKey]:
+        return self._undecided(_observe_revision(kind, change))
+
+    def _observe_application(
+        self, kind: Kind, change: Change[tuple[Use, ...]]
+    ) -> Iterable[DefinitionKey]:
+        touched, counted = self._uses.observe_application(kind, change)
+        return {*self._undecided(touched), *counted}
+
+    def _undecided(self, keys: Iterable[DefinitionKey]) -> set[DefinitionKey]:
+        """Definitions about which something has to be decided again."""
+        touched = {*keys}
+        self._decided_on -= touched
+        return touched
 
     async def reconcile(self, key: DefinitionKey) -> Result | None:
         if not self.synced:
             # Applications that are not known yet would look as if they used nothing.
             return Result(_SOON)
+        is_decided = key in self._decided_on
+        if is_decided and (left := self._until_counted(key)):
+            return Result(left)
         resource = _RESOURCES[key.kind]
         obj = await find(self._client, resource, key.name, key.namespace)
         if obj is None:
+            self._decided_on.discard(key)
+            self._counted_at.pop(key, None)
             return None
+        if is_decided:
+            await self._tell(resource, obj, obj.get("status") or {}, key)
+            return None
+        # Before anything is read: what changes meanwhile is decided about next.
+        self._decided_on.add(key)
+        try:
+            await self._decide(resource, obj, key)
+        except BaseException:
+            self._decided_on.discard(key)
+            raise
+        return None
+
+    def _until_counted(self, key: DefinitionKey) -> float:
+        """How many seconds are left until followers are counted again.
+
+        Thousands of them may move at once, and each of them changes the numbers.
+        """
+        return max(self._counted_at.get(key, 0.0) + _COUNTED - self._clock.time(), 0.0)
+
+    async def _decide(self, resource: Resource, obj: Object, key: DefinitionKey) -> None:
+        """Publish what is to be published, and report it."""
         if API_VERSION not in (obj["metadata"].get("annotations") or {}):
             await self._note(resource, obj)
-            return None
+            return
         revisions = await self._published.revisions(*key)
         definition, problems = read_definition(obj)
         decision = await self._decided(definition, revisions, obj, key)
@@ -143,8 +201,9 @@ class DefinitionController(Controller[DefinitionKey]):
         await self._hold(key, decision.before, revisions, obj, forced)
         if not refusals and "deletionTimestamp" not in obj["metadata"]:
             await self._perform(definition, decision, obj)
-        await self._tell(resource, obj, decision, refusals)
-        return None
+            await self._allow(obj, decision, revisions)
+        status = status_of(obj, decision, refusals, now=timestamp(self._clock))
+        await self._tell(resource, obj, status, key)
 
     async def _decided(
         self, definition: Definition, revisions: Sequence[Object], obj: Object, key: DefinitionKey
@@ -188,6 +247,20 @@ class DefinitionController(Controller[DefinitionKey]):
                 raise
         for known in decision.remove:
             await self._delete(known, definition.namespace)
+
+    async def _allow(self, obj: Object, decision: Decision, revisions: Sequence[Object]) -> None:
+        """Copy to the newest revision that it may delete objects, if its definition says so now."""
+        allowed = (obj["metadata"].get("annotations") or {}).get(ALLOW_DELETION)
+        newest = newest_of(decision.after)
+        if allowed is None or newest is None:
+            return
+        for each in revisions:
+            known, metadata = known_revision(each), each["metadata"]
+            is_told = ALLOW_DELETION in (metadata.get("annotations") or {})
+            if known is not None and known.release.pin == newest.pin and not is_told:
+                change = {"metadata": {"annotations": {ALLOW_DELETION: allowed}}}
+                names = metadata["name"], metadata["namespace"]
+                await self._client.patch(_REVISIONS, *names, change=change, manager=_MANAGER)
 
     async def _delete(self, known: Known, namespace: str) -> None:
         try:
@@ -242,12 +315,19 @@ class DefinitionController(Controller[DefinitionKey]):
         )
 
     async def _tell(
-        self, resource: Resource, obj: Object, decision: Decision, refusals: Sequence[Refusal]
+        self, resource: Resource, obj: Object, status: Mapping[str, Any], key: DefinitionKey
     ) -> None:
-        status = status_of(obj, decision, refusals, now=timestamp(self._clock))
+        """Have a definition report a status, with who follows which version."""
+        self._counted_at[key] = self._clock.time()
+        metadata = obj["metadata"]
+        lineage = lineage_in({**obj, "status": status})
+        adoption = adoption_of(self._uses.counted(key), lineage) if lineage is not None else {}
+        generation, now = metadata.get("generation", 1), timestamp(self._clock)
+        status = with_adoption(status, adoption, generation=generation, now=now)
+        if lineage is not None:
+            await self._announce(obj, lineage, adoption, key)
         if status == obj.get("status"):
             return
-        metadata = obj["metadata"]
         try:
             await self._client.patch(
                 resource,
@@ -260,6 +340,27 @@ class DefinitionController(Controller[DefinitionKey]):
         except ApiError as error:
             if error.code != 404:  # the last finalizer may just have gone
                 raise
+
+    async def _announce(
+        self, obj: Object, lineage: Lineage, adoption: Mapping[str, Adoption], key: DefinitionKey
+    ) -> None:
+        """Write one Event for each version, once all who follow it have tried it."""
+        for name, each in adoption.items():
+            release = lineage.get(name)
+            assert release is not None
+            known = key, obj["metadata"]["uid"], release.digest
+            if not each.is_settled or known in self._announced:
+                continue
+            failed = bool(each.held or each.failing)
+            message = f"{key.name} {name}: {each}"
+            await self._events.tell(
+                obj,
+                "NotAdopted" if failed else "Adopted",
+                message,
+                type="Warning" if failed else "Normal",
+                once=f"Adopted\n{name}\n{release.digest}",
+            )
+            self._announced.add(known)
 
 
 class PublishedOn:
@@ -317,6 +418,14 @@ class _Uses:
         users = self._by_definition.get((key.kind, key.name), {}).values()
         return self._mine(key, [use for uses in users for use in uses.values()])
 
+    def counted(self, key: DefinitionKey) -> list[tuple[Use, int]]:
+        """The ways in which a definition is used, each with the number of places."""
+        users = self._by_definition.get((key.kind, key.name), {}).values()
+        found = []
+        for uses in users:
+            found += [(use, len(uses)) for use in self._mine(key, [next(iter(uses.values()))])]
+        return found
+
     def ways(self, key: DefinitionKey) -> list[Use]:
         """One use for each way in which a definition is used."""
         users = self._by_definition.get((key.kind, key.name), {}).values()
@@ -347,16 +456,24 @@ class _Uses:
 
     def observe_application(
         self, kind: Kind, change: Change[tuple[Use, ...]]
-    ) -> Iterable[DefinitionKey]:
+    ) -> tuple[set[DefinitionKey], set[DefinitionKey]]:
+        """Definitions about which something has to be decided, and those with other numbers."""
         del kind
-        if change.before == change.after:
-            return ()
         touched: set[DefinitionKey] = set()
+        counted: set[DefinitionKey] = set()
+        if change.before == change.after:
+            return touched, counted
         for use in change.before or ():
             touched |= self._remove(change.key, use)
+            counted |= self._meant(use)
         for use in change.after or ():
             touched |= self._add(change.key, use)
-        return touched
+            counted |= self._meant(use)
+        return touched, counted
+
+    def _meant(self, use: Use) -> set[DefinitionKey]:
+        home = home_of(use, self._homes.get((use.kind, use.definition), ()))
+        return {DefinitionKey(use.kind, home, use.definition)} if home is not None else set()
 
     def _remove(self, key: Key, use: Use) -> set[DefinitionKey]:
         ways, way = self._by_definition.get((use.kind, use.definition), {}), _way(use)
@@ -393,7 +510,8 @@ def _state(kind: Kind, obj: Object) -> tuple[Any, ...]:
 def _revision(kind: Kind, obj: Object) -> tuple[Any, Mapping[str, str], Any]:
     labels = obj["metadata"].get("labels") or {}
     identity = identity_of(kind, obj)
-    return identity.uid, labels, (identity.finalizers, identity.deleting)
+    allowed = (obj["metadata"].get("annotations") or {}).get(ALLOW_DELETION)
+    return identity.uid, labels, (identity.finalizers, identity.deleting, allowed)
 
 
 def _observe_revision(kind: Kind, change: Change[Any]) -> Iterable[DefinitionKey]:

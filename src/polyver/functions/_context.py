@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from polyver.client import Client
 from polyver.core import PolyverError
 from polyver.functions._clients import BlockingClient
 from polyver.serving.logs import Log
 
-__all__ = ["AsyncContext", "Cancelled", "Context", "FunctionContext", "FunctionLog"]
+__all__ = ["AsyncContext", "Cancelled", "Context", "FunctionContext", "FunctionLog", "Lines"]
 
 C = TypeVar("C")
 
@@ -24,11 +24,19 @@ class Cancelled(PolyverError):
         super().__init__("the call is over: its action was cancelled, or it took too long")
 
 
+class Lines(Protocol):
+    """Takes lines of a log."""
+
+    def info(self, event: str, **facts: object) -> None: ...
+
+    def warning(self, event: str, **facts: object) -> None: ...
+
+
 class FunctionLog:
     """The log, with what a line is about: `ctx.log.info("dumped", rows=12)`."""
 
-    def __init__(self, **about: object) -> None:
-        self._log = Log(verbose=True)
+    def __init__(self, log: Lines | None = None, /, **about: object) -> None:
+        self._log = log or Log(verbose=True)
         self._about = about
 
     def info(self, event: str, **facts: object) -> None:
@@ -58,6 +66,9 @@ class FunctionContext(Generic[C]):
     allows: frozenset[str] = frozenset()
     """What whoever started the controller has allowed: `command`."""
     is_over: Callable[[], bool] = field(default=lambda: False, repr=False)
+    mask: Callable[[str], str] = field(default=lambda text: text, repr=False)
+    """Masks values of Secrets in a text. What a function raises or logs is masked anyway: call it
+    before you cut a text, so that no part of a value is left."""
 
     @property
     def remaining(self) -> float:

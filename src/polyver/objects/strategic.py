@@ -237,12 +237,12 @@ def _undirected(
 ) -> tuple[list[Any], list[Any], bool]:
     """The items that are not deleted, the patch without directives, whether it replaces all."""
     plain: list[Any] = []
+    gone: set[Identity | None] = set()
     replaces = False
     for item in patch:
         match item.get(_DIRECTIVE, _NOTHING):
             case "delete":
-                gone = _key_of(item, key)
-                original = [each for each in original if _found_key(each, key) != gone]
+                gone.add(_key_of(item, key))
             case "replace":
                 replaces = True
             case "merge":
@@ -251,7 +251,8 @@ def _undirected(
                 raise _unknown_directive(other, item)
             case _:
                 plain.append(item)
-    return original, plain, replaces
+    kept = [each for each in original if _found_key(each, key) not in gone] if gone else original
+    return kept, plain, replaces
 
 
 def _with_items(original: list[Any], patch: list[Any], shape: Shape) -> list[Any]:

@@ -56,7 +56,7 @@ class Cue:
             return _Rendering(self, template, given, self._seconds).documents()
         except CueFailed as error:
             fact = f"{given.template} cannot be rendered: {error.fact}"
-            raise PolyverError(fact, at=given.at, hint=error.hint) from None
+            raise EngineFailed(fact, at=given.at, hint=error.hint) from None
 
     def run(self, *arguments: str, text: str, seconds: float) -> Printed:
         """Run the program, unless it is known what it prints: the same input, the same output."""
@@ -67,6 +67,12 @@ class Cue:
         printed = run_cue(program, *arguments, text=text, seconds=seconds)
         self._kept.put(printed, str(program), *arguments, text)
         return printed
+
+
+class EngineFailed(PolyverError):
+    """A template that was not rendered because of the program, which may work the next time."""
+
+    reason = "EngineFailed"
 
 
 class _Rendering:

@@ -39,7 +39,7 @@ class _Installed:
             return self._loaded().render(schematic, given)
         except PolyverError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             fact = f"the engine {self._entry.name} ({self._entry.value}) failed"
             what = f"{type(error).__name__}: {error}"
             raise PolyverError(f"{fact}: {what}", at=given.at) from error

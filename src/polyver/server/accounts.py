@@ -96,7 +96,7 @@ class Accounts:
         call = replace(call, resource=self._requests)
         agent = call.request.headers.get("user-agent", "")
         options = WriteOptions.read(call.query, "CreateOptions", agent=agent)
-        asked = read_object(call, options.validation)
+        asked = await call.run(lambda: read_object(call, options.validation))
         match_namespace(call, asked)
         account = self._account(call, asked)
         await own(call, Whole(self._requests.rules, "token"), asked, None, options.manager)
@@ -113,7 +113,7 @@ class Accounts:
         claims = self._claims(account, spec)
         until = self._server.timestamp(ahead=spec["expirationSeconds"])
         status = {"token": self._signer.sign(claims), "expirationTimestamp": until}
-        return data_answer(call, asked | {"status": status}, 201)
+        return await data_answer(call, asked | {"status": status}, 201)
 
     def _account(self, call: Call, asked: Object) -> Object:
         name, metadata = call.place.name, asked["metadata"]

@@ -29,6 +29,8 @@ from polyver.store import Entry
 
 T = TypeVar("T")
 _AT_ONCE = 16
+_JOINED, _CUT, _DECODED = 256, 64, 8
+"""By how much the work on lists is quicker than that on what a request brings."""
 _AS_STORED = frozenset({"", "PartialObjectMetadata"})
 """The forms that are put together without decoding an object."""
 __all__ = ["in_form", "list_answer", "object_answer", "status_answer"]
@@ -39,17 +41,18 @@ async def object_answer(
 ) -> Response:
     """An object that is stored."""
     form = call.form
+    call.weight = max(call.weight, len(entry.value))
     if form.media == JSON and form.kind in _AS_STORED:
         value = await call.resource.shown(entry, kept=kept)
         if form.kind:
             value = metadata_alone(value, form.api_version)
         return call.answer(status, value)
-    return data_answer(call, await call.resource.decode(entry, kept=kept), status)
+    return await data_answer(call, await call.resource.decode(entry, kept=kept), status)
 
 
-def data_answer(call: Call, obj: Object, status: int = 200) -> Response:
+async def data_answer(call: Call, obj: Object, status: int = 200) -> Response:
     """An object that is at hand as data."""
-    return _written(call, in_form(call, obj), status)
+    return await call.run(lambda: _written(call, in_form(call, obj), status))
 
 
 def status_answer(error: ApiError, form: Form) -> Response:
@@ -112,17 +115,40 @@ def _include(text: str) -> Include:
 async def list_answer(call: Call, entries: Sequence[Entry], metadata: Object) -> Response:
     """A list of stored objects."""
     resource, form = call.resource, call.form
+    call.weight = max(call.weight, sum(len(entry.value) for entry in entries))
     if form.media == JSON and not form.kind:
-        return call.answer(200, await _joined(resource, entries, metadata))
+        values = await _values(resource, entries)
+        whole = lambda: call.answer(200, _joined(resource, values, metadata))  # noqa: E731
+        return await call.run(whole, quick=_JOINED)
     if form.media == JSON and form.kind == "PartialObjectMetadataList":
         values = await _values(resource, entries)
-        alone = [metadata_alone(value, form.api_version) for value in values]
-        return call.answer(200, _list(form.kind, form.api_version, metadata, alone))
+        return await call.run(lambda: _metadata_list(call, values, metadata), quick=_CUT)
     if form.kind == "PartialObjectMetadata":
         what = "*unstructured.UnstructuredList" if resource.kind.custom else _go_name(resource)
         text = f"you requested PartialObjectMetadata, but the requested object is a list ({what})"
         raise ApiError(406, "NotAcceptable", text)
-    objects = await _objects(resource, entries)
+    if all(map(resource.is_shown, entries)):
+        return await call.run(lambda: _decoded_list(call, entries, metadata), quick=_DECODED)
+    objects = await _all(resource, entries, lambda entry: resource.decode(entry, kept=True))
+    return await call.run(lambda: _data_list(call, objects, entries, metadata), quick=_DECODED)
+
+
+def _metadata_list(call: Call, values: Sequence[bytes], metadata: Object) -> Response:
+    form = call.form
+    alone = [metadata_alone(value, form.api_version) for value in values]
+    return call.answer(200, _list(form.kind, form.api_version, metadata, alone))
+
+
+def _decoded_list(call: Call, entries: Sequence[Entry], metadata: Object) -> Response:
+    objects = [call.resource.as_stored(entry) for entry in entries]
+    return _data_list(call, objects, entries, metadata)
+
+
+def _data_list(
+    call: Call, objects: Sequence[Object], entries: Sequence[Entry], metadata: Object
+) -> Response:
+    """A list in one of the forms for which objects have to be decoded."""
+    resource, form = call.resource, call.form
     if form.kind == "Table":
         table = table_of(call, objects, metadata)
         is_included = _include(call.query.text("includeObject")) == "Metadata"
@@ -158,19 +184,12 @@ def _go_name(resource: Resource) -> str:
     return f"*{resource.kind.group.partition('.')[0] or 'core'}.{resource.kind.list_kind}"
 
 
-async def _joined(resource: Resource, entries: Sequence[Entry], metadata: Object) -> bytes:
+def _joined(resource: Resource, values: Sequence[bytes], metadata: Object) -> bytes:
     """A list, put together from its objects as they are stored."""
-    values = await _values(resource, entries)
     if not resource.kind.custom:
         start = len(resource.head)
         values = [b"{" + value[start:] for value in values]
     return _list(resource.kind.list_kind, resource.kind.api_version, metadata, values)
-
-
-async def _objects(resource: Resource, entries: Sequence[Entry]) -> Sequence[Object]:
-    if all(map(resource.is_shown, entries)):
-        return [resource.as_stored(entry) for entry in entries]
-    return await _all(resource, entries, lambda entry: resource.decode(entry, kept=True))
 
 
 async def _values(resource: Resource, entries: Sequence[Entry]) -> Sequence[bytes]:

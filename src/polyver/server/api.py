@@ -17,7 +17,7 @@ from polyver.server.accounts import Accounts
 from polyver.server.answers import as_unreadable, data_answer, status_answer
 from polyver.server.call import Call, Server
 from polyver.server.conversion import unreadable, unreadable_update
-from polyver.server.definitions import Definitions
+from polyver.server.definitions import Definitions, DroppedVersions
 from polyver.server.deleting import delete_collection, delete_object
 from polyver.server.documents import Documents, unknown_path
 from polyver.server.housekeeping import keep_house
@@ -35,6 +35,7 @@ from polyver.server.rules import Part
 from polyver.server.watching import watch_objects
 from polyver.server.writing import create_object, patch_object, update_object
 from polyver.serving.http import read_duration
+from polyver.serving.off_loop import off_loop
 from polyver.store import Store, StoreClosed, StoreFailed
 
 __all__ = ["Api"]
@@ -86,6 +87,7 @@ class Api:
         self.admission.add(namespaces)
         self.server.last_check = namespaces.check
         self.admission.add(addresses(self.server))
+        self.admission.add(DroppedVersions(self.server))
         self.accounts = Accounts(self.server, account_key)
         self._documents = Documents(self.catalogue, release=release, address=address)
         self._registrations = Registrations(self.server, self.handle)
@@ -128,7 +130,9 @@ class Api:
             return await self.paths[request.path](request)
         if request.path in self.pages and request.method in ("GET", "HEAD"):
             return await self.pages[request.path](request)
-        return self._documents.answer(request)
+        if self._documents.has(request.path):
+            return self._documents.answer(request)
+        return await off_loop(lambda: self._documents.answer(request))
 
     async def _route(self, request: Request) -> Response:
         place = read_place(request.path)
@@ -161,9 +165,9 @@ class Api:
 
     async def _perform_in_time(self, call: Call, verb: str) -> Response:
         patience = _patience(call.query, verb)
-        if patience is None:
-            return await self._perform(call, verb)
         try:
+            if patience is None:
+                return await self._perform(call, verb)
             async with asyncio.timeout(patience):
                 return await self._perform(call, verb)
         except TimeoutError:
@@ -291,7 +295,7 @@ async def _get(call: Call) -> Response:
     part = _part(call.resource, call.place)
     if part.name in ("", "status"):
         return await get_object(call)
-    return data_answer(call, part.show(await call.resource.decode(find(call))))
+    return await data_answer(call, part.show(await call.resource.decode(find(call))))
 
 
 def _part(resource: Resource, place: Place) -> Part:

@@ -121,7 +121,7 @@ class App:
         known: Mapping[str, str],
         receive: Receive,
     ) -> Response:
-        if malformed := _malformed(scope, known):
+        if malformed := _malformed(scope):
             return malformed
         try:
             certificate = scope.get("state", {}).get(_CERTIFICATE_USER)
@@ -200,15 +200,12 @@ async def _ended(task: asyncio.Task[None]) -> BaseException | None:
 # Requests.
 
 
-def _malformed(scope: Scope, headers: Mapping[str, str]) -> Response | None:
-    """The refusal of what is no HTTP, in the words of the real server's library."""
-    problem = ""
-    if "host" not in headers and scope.get("http_version") == "1.1":
-        problem = ": missing required Host header"
-    elif b"%" not in scope["raw_path"] or not _BAD_ESCAPE.search(scope["raw_path"]):
+def _malformed(scope: Scope) -> Response | None:
+    """The refusal of a path that cannot be read, in the words of Go's library."""
+    if b"%" not in scope["raw_path"] or not _BAD_ESCAPE.search(scope["raw_path"]):
         return None
     headers_sent = [("content-type", "text/plain; charset=utf-8"), ("connection", "close")]
-    return Response(400, headers_sent, f"400 Bad Request{problem}".encode())
+    return Response(400, headers_sent, b"400 Bad Request")
 
 
 def _request(scope: Scope, headers: Mapping[str, str], user: User, body: bytes) -> Request:

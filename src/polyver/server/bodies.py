@@ -73,6 +73,8 @@ def judge(
         raise refusal(problems)
     if validation == "Warn":
         for problem in problems:
+            if call.warnings.full:
+                return
             call.warn(problem)
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from polyver.admission.chain import Chain, Review
+from polyver.objects.allowance import OverAllowance, limited
 from polyver.server._http import Request, Response
 from polyver.server.conversion.served import ServedConversions
 from polyver.server.identity import Authenticate, Verdict
@@ -15,12 +18,51 @@ from polyver.server.options import Query
 from polyver.server.paths import Place
 from polyver.server.resource import Catalogue, Resource
 from polyver.server.webhooks import Webhooks
+from polyver.serving.off_loop import off_loop
 from polyver.store import Store
 
 __all__ = ["Call", "Server"]
 
+SMALL = 4096
+"""Up to how many bytes the work on a request is done on the event loop."""
+_FEW_STEPS = 10_000
+"""How many steps of a rule are taken on the event loop: some milliseconds."""
 _MOST_WARNED = 4096
 _LONGEST_WARNING = 256
+T = TypeVar("T")
+
+
+class Warnings:
+    """The warnings of one answer, each once, as many as kube-apiserver sends.
+
+    Together they have at most 4096 characters. With more, each is cut to 256 characters, and those
+    that come after the limit is reached are dropped.
+    """
+
+    __slots__ = ("_cut", "_known", "_length")
+
+    def __init__(self) -> None:
+        self._known: dict[str, None] = {}
+        self._length = 0
+        self._cut = False
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no room for another one."""
+        return self._cut and self._length >= _MOST_WARNED
+
+    def add(self, text: str) -> None:
+        if not text or self.full or text in self._known:
+            return
+        self._known[text] = None
+        self._length += min(len(text), _LONGEST_WARNING) if self._cut else len(text)
+        if not self._cut and self._length > _MOST_WARNED:
+            self._cut = True
+            self._length = sum(min(len(each), _LONGEST_WARNING) for each in self._known)
+
+    def __iter__(self) -> Iterator[str]:
+        for text in self._known:
+            yield text[:_LONGEST_WARNING] if self._cut else text
 
 
 @dataclass(slots=True)
@@ -64,7 +106,28 @@ class Call:
     place: Place
     query: Query
     form: Form
-    warnings: list[str] = field(default_factory=list)
+    warnings: Warnings = field(default_factory=Warnings)
+    weight: int = field(init=False)
+    """About how many bytes there are to work on."""
+
+    def __post_init__(self) -> None:
+        self.weight = len(self.request.body)
+
+    async def run(self, work: Callable[[], T], *, quick: int = 1) -> T:
+        """Do work whose cost depends on the request: in a worker thread, unless it is small.
+
+        Work that is so many times as quick as usual may have so many times as much to do.
+        """
+        if self.weight <= SMALL * quick and not self.resource.rules.costly:
+            return work()
+        return await off_loop(work)
+
+    async def check(self, work: Callable[[], T]) -> T:
+        """The same for work that can be repeated, and that may take long though little is there."""
+        if self.weight <= SMALL and not self.resource.rules.costly:
+            with suppress(OverAllowance), limited(_FEW_STEPS):
+                return work()
+        return await off_loop(work)
 
     @property
     def store(self) -> Store:
@@ -75,8 +138,7 @@ class Call:
         return self.resource.key(self.place.namespace, self.place.name)
 
     def warn(self, text: str) -> None:
-        if text not in self.warnings:
-            self.warnings.append(text)
+        self.warnings.add(text)
 
     def answer(self, status: int, body: bytes, media: str = JSON) -> Response:
         return Response(status, [("content-type", media), *self.warning_headers()], body)
@@ -85,19 +147,6 @@ class Call:
         return Response(200, [("content-type", JSON), *self.warning_headers()], lines)
 
     def warning_headers(self) -> Iterator[tuple[str, str]]:
-        for text in _bounded(self.warnings):
+        for text in self.warnings:
             quoted = text.replace("\\", "\\\\").replace('"', '\\"')
             yield "warning", f'299 - "{quoted}"'
-
-
-def _bounded(warnings: list[str]) -> Iterator[str]:
-    """As many warnings as fit into headers that every client takes; long ones are cut then."""
-    if sum(map(len, warnings)) <= _MOST_WARNED:
-        yield from warnings
-        return
-    written = 0
-    for text in warnings:
-        if written >= _MOST_WARNED:
-            return
-        written += len(text[:_LONGEST_WARNING])
-        yield text[:_LONGEST_WARNING]

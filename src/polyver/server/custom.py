@@ -16,6 +16,7 @@ from polyver.objects.jsonpath import InvalidPath, parse_path
 from polyver.objects.kinds import CUSTOM_VERBS, Kind, Subresource
 from polyver.objects.schema import Schema, compile_schema
 from polyver.objects.shape import Shape
+from polyver.objects.sizes import is_larger
 from polyver.objects.status import Cause, forbidden, invalid_field
 from polyver.objects.tables import custom_printer
 from polyver.server.conversion import Cache, Conversion, conversion_of
@@ -23,10 +24,13 @@ from polyver.server.discovery import storage_version_hash
 from polyver.server.parts import Names, Scale, dotted
 from polyver.server.resource import Resource, encode_sorted
 from polyver.server.rules import Object, Part, Rules
+from polyver.serving.off_loop import off_loop
 from polyver.store import Entry
 
 __all__ = ["CustomRules", "compiled", "custom_resources", "stored_resource"]
 
+SMALL = 4096
+_LARGE_SCHEMA = 128 * 1024
 _SCALE = Subresource("scale", group="autoscaling", version="v1", kind="Scale")
 
 
@@ -46,12 +50,16 @@ class CustomRules(Rules):
         self._status_replicas = names_of(scale.get("statusReplicasPath", ""))
         self.terminating = terminating
         self.has_status = "status" in parts
+        self.costly = schema.costly
 
     def default(self, obj: Object) -> None:
         self._schema.default(obj)
 
-    def drop_nulls(self, obj: Object) -> None:
-        self._schema.default(obj)
+    def settle(self, obj: Object, *, applied: bool) -> None:
+        # A null that the schema does not allow passes validation where the schema has no type.
+        # kube-apiserver drops it when it reads; requests other than applies cannot bring it.
+        if applied:
+            self._schema.default(obj)
 
     def prepare_create(self, obj: Object) -> None:
         if self.terminating:
@@ -96,8 +104,9 @@ class CustomRules(Rules):
 
     def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
         before = (old or {"metadata": {}})["metadata"].get("finalizers") or ()
+        known = {*before, *_KNOWN_FINALIZERS}
         for finalizer in obj["metadata"].get("finalizers") or ():
-            if "/" not in finalizer and finalizer not in (*before, *_KNOWN_FINALIZERS):
+            if "/" not in finalizer and finalizer not in known:
                 yield (
                     f'metadata.finalizers: "{finalizer}": prefer a domain-qualified finalizer name '
                     "to avoid accidental conflicts with other finalizer writers"
@@ -178,7 +187,9 @@ class _Family:
 
 def compiled(schema: Mapping[str, Any]) -> Schema:
     """A schema, compiled once though several versions have it or a definition changes elsewhere."""
-    return _compiled(_Given(hashlib.sha256(encode_sorted(schema)).digest(), schema))
+    written = encode_sorted(schema)
+    given = _Given(hashlib.sha256(written).digest(), schema)
+    return _compiled(given) if len(written) <= _LARGE_SCHEMA else _compiled_large(given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +198,12 @@ class _Given:
 
     digest: bytes
     schema: Mapping[str, Any] = field(compare=False)
+
+
+@lru_cache(maxsize=16)
+def _compiled_large(given: _Given) -> Schema:
+    """The same for schemas that take much memory, of which few are kept."""
+    return compile_schema(given.schema)
 
 
 @lru_cache(maxsize=256)
@@ -251,7 +268,8 @@ class CustomConversion:
     async def shown(self, obj: Object, *, kept: bool = False) -> Object:
         """What is stored, as it is described now in the version that it is stored in."""
         if obj["apiVersion"] in self.schemas:
-            self.schemas[obj["apiVersion"]].conform(obj)
+            schema = self.schemas[obj["apiVersion"]]
+            await _in_turn(obj, lambda: schema.conform(obj))
         return await self._pruned(
             obj, self.kind.api_version, self.cache if kept else self.converter
         )
@@ -260,14 +278,14 @@ class CustomConversion:
         if self.storage.version == self.kind.version:
             return obj
         stored = await self._pruned(obj, self.storage.api_version, self.converter)
-        self.schemas[self.storage.api_version].default(stored)
+        await _in_turn(obj, lambda: self.schemas[self.storage.api_version].default(stored))
         return stored
 
     async def _pruned(self, obj: Object, api_version: str, converter: Converting) -> Object:
         if obj["apiVersion"] == api_version:
             return obj
         converted = await converter.convert(obj, api_version)
-        self.schemas[api_version].prune(converted)
+        await _in_turn(converted, lambda: self.schemas[api_version].prune(converted))
         return converted
 
     async def convert(self, obj: Object, api_version: str) -> Object:
@@ -279,6 +297,14 @@ class CustomConversion:
         """Let go of what it was converted with; all versions of a kind share that."""
         await self.cache.close()
         await self.converter.close()
+
+
+async def _in_turn(obj: Object, work: Callable[[], object]) -> None:
+    """Work on an object here if it is small, and in a worker thread if it is not."""
+    if is_larger(obj, SMALL):
+        await off_loop(work)
+    else:
+        work()
 
 
 class Converting(Protocol):

@@ -18,6 +18,7 @@ from polyver.server.paths import Place
 from polyver.server.resource import Resource
 from polyver.server.rules import Object
 from polyver.server.selecting import read_selection
+from polyver.serving.off_loop import Turns
 from polyver.store import Change, Conflict, Entry
 
 __all__ = ["delete_all", "delete_collection", "delete_object"]
@@ -36,7 +37,9 @@ async def delete_object(call: Call) -> Response:
     left = await _delete(call, entry, options)
     if left is not None or call.resource.rules.answers_deletion:
         gone = await call.resource.decode(entry)
-        return data_answer(call, left or call.resource.rules.ended(gone, call.server.timestamp()))
+        return await data_answer(
+            call, left or call.resource.rules.ended(gone, call.server.timestamp())
+        )
     return call.answer(200, encode_json(await _success(call.resource.kind, entry, call)))
 
 
@@ -55,9 +58,12 @@ async def delete_collection(call: Call) -> Response:
     selection = read_selection(call.resource, selected)
     prefix, after = call.resource.range(call.place.namespace), ""
     found: list[Entry] = []
+    turns = Turns()
     while True:
         page = call.store.page(prefix, after=after, limit=_PAGE)
         for entry in page.entries:
+            if turns.over:
+                await turns.next()
             if await selection.matches(entry):
                 found.append(entry)
                 await _delete_if_there(call, entry, options)

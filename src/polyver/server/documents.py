@@ -43,6 +43,11 @@ class Documents:
         self._address = address
         self._edition = _Edition(catalogue, release, address)
 
+    def has(self, path: str) -> bool:
+        """Whether the document at a path is made already, or takes no time to make."""
+        edition = self._edition
+        return edition.number == self._catalogue.edition and edition.has(path)
+
     def answer(self, request: Request) -> Response:
         """The document at a path that is no resource."""
         if self._edition.number != self._catalogue.edition:
@@ -63,6 +68,9 @@ class _Edition:
         self._address = address
         self._kinds = [resource.kind for resource in catalogue]
         self._made: dict[str, bytes] = {}
+
+    def has(self, path: str) -> bool:
+        return path in self._made or f"{path} aggregated" in self._made or path == "/version"
 
     def answer(self, request: Request) -> Response:
         path = "/" + "/".join(filter(None, request.path.split("/")))

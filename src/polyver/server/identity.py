@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -23,6 +25,7 @@ __all__ = [
     "ANONYMOUS",
     "AUDIENCE",
     "CONTROLLERS",
+    "FUNCTIONS",
     "SERVER",
     "VIEWER",
     "Authenticate",
@@ -48,6 +51,8 @@ UNAUTHENTICATED = "system:unauthenticated"
 ADMIN = User("kubernetes-admin", (MASTERS, AUTHENTICATED), "kubernetes-admin")
 VIEWER = User("polyver:viewer", (VIEWERS, AUTHENTICATED), "polyver:viewer")
 CONTROLLERS = User("system:kube-controller-manager", (MASTERS, AUTHENTICATED))
+FUNCTIONS = User("polyver:functions", (MASTERS, AUTHENTICATED))
+"""Functions that blueprints call: whoever may run actions may do what they do."""
 SERVER = User("system:apiserver", (MASTERS,))
 ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
 
@@ -83,8 +88,19 @@ class Identities:
 
     def __init__(self, tokens: Mapping[str, User]) -> None:
         self._tokens = [(token.encode(), user) for token, user in tokens.items() if token]
+        self._lent: dict[bytes, User] = {}
         self.accounts: Authenticate = lambda token, audiences: Verdict()  # noqa: ARG005
         """What tokens of service accounts prove."""
+
+    @contextmanager
+    def lend(self, user: User) -> Iterator[str]:
+        """A token that is good for the body alone, and is written nowhere."""
+        token = secrets.token_urlsafe(32)
+        self._lent[token.encode()] = user
+        try:
+            yield token
+        finally:
+            del self._lent[token.encode()]
 
     def who(self, certificate: User | None, authorization: str) -> User:
         """The user; raises when a token is given that nobody has.
@@ -114,7 +130,7 @@ class Identities:
     def _owner(self, text: str) -> User | None:
         token, owner = text.encode("utf-8", "surrogateescape"), None
         # Every token is compared to its end, so that the time tells nothing about any.
-        for known, user in self._tokens:
+        for known, user in (*self._tokens, *self._lent.items()):
             if hmac.compare_digest(known, token):
                 owner = user
         return owner

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from polyver.server._http import Response
 from polyver.server.paths import read_place, verb_of
 from polyver.serving.times import Times
+from polyver.serving.watchdog import LAG, LAG_TEXT, lags
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
@@ -132,6 +133,9 @@ def _collector(metrics: Metrics) -> Collector:
             yield GaugeMetricFamily(
                 "apiserver_longrunning_requests", "Watches now open.", metrics.watchers
             )
+            lag, measured = HistogramMetricFamily(LAG, LAG_TEXT), lags()
+            lag.add_metric((), measured.buckets(), measured.seconds)
+            yield lag
             yield GaugeMetricFamily(
                 "polyver_store_revision", "The store's newest revision.", metrics.revision
             )

@@ -60,7 +60,7 @@ async def decided(call: Call, part: Part, decide: Callable[[Scope], T]) -> T:
 
     while True:
         try:
-            return decide(replace(scope, convert=convert))
+            return await call.run(lambda: decide(replace(scope, convert=convert)))
         except _Missing as missing:
             key = encode_sorted(missing.obj), missing.api_version
             known[key] = await _converted(resource, missing.obj, missing.api_version)

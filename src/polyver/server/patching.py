@@ -99,7 +99,7 @@ async def applied_to(
         ),
     )
     try:
-        obj, _ = conform(call, copy.deepcopy(found), drop_nulls=False)
+        obj, _ = await call.run(lambda: conform(call, copy.deepcopy(found), drop_nulls=False))
     except Undecodable as error:
         raise _invalid(encode_sorted(found).decode(), str(error)) from None
     return obj, owners

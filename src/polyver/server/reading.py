@@ -15,6 +15,7 @@ from polyver.server.call import Call
 from polyver.server.options import ListOptions, parse_revision, read_revision
 from polyver.server.rules import Object
 from polyver.server.selecting import Selection, read_selection
+from polyver.serving.off_loop import Turns
 from polyver.store import Entry, Page
 
 __all__ = ["get_object", "list_objects"]
@@ -75,6 +76,7 @@ async def _collect(
     if call.place.namespace and selection.name:
         return await _only(call, selection, cut, prefix)
     found: list[Entry] = []
+    turns = Turns()
     while True:
         size = limit if selection.everything or not limit else max(limit, _PAGE)
         page = call.store.page(prefix, after=cut.after, limit=size, revision=cut.revision)
@@ -82,6 +84,8 @@ async def _collect(
             return page.entries, page
         await asyncio.sleep(0)  # others are answered between pages
         for number, entry in enumerate(page.entries):
+            if turns.over:
+                await turns.next()
             if await selection.matches(entry):
                 found.append(entry)
                 if limit and len(found) == limit:

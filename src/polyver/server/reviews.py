@@ -23,11 +23,11 @@ async def review(call: Call) -> Response:
     """The question with its answer as the status."""
     agent = call.request.headers.get("user-agent", "")
     options = WriteOptions.read(call.query, "CreateOptions", agent=agent)
-    asked = read_object(call, options.validation)
+    asked = await call.run(lambda: read_object(call, options.validation))
     if call.resource.kind.kind in _OWNED:
         await own(call, Whole(call.resource.rules), asked, None, options.manager)
     answered = {"kind": asked["kind"], "apiVersion": asked["apiVersion"], "metadata": {}}
-    return data_answer(call, answered | _answered(call, asked), 201)
+    return await data_answer(call, answered | _answered(call, asked), 201)
 
 
 def _answered(call: Call, asked: Object) -> Object:

@@ -28,18 +28,16 @@ class Rules:
     """Whether the status has a path of its own, so that other writes leave it alone."""
     status_keeps: tuple[str, ...] | None = None
     """What a write to that path leaves of metadata; all of it, if nobody says."""
+    costly = False
+    """Whether the work on its objects takes long even if they are small."""
     brings_status = False
     """Whether a new object may bring its status along all the same."""
 
     def default(self, obj: Object) -> None:
         """Fill in what a request left out; it counts as written by whoever sent the request."""
 
-    def drop_nulls(self, obj: Object) -> None:
-        """Drop nulls that validation let pass although the schema does not allow them.
-
-        kube-apiserver drops them when it reads an object from its store. Requests other than
-        server-side apply cannot bring them.
-        """
+    def settle(self, obj: Object, *, applied: bool) -> None:
+        """Change a valid object into what kube-apiserver stores, or reads from its store."""
 
     def prepare_create(self, obj: Object) -> None:
         """Set what the server sets, and clear what only it may set."""

@@ -18,6 +18,7 @@ from polyver.server.reading import too_large_revision
 from polyver.server.resource import NotConverted, Resource, metadata_alone, rewritten
 from polyver.server.rules import Object
 from polyver.server.selecting import Selection, read_selection
+from polyver.serving.off_loop import Turns
 from polyver.store import Compacted, Entry, Event, Lagging, StoreClosed, Watch
 
 __all__ = ["watch_objects"]
@@ -112,11 +113,13 @@ class _Watching:
             except (Lagging, StoreClosed):
                 return
             reached = watch.revision  # before anything is waited for: what comes then is not told
-            lines = [
-                line
-                for event in events
-                if event.entry.revision > revision and (line := await self._told(event))
-            ]
+            lines = []
+            turns = Turns()
+            for event in events:
+                if turns.over:
+                    await turns.next()
+                if event.entry.revision > revision and (line := await self._told(event)):
+                    lines.append(line)
             if self._options.bookmarks and time.monotonic() >= bookmark:
                 bookmark = time.monotonic() + _BOOKMARK_EVERY
                 lines.append(self._bookmark(reached))
@@ -124,11 +127,14 @@ class _Watching:
                 yield b"".join(lines)
 
     async def _initial(self, entries: list[Entry]) -> list[bytes]:
-        return [
-            await self._line("ADDED", entry)
-            for entry in entries
-            if await self._selection.matches(entry)
-        ]
+        lines: list[bytes] = []
+        turns = Turns()
+        for entry in entries:
+            if turns.over:
+                await turns.next()
+            if await self._selection.matches(entry):
+                lines.append(await self._line("ADDED", entry))
+        return lines
 
     async def _told(self, event: Event) -> bytes:
         """The line for an event; empty for one that cannot be converted, as on the real server."""
@@ -154,7 +160,9 @@ class _Watching:
     async def _line(self, kind: str, entry: Entry) -> bytes:
         resource, form = self._call.resource, self._call.form
         if form.kind == "Table":
-            return _data_line(kind, self._table(await resource.decode(entry, kept=True)))
+            obj = await resource.decode(entry, kept=True)
+            self._call.weight = len(entry.value)
+            return await self._call.run(lambda: _data_line(kind, self._table(obj)))
         value = await resource.shown(entry, kept=True)
         if form.kind:
             return _metadata_line(kind, value, form.api_version)

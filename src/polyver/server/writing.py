@@ -37,7 +37,7 @@ from polyver.server.options import WriteOptions, parse_revision
 from polyver.server.owning import own, set_entries, times_kept
 from polyver.server.parts import Scale, Whole
 from polyver.server.patching import APPLY, applied_to, patch_type, patched, read_config
-from polyver.server.resource import rewritten
+from polyver.server.resource import encode_sorted, rewritten
 from polyver.server.rules import Object, Part
 from polyver.server.webhooks import Subject
 from polyver.store import Change, Conflict, Entry
@@ -72,7 +72,7 @@ class Draft:
 async def create_object(call: Call) -> Response:
     """A new object."""
     options = _options(call, "CreateOptions")
-    obj = read_object(call, options.validation)
+    obj = await call.run(lambda: read_object(call, options.validation))
     match_namespace(call, obj)
     return await _create(call, Draft(obj), options)
 
@@ -105,7 +105,7 @@ class _New:
 async def _admitted(call: Call, draft: Draft, options: WriteOptions) -> _New:
     """Let everybody who may change a new object do so, before the server sets what it sets."""
     obj = draft.obj
-    _dedupe_owners(call, obj)
+    await call.run(lambda: _dedupe_owners(call, obj))
     _wipe(call, obj)
     await _own(call, Whole(call.resource.rules), draft, None, options)
     review = _review(call, draft, None, options)
@@ -130,36 +130,40 @@ async def _create_once(call: Call, new: _New, obj: Object, options: WriteOptions
     review.object, review.name = obj, name
     if rules.has_status and not rules.brings_status:
         obj.pop("status", None)
-    rules.prepare_create(obj)
-    causes = check_metadata(
-        metadata,
-        namespaced=resource.kind.namespaced,
-        name_problems=rules.name_problems,
-        generating=True,
-    )
-    causes += _check_finalizers(call, metadata)
-    _refuse(call, name, [*causes, *rules.check_create(obj)])
+    await call.run(lambda: rules.prepare_create(obj))
+    await call.check(lambda: _check_new(call, obj))
     if new.subject is not None:
         new.subject.name = name
         await validate(call, new.subject, Whole(rules), obj, None)
         if not new.pruned:
-            pruned(call, obj)
+            await call.run(lambda: pruned(call, obj))
     await call.server.admission.validate(review)
-    _warn(call, obj, None, review)
-    if new.applied:
-        rules.drop_nulls(obj)
+    await call.run(lambda: _warn(call, obj, None, review))
+    await call.run(lambda: rules.settle(obj, applied=new.applied))
     key = resource.key(metadata.get("namespace", ""), name)
     head, tail = await resource.stored_form(obj)
     call.server.last_check(review)
     if options.dry_run:
         if found := call.store.get(key):
             raise await _exists(call, name, found)
-        return data_answer(call, obj, 201)
+        return await data_answer(call, obj, 201)
     try:
         entry = await call.store.write(Change(key, head, tail, 0))
     except Conflict as error:
         raise await _exists(call, name, error.current) from None
     return await object_answer(call, entry, 201)
+
+
+def _check_new(call: Call, obj: Object) -> None:
+    rules, metadata = call.resource.rules, obj["metadata"]
+    causes = check_metadata(
+        metadata,
+        namespaced=call.resource.kind.namespaced,
+        name_problems=rules.name_problems,
+        generating=True,
+    )
+    causes += _check_finalizers(call, metadata)
+    _refuse(call, metadata.get("name", ""), [*causes, *rules.check_create(obj)])
 
 
 async def _own(
@@ -220,7 +224,7 @@ def _stamp(call: Call, obj: Object) -> None:
 async def update_object(call: Call, part: Part) -> Response:
     """An object, or a part of it, in place of what is there."""
     options = _options(call, "UpdateOptions")
-    obj = read_object(call, options.validation)
+    obj = await call.run(lambda: read_object(call, options.validation))
     match_name(call, obj)
     match_namespace(call, obj)
     given = obj["metadata"].get("resourceVersion", "")
@@ -244,7 +248,8 @@ async def patch_object(call: Call, part: Part) -> Response:
 
     async def change(entry: Entry, old: Object) -> Draft:
         # A patch shares what it does not touch with what it was made of, so that is its own.
-        shown = patched(call, part.base(await call.resource.decode(entry, kept=True)), options)
+        base = part.base(await call.resource.decode(entry, kept=True))
+        shown = await call.run(lambda: patched(call, base, options))
         match_name(call, shown)
         match_namespace(call, shown)
         return Draft(part.merge(shown, old), shown=shown, entry=entry)
@@ -254,7 +259,7 @@ async def patch_object(call: Call, part: Part) -> Response:
 
 async def _apply(call: Call, part: Part, options: WriteOptions) -> Response:
     """What someone wants an object to be, merged into what it is; or the object itself."""
-    config = read_config(call)
+    config = await call.run(lambda: read_config(call))
 
     async def change(entry: Entry, old: Object) -> Draft:
         live = await call.resource.decode(entry, kept=True)
@@ -290,6 +295,7 @@ async def _change(
         entry = call.store.get(call.key)
         if entry is None:
             raise not_found(call.resource.kind, call.place.name)
+        call.weight = max(call.weight, len(entry.value))
         # Patches are content with what was converted before.
         old = await call.resource.decode(entry, kept=kept)
         draft = await change(entry, old)
@@ -307,7 +313,7 @@ async def _updated(
 ) -> Object:
     """The object as it will be stored: owned, admitted, prepared, validated."""
     obj = draft.obj | {"metadata": dict(draft.obj["metadata"])}
-    _dedupe_owners(call, obj)
+    await call.run(lambda: _dedupe_owners(call, obj))
     draft = Draft(obj, draft.owners, draft.shown, draft.entry)
     await _own(call, part, draft, old, options)
     review = _review(call, draft, old, options, part.name)
@@ -328,27 +334,35 @@ async def _updated(
     assert draft.entry is not None
     _check_revision(call, obj, draft.entry)
     _keep_metadata(obj, old)
+    await call.run(lambda: _prepare_change(call, part, obj, old))
+    await call.check(lambda: _check_change(call, part, obj, old))
+    if subject is not None:
+        await validate(call, subject, part, obj, old)
+        if made is not None:
+            await call.run(lambda: pruned(call, obj))
+    await call.server.admission.validate(review)
+    await call.run(lambda: _warn(call, obj, old, review))
+    applied = draft.owners is not None
+    await call.run(lambda: call.resource.rules.settle(obj, applied=applied))
+    return await call.run(lambda: times_kept(old, obj))
+
+
+def _prepare_change(call: Call, part: Part, obj: Object, old: Object) -> None:
     part.prepare(obj, old)
     if call.resource.rules.counts and part.name != "status":
         _count(call, obj, old)
+
+
+def _check_change(call: Call, part: Part, obj: Object, old: Object) -> None:
     metadata = [
         *check_metadata_update(obj["metadata"], old["metadata"]),
         *_check_finalizers(call, obj["metadata"]),
     ]
     for text in call.resource.rules.tolerated(obj, old):
         call.warn(text)
-    # Twice, as the real server tells them: once for all kinds, once for this one.
+    # Twice, as kube-apiserver reports them: once for all kinds, once for this one.
     name = obj["metadata"].get("name", "")
     _refuse(call, name, [*metadata, *metadata, *part.check(obj, old)])
-    if subject is not None:
-        await validate(call, subject, part, obj, old)
-        if made is not None:
-            pruned(call, obj)
-    await call.server.admission.validate(review)
-    _warn(call, obj, old, review)
-    if draft.owners is not None:
-        call.resource.rules.drop_nulls(obj)
-    return times_kept(old, obj)
 
 
 async def _mutated(
@@ -393,20 +407,20 @@ async def _store(
     if b"%b%d%b" % (head, entry.revision, tail) == entry.value:
         return await _answer(call, part, entry)
     if options.dry_run:
-        return data_answer(call, part.show(obj))
+        return await data_answer(call, part.show(obj))
     if obj["metadata"].get("deletionTimestamp") and not call.resource.rules.held(obj):
         # The last finalizer is gone, and with it the object. Watchers see it as it was before,
         # and the answer has the revision of before.
         last = rewritten(entry.value)
         await call.store.write(Change(entry.key, *last, entry.revision, delete=True))
-        return data_answer(call, part.show(obj))
+        return await data_answer(call, part.show(obj))
     written = await call.store.write(Change(entry.key, head, tail, entry.revision))
     return await _answer(call, part, written)
 
 
 async def _answer(call: Call, part: Part, entry: Entry) -> Response:
     if part.name == "scale":
-        return data_answer(call, part.show(await call.resource.decode(entry)))
+        return await data_answer(call, part.show(await call.resource.decode(entry)))
     return await object_answer(call, entry)
 
 
@@ -488,15 +502,16 @@ def _dedupe_owners(call: Call, obj: Object, when: str = "") -> None:
     owners = obj["metadata"].get("ownerReferences")
     if not owners or len(owners) == 1:
         return
-    kept: list[Object] = []
+    kept: dict[bytes, Object] = {}
     doubled: list[str] = []
     for owner in owners:
-        if owner in kept:
+        written = encode_sorted(owner)
+        if written in kept:
             doubled.append(owner.get("uid", ""))
         else:
-            kept.append(owner)
+            kept[written] = owner
     if doubled:
-        obj["metadata"]["ownerReferences"] = kept
+        obj["metadata"]["ownerReferences"] = list(kept.values())
         uids = ", ".join(dict.fromkeys(doubled))
         call.warn(
             f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner "

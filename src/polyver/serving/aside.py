@@ -25,7 +25,8 @@ class Aside:
     def __init__(self, places: int = 4) -> None:
         self._places = asyncio.Semaphore(places)
         self._lock = threading.Lock()
-        self._idle: list[_Jobs] = []
+        self._idle: dict[_Jobs, threading.Thread] = {}
+        self._closed = False
         self._given_up = 0
 
     async def run(self, work: Callable[[], T], *, left: Callable[[], float] | None = None) -> T:
@@ -80,10 +81,24 @@ class Aside:
         self._places.release()
         return True
 
+    async def run_within(self, seconds: float, work: Callable[[], T]) -> T:
+        """Return what the work returns; TimeoutError says that it took longer, and nothing else.
+
+        Work that is not done in time goes on, and its thread is in use until it ends.
+        """
+        deadline = asyncio.timeout(seconds)
+        try:
+            async with deadline:
+                return await self.run(work)
+        except TimeoutError as error:
+            if deadline.expired():
+                raise
+            raise RuntimeError("TimeoutError was raised") from error
+
     def _start(self, job: Callable[[], None]) -> None:
         # A thread is started with care, which takes longer than most work.
         with self._lock:
-            jobs = self._idle.pop() if self._idle else None
+            jobs = self._idle.popitem()[0] if self._idle else None
         if jobs is None:
             jobs = _Jobs()
             threading.Thread(target=self._serve, args=(jobs,), name="aside", daemon=True).start()
@@ -95,14 +110,29 @@ class Aside:
                 job = jobs.get(timeout=_IDLE)
             except queue.Empty:
                 with self._lock:
-                    if jobs in self._idle:
-                        self._idle.remove(jobs)
+                    if self._idle.pop(jobs, None) is not None:
                         return
                 continue  # somebody has just taken it
             job()
             del job
             with self._lock:
-                self._idle.append(jobs)
+                if self._closed:
+                    return
+                self._idle[jobs] = threading.current_thread()
+
+    def close(self) -> None:
+        """End the threads that have no work, and the others when theirs is done."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, {}
+        for jobs in idle:
+            jobs.put(_nothing)
+        for thread in idle.values():
+            thread.join()
+
+
+def _nothing() -> None:
+    """Wake a thread up, so that it sees that it is to end."""
 
 
 def _told(error: BaseException) -> BaseException:

@@ -7,9 +7,10 @@ else is for the application. Nobody holds more than they were given room for.
 from __future__ import annotations
 
 import asyncio
+import re
 import urllib.parse
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from email.utils import formatdate
 from functools import lru_cache
 from typing import Any
@@ -78,7 +79,9 @@ class Hall:
     def start(self, exchange: Exchange) -> None:
         """Let the application answer."""
         exchange.started = True
-        task = self.loop.create_task(exchange.run(self.app))
+        # The name tells the watchdog which request holds the event loop.
+        name = f"{exchange.method} {exchange.path}"
+        task = self.loop.create_task(exchange.run(self.app), name=name)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
@@ -95,6 +98,23 @@ def _target(url: bytes) -> tuple[str, bytes, bytes]:
     return urllib.parse.unquote(path) if "%" in path else path, written, parsed.query or b""
 
 
+class _Refused(Exception):
+    """Raised while a request is parsed that is not to be answered."""
+
+
+_NO_HOST = re.compile(rb"[^A-Za-z0-9!$%&'()*+,.:;=\[\]_~-]")
+
+
+def _host_problem(headers: Sequence[tuple[bytes, bytes]], version: str) -> str:
+    """Return what is wrong with the Host header, in the words of Go's library; RFC 9112, 3.2."""
+    hosts = [value for name, value in headers if name == b"host"]
+    if not hosts:
+        return "" if version == "1.0" else "missing required Host header"
+    if len(hosts) > 1:
+        return "too many Host headers"
+    return "malformed Host header" if _NO_HOST.search(hosts[0]) else ""
+
+
 class Connection(asyncio.BufferedProtocol):
     """One client."""
 
@@ -109,6 +129,7 @@ class Connection(asyncio.BufferedProtocol):
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._expects = False
+        self._problem = ""
         self._unparsed = 0
         self._in_head = True
         self._in_message = True
@@ -211,7 +232,7 @@ class Connection(asyncio.BufferedProtocol):
         except httptools.HttpParserUpgrade:
             pass  # nothing is upgraded to, and the request is answered as it is
         except httptools.HttpParserError:
-            self._refuse("400 Bad Request")
+            self._refuse("400 Bad Request", self._problem)
             return
         if self._in_head and self._unparsed > _MOST_HEAD:
             self._refuse("431 Request Header Fields Too Large")
@@ -239,6 +260,9 @@ class Connection(asyncio.BufferedProtocol):
         if self._closing:
             return
         parser, version = self._parser, self._parser.get_http_version()
+        self._problem = _host_problem(self._headers, version)
+        if self._problem:
+            raise _Refused
         lasting = version != "1.0" and parser.should_keep_alive() and not parser.should_upgrade()
         self._closing = not lasting
         self._incoming = Exchange(
@@ -344,7 +368,7 @@ class Connection(asyncio.BufferedProtocol):
         self._hall.held -= len(filling.body)
         self._in_message = False
 
-    def _refuse(self, status: str) -> None:
+    def _refuse(self, status: str, problem: str = "") -> None:
         """Take nothing more after what is no request, nor after what is too large for one."""
         self._closing = True
         exchange = self._incoming if self._in_message and not self._in_head else None
@@ -362,7 +386,8 @@ class Connection(asyncio.BufferedProtocol):
             self._advance()
         elif not self.transport.is_closing():
             head = "content-type: text/plain; charset=utf-8\r\nconnection: close"
-            self.transport.write(f"HTTP/1.1 {status}\r\n{head}\r\n\r\n{status}".encode())
+            text = f"{status}: {problem}" if problem else status
+            self.transport.write(f"HTTP/1.1 {status}\r\n{head}\r\n\r\n{text}".encode())
             self.transport.close()
 
     # What is answered.

@@ -26,6 +26,7 @@ __all__ = [
     "TooLarge",
     "read_body",
     "read_duration",
+    "read_into",
     "start",
 ]
 
@@ -131,6 +132,26 @@ async def read_body(
     if size > most:
         raise TooLarge(f"Request entity too large: limit is {most}")
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def read_into(receive: Receive, body: bytearray, *, most: int, most_discarded: int) -> None:
+    """Append all that the client sends, if it is not too much: a body is in memory once."""
+    size, more = len(body), True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        part = message.get("body", b"")
+        more = message.get("more_body", False)
+        size += len(part)
+        if size <= most:
+            body += part
+        elif size > most_discarded:
+            break
+        else:
+            body.clear()
+    if size > most:
+        raise TooLarge(f"Request entity too large: limit is {most}")
 
 
 def start(response: Response, added: Iterable[tuple[str, str]] = ()) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from typing import Any
 from polyver.core import PolyverError
 from polyver.serving.connections import Connection, Hall, Known
 from polyver.serving.http import Application, AtOnce
+from polyver.serving.watchdog import watched
 
 __all__ = ["CannotListen", "bind", "serving", "tls_context"]
 
@@ -113,11 +114,12 @@ async def serving(
     is accepted any more, `ending` is called, and requests in flight have `patience` seconds to
     finish.
     """
-    server = _Server(Hall(app, at_once, known), listener, context)
-    try:
-        yield
-    finally:
-        await server.stop(ending, patience)
+    with watched():
+        server = _Server(Hall(app, at_once, known), listener, context)
+        try:
+            yield
+        finally:
+            await server.stop(ending, patience)
 
 
 class _Server:

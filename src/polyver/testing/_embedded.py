@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from polyver.cli._contributions import Choices, PackageSettings
+from polyver.cli._contributions import CallSettings, Choices, PackageSettings
 from polyver.cli._embedded import Embedded, Opens, Settings, embedded
 from polyver.testing._requests import ask
 
@@ -33,12 +33,12 @@ class EmbeddedServer:
     memory, unless `data` names a folder to keep them in. `release` is the Kubernetes that it tells
     clients it is, such as 1.33.2. `kinds` are declared in Python, and served with all that their
     authors wrote for them; `functions` are what blueprints may call, with the capability
-    `functions`; `semver_gate` says what is done about versions of definitions that break their
-    users, with the capability `definitions`; `packages` is a file that says which functions of
-    compositions may be run, with the capability `revisions`, and `runtime` may serve them instead
-    of processes; with `page` there is the page, at the address `page`, which lets one in; without
-    `capabilities` it is a Kubernetes and nothing else. The attributes are those of `LocalCluster`,
-    so that a test can be given either.
+    `functions`, in threads of this process instead of worker processes; `semver_gate` says what is
+    done about versions of definitions that break their users, with the capability `definitions`;
+    `packages` is a file that says which functions of compositions may be run, with the capability
+    `revisions`, and `runtime` may serve them instead of processes; with `page` there is the page,
+    at the address `page`, which lets one in; without `capabilities` it is a Kubernetes and nothing
+    else. The attributes are those of `LocalCluster`, so that a test can be given either.
     """
 
     url: str
@@ -71,6 +71,7 @@ class EmbeddedServer:
             choices=Choices(
                 frozenset(capabilities),
                 functions,
+                CallSettings(in_threads=functions is not None),
                 gate=semver_gate,
                 packages=PackageSettings(packages, runtime=runtime),
             ),

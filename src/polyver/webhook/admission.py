@@ -86,7 +86,9 @@ _decoder = msgspec.json.Decoder(Asked[_Request])
 _form = ReviewForm("AdmissionReview", "admission.k8s.io", _decoder)
 
 
-async def admit(body: bytes, chain: Chain, act: Act, *, patience: float = 10.0) -> Reviewed:
+async def admit(
+    body: bytes | bytearray, chain: Chain, act: Act, *, patience: float = 10.0
+) -> Reviewed:
     """The answer to the body of a request, within so many seconds."""
     try:
         version, request = _form.read(body)

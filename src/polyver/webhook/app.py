@@ -1,14 +1,15 @@
 """The webhook's application: reviews, health and metrics, whatever is sent to it.
 
-A conversion is answered at once where that is quick. What is expected to take longer, from what
-earlier ones took, is done in a thread, so that health is told meanwhile; so are all hooks.
+A conversion by rules is answered at once where that is quick. What is expected to take longer, from
+what earlier ones took, is done in a worker thread, so that others are answered meanwhile. Functions
+of users, in conversions and in hooks, always run in worker threads.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from math import inf
@@ -30,16 +31,19 @@ from polyver.serving.http import (
     Scope,
     Send,
     TooLarge,
-    read_body,
     read_duration,
+    read_into,
     start,
 )
 from polyver.serving.logs import Log
+from polyver.serving.memory import memory_limit
 from polyver.webhook.admission import Act, admit
+from polyver.webhook.budget import Budget, Lease, Refused, estimated
 from polyver.webhook.compiled import Reviews
-from polyver.webhook.conversion import Converters
+from polyver.webhook.conversion import CallsFunctions, Converters
 from polyver.webhook.metrics import Metrics
 from polyver.webhook.reviews import Key, Reviewed, refused
+from polyver.webhook.workers import FunctionKinds, Workers
 
 __all__ = ["CONVERT", "MOST_BODY", "App", "Served"]
 
@@ -47,8 +51,14 @@ CONVERT = "/convert"
 _ACTS: Mapping[str, Act] = {MUTATE: "mutate", VALIDATE: "validate"}
 
 MOST_BODY = 64 * 1024 * 1024
-_BODIES_AT_ONCE = 4
-"""As many of the largest as this are held at a time."""
+_COUNTED_HERE = 1024 * 1024
+"""What larger bodies will take is estimated in a worker thread."""
+_SENDING = 60.0
+"""How long a client may take to read an answer, in seconds."""
+_PIECE = 256 * 1024
+"""How much of an answer is sent at a time."""
+_LOGGED_EVERY = 1.0
+"""How often refusals for want of memory are logged, at most, in seconds."""
 _QUICK = 0.01
 """Not much longer than Python lets a thread hold up the others: a thread would not help."""
 _SMALL = 64 * 1024
@@ -64,10 +74,14 @@ _IN_TIME = 0.95
 """The share of a client's patience after which an answer would come too late."""
 _USUAL = b"application/json"
 """What API servers say of a body."""
+_NO_FUNCTIONS: tuple[Key, ...] = ()
 _HEALTH = (["healthz"], ["livez"], ["readyz"])
 _JSON = [("content-type", "application/json")]
 _JSON_LINE = b"content-type: application/json\r\n"
 _FAILED = "this request failed; the webhook's log says why"
+
+
+_Answer = Callable[[bytearray, float, Lease], Awaitable[Reviewed]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +109,27 @@ class App:
         metrics: Metrics | None = None,
         log: Log | None = None,
         most_body: int = MOST_BODY,
+        memory: int | None = None,
+        documents: Mapping[str, bytes] | None = None,
     ) -> None:
+        """`memory` is how many bytes the process may use: by default the limit of its group.
+
+        `documents` are in JSON, by the paths at which they can be read.
+        """
         self._served = served
         self._reviews = Reviews(served.converters)
+        self._functions = FunctionKinds(served.converters)
         self._metrics = metrics or Metrics()
+        self._documents = documents or {}
         self._log = log or Log()
-        self._room = _Room(most_body)
+        self._budget = self._metrics.budget = Budget(memory or memory_limit(), most_body)
+        self._logged = 0.0
         self._pace = _Pace()
         self._noted: list[tuple[int, float, Mapping[Key, int]]] = []
         """Reviews that went well and are not counted yet: their sizes, times and objects."""
         self._aside = Aside()
+        """For reviews by rules that are too large for the event loop."""
+        self._workers = Workers()
         self._draining = False
         alive: Checks = {"ping": lambda: ""}
         loaded: Checks = {"conversions": self._unloaded}
@@ -117,6 +142,7 @@ class App:
         gone = self._served.kinds - served.kinds
         self._served = served
         self._reviews = Reviews(served.converters)
+        self._functions = FunctionKinds(served.converters)
         self._metrics.withdraw(*gone)
 
     def drain(self) -> None:
@@ -132,20 +158,34 @@ class App:
     # Asking.
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            response = await self._answer(scope, receive)
-        except Gone:
-            return
-        except Exception as error:
-            self._log.failure("a request failed", error, path=scope["path"])
-            response = _refusal(500, "InternalError", _FAILED)
-        closing = [("connection", "close")] if self._draining else []
-        await send(start(response, closing))
-        await send({"type": "http.response.body", "body": response.body})
+        with ExitStack() as held:
+            try:
+                response = await self._answer(scope, receive, held)
+            except Gone:
+                return
+            except Exception as error:
+                self._log.failure("a request failed", error, path=scope["path"])
+                response = _refusal(500, "InternalError", _FAILED)
+            # A client that does not read must not keep the memory of others.
+            async with asyncio.timeout(_SENDING):
+                await self._send(response, send)
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Response:
+    async def _send(self, response: Response, send: Send) -> None:
+        """Send an answer in pieces: the next when the client has taken most of those before."""
+        closing = [("connection", "close")] if self._draining else []
+        assert isinstance(response.body, bytes)
+        body = memoryview(response.body)
+        await send(start(response, closing))
+        for at in range(0, len(body), _PIECE):
+            more = at + _PIECE < len(body)
+            piece = bytes(body[at : at + _PIECE])
+            await send({"type": "http.response.body", "body": piece, "more_body": more})
+        if not body:
+            await send({"type": "http.response.body", "body": b""})
+
+    async def _answer(self, scope: Scope, receive: Receive, held: ExitStack) -> Response:
         path, method = scope["path"], scope["method"]
-        allowed = _allowed(path)
+        allowed = ("GET", "HEAD") if path in self._documents else _allowed(path)
         if not allowed:
             known = f"reviews go to {CONVERT}, {MUTATE} and {VALIDATE}"
             return _refusal(404, "NotFound", f"there is nothing at {path}; {known}")
@@ -155,7 +195,9 @@ class App:
             refusal.headers.append(("allow", ", ".join(allowed)))
             return refusal
         if "POST" in allowed:
-            return await self._review(scope, receive)
+            return await self._review(scope, receive, held)
+        if path in self._documents:
+            return Response(200, [("content-type", "application/json")], self._documents[path])
         if path == "/metrics":
             self._count_noted()
             return self._metrics.response()
@@ -164,44 +206,124 @@ class App:
 
     # Reviewing.
 
-    async def _review(self, scope: Scope, receive: Receive) -> Response:
+    async def _review(self, scope: Scope, receive: Receive, held: ExitStack) -> Response:
+        """Answer a review; `held` gives its memory back, once the answer is sent."""
         began = monotonic()
         act = _ACTS.get(scope["path"])
         try:
-            _check_content(dict(scope["headers"]))
-            with self._room.guest() as keep:
-                most = self._room.most
-                body = await read_body(receive, most=most, most_discarded=2 * most, keep=keep)
-                with self._metrics.under_way():
-                    until = began + _patience(scope["query_string"]) * _IN_TIME
-                    answer = self._converted if act is None else partial(self._admitted, act)
-                    reviewed = await answer(body, until)
+            headers = dict(scope["headers"])
+            _check_content(headers)
+            until = began + _patience(scope["query_string"]) * _IN_TIME
+            answer = self._converted if act is None else partial(self._admitted, act)
+            body = await self._read(receive, _length(headers), until, held)
+            reviewed = await self._decoded(body, answer, until)
+            del body
         except TooLarge as error:
             reviewed = refused(ApiError(413, "RequestEntityTooLarge", str(error)))
         except ApiError as error:
             reviewed = refused(error)
+            if error.code == 429:
+                self._log_refusal()
         self._note(reviewed, monotonic() - began)
         again = [("retry-after", "1")] if reviewed.status == 429 else []
         return Response(reviewed.status, [*_JSON, *again], reviewed.body)
 
-    async def _admitted(self, act: Act, body: bytes, until: float) -> Reviewed:
+    async def _read(
+        self, receive: Receive, length: int | None, until: float, held: ExitStack
+    ) -> bytearray:
+        """Read a body when there is memory for it."""
+        bodies, most = self._budget.bodies, self._budget.most_body
+        # A body without a length may be the largest; one that is too large is not kept.
+        size = most if length is None else length if length <= most else 0
+        try:
+            # Half of the time is for waiting: what has waited longer would not be done in time.
+            await bodies.take(size, (monotonic() + until) / 2)
+        except Refused:
+            await _discard(receive, 2 * most)
+            raise
+        # The answer is about as large, and takes the place of the body.
+        held.callback(bodies.give, size)
+        body = bytearray()
+        await read_into(receive, body, most=most, most_discarded=2 * most)
+        return body
+
+    async def _decoded(self, body: bytearray, answer: _Answer, until: float) -> Reviewed:
+        work = self._budget.work
+        count = partial(estimated, body)
+        needed = count() if len(body) <= _COUNTED_HERE else await self._aside.run(count)
+        if needed > work.size:
+            text = (
+                f"it would take about {needed >> 20} MiB of memory, and {work.size >> 20} are free"
+            )
+            raise TooLarge(f"Request entity too large: {text}")
+        await work.take(needed, until)
+        lease = Lease(work, needed)
+        try:
+            with self._metrics.under_way():
+                return await answer(body, until, lease)
+        finally:
+            lease.close()
+
+    def _log_refusal(self) -> None:
+        if monotonic() - self._logged < _LOGGED_EVERY:
+            return
+        self._logged = monotonic()
+        budget = self._budget
+        self._log.warning(
+            "reviews are refused, as there is no memory for them",
+            refused=budget.refused,
+            used=budget.used,
+            limit=budget.bodies.size + budget.work.size,
+        )
+
+    async def _admitted(self, act: Act, body: bytearray, until: float, lease: Lease) -> Reviewed:
+        del lease
         left = max(until - monotonic(), 0)
         return await admit(body, self._served.chain, act, patience=round(left, 1))
 
-    async def _converted(self, body: bytes, until: float) -> Reviewed:
-        work = partial(self._convert, body, self._reviews, until)
+    async def _converted(self, body: bytearray, until: float, lease: Lease) -> Reviewed:
+        reviews = self._reviews
+        kinds = self._functions.named_early(body)
+        if not kinds:
+            try:
+                return await self._by_rules(body, reviews, until, lease)
+            except CallsFunctions as found:
+                kinds = (found.kind,)
+        answer = partial(lease.run, partial(reviews.answer, body, until, kinds))
+        try:
+            return await self._called(kinds, answer, until)
+        except CallsFunctions:  # of another kind, too, whose functions must not hold up these
+            answer = partial(lease.run, partial(reviews.answer, body, until))
+            return await self._called((), answer, until)
+
+    async def _by_rules(
+        self, body: bytearray, reviews: Reviews, until: float, lease: Lease
+    ) -> Reviewed:
+        """Answer a review in which no function of a user is called."""
+        work = partial(self._convert, body, reviews, until)
         if len(body) <= self._pace.most_quick:
             return work()
         try:
             async with asyncio.timeout(until - monotonic()):
-                return await self._aside.run(work)
+                return await self._aside.run(partial(lease.run, work))
         except TimeoutError:
             text = "the conversion was not done in time"
             return refused(ApiError(504, "Timeout", text))
 
-    def _convert(self, body: bytes, reviews: Reviews, until: float) -> Reviewed:
+    async def _called(
+        self, kinds: tuple[Key, ...], work: Callable[[], Reviewed], until: float
+    ) -> Reviewed:
+        """Answer a review for which functions of users are called."""
+        try:
+            return await self._workers.run(kinds, work, until)
+        except ApiError as error:
+            names = ", ".join(f"{kind}.{group}" for group, kind in kinds) or "several"
+            self._log.warning("a conversion by functions was not done in time", kinds=names)
+            return refused(error)
+
+    def _convert(self, body: bytes | bytearray, reviews: Reviews, until: float) -> Reviewed:
         began = monotonic()
-        found = reviews.answer(body, until)
+        found = reviews.answer(body, until, _NO_FUNCTIONS)
         self._pace.learn(len(body), monotonic() - began)
         return found
 
@@ -219,7 +341,7 @@ class App:
     ) -> bytes | None:
         """The same for requests that compiled code answers as a whole."""
         noted = self._noted
-        if self._draining or self._log.verbose or size > self._room.most:
+        if self._draining or self._log.verbose or size > self._budget.most_body:
             return None
         if len(noted) >= _MOST_NOTED:
             return None
@@ -234,11 +356,15 @@ class App:
         """The answer to a body that somebody waits for so long, if it will be quick."""
         # Every call counts here: nothing else costs as much of a review of one object.
         size = len(body)
-        if self._draining or size > self._room.most or size > self._pace.most_quick:
+        if self._draining or size > min(self._budget.most_body, self._pace.most_quick):
+            return None
+        if self._functions and self._functions.named_early(body):
             return None
         began = monotonic()
         try:
-            reviewed = self._reviews.answer(body, began + patience)
+            reviewed = self._reviews.answer(body, began + patience, _NO_FUNCTIONS)
+        except CallsFunctions:
+            return None
         except Exception as error:
             self._log.failure("a request failed", error, path=CONVERT)
             return Answer(500, _JSON_LINE, refused(ApiError(500, "InternalError", _FAILED)).body)
@@ -285,31 +411,6 @@ class _Usual:
         return self._answer(body)
 
 
-class _Room:
-    """How much may be held in memory: all that has come of the bodies that are not answered yet."""
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self._free = _BODIES_AT_ONCE * most
-
-    @contextlib.contextmanager
-    def guest(self) -> Iterator[Callable[[int], None]]:
-        """What takes room for one body, piece by piece, and gives it back at the end."""
-        taken = 0
-
-        def take(size: int) -> None:
-            nonlocal taken
-            if size > self._free:
-                raise ApiError(429, "TooManyRequests", "too much is being reviewed; try again")
-            taken += size
-            self._free -= size
-
-        try:
-            yield take
-        finally:
-            self._free += taken
-
-
 class _Pace:
     """How large reviews may be that will be quick; the slowest count, and are slowly forgotten."""
 
@@ -331,6 +432,18 @@ def _allowed(path: str) -> tuple[str, ...]:
     if path == "/metrics" or path.split("/", 2)[1:2] in _HEALTH:
         return ("GET", "HEAD")
     return ()
+
+
+async def _discard(receive: Receive, most: int) -> None:
+    """Take what a client sends and keep nothing: many read no answer before all is sent."""
+    with suppress(TooLarge):
+        await read_into(receive, bytearray(), most=0, most_discarded=most)
+
+
+def _length(headers: Mapping[bytes, bytes]) -> int | None:
+    """Return how long a body says that it is."""
+    said = headers.get(b"content-length", b"")
+    return int(said) if said.isdigit() else None
 
 
 @lru_cache(64)

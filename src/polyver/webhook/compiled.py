@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from math import inf
 from time import monotonic
 from typing import Final
@@ -41,8 +41,13 @@ class Reviews:
         self._kinds: list[Key] = []
         self._table: object = by.table(()) if by is not None else None
 
-    def answer(self, body: bytes | bytearray, until: float = inf) -> Reviewed:
-        """The answer to a body, for which somebody waits until then."""
+    def answer(
+        self,
+        body: bytes | bytearray,
+        until: float = inf,
+        calling: Collection[Key] | None = None,
+    ) -> Reviewed:
+        """The answer to a body, for which somebody waits until then; `calling` as for review."""
         by, told = self._by, None
         if by is not None and (body.isascii() or _is_text(body)):
             told = by.answer(self._table, body)
@@ -51,10 +56,10 @@ class Reviews:
             counts = {self._kinds[program]: count} if count else _NOTHING
             if holes is None:
                 return Reviewed(200, text, counts)
-            filled = self._filled(body, text, counts, holes, until)
+            filled = self._filled(body, text, counts, holes, (until, calling))
             if filled is not None:
                 return filled
-        return review(body, self._converters, late=lambda: monotonic() > until)
+        return review(body, self._converters, late=lambda: monotonic() > until, calling=calling)
 
     def respond(
         self, read: bytearray, size: int, start: bytes, rest: bytes, beginning: bytes
@@ -75,14 +80,15 @@ class Reviews:
         text: bytes,
         counts: Mapping[Key, int],
         left_out: LeftOut,
-        until: float,
+        terms: tuple[float, Collection[Key] | None],
     ) -> Reviewed | None:
         """An answer with all objects; None if Python is to answer as a whole."""
+        until, calling = terms
         wanted, holes = left_out
         looked_at = [msgspec.Raw(body[begin:end]) for _, begin, end in holes[:_LOOKED_AT]]
         if self._learns(wanted, looked_at) or len(holes) * _FEW > sum(counts.values()):
             return None
-        reviewing = Reviewing(wanted, self._converters)
+        reviewing = Reviewing(wanted, self._converters, calling)
         pieces: list[bytes | msgspec.Raw] = []
         written = 0
         for at, begin, end in holes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -23,7 +23,15 @@ from polyver.objects.opened import Opened
 from polyver.objects.status import ApiError
 from polyver.webhook.reviews import Asked, Head, Key, Reviewed, ReviewForm, refused, shown
 
-__all__ = ["Converter", "Converters", "NotConverted", "Reviewing", "named", "review"]
+__all__ = [
+    "CallsFunctions",
+    "Converter",
+    "Converters",
+    "NotConverted",
+    "Reviewing",
+    "named",
+    "review",
+]
 
 _LOG_SAYS_WHY = "the conversion failed, and the webhook's log says why"
 _NO_METADATA = msgspec.Raw()
@@ -45,6 +53,11 @@ class Converter(Protocol):
 
     @property
     def versions(self) -> tuple[str, ...]: ...
+
+    @property
+    def calls_functions(self) -> bool:
+        """Whether code of a user has a part in it, which may take any time and raise anything."""
+        ...
 
     def convert_raw(self, raw: bytes | msgspec.Raw, version: str) -> bytes | msgspec.Raw:
         """One whole object as JSON, in any of the versions, as JSON in another.
@@ -103,20 +116,39 @@ class NotConverted(Exception):
         self.fault = fault
 
 
+class CallsFunctions(Exception):
+    """A review of a kind whose functions may not be called here."""
+
+    def __init__(self, kind: Key) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+
 def review(
-    body: bytes | bytearray, converters: Converters, *, late: Callable[[], bool] = lambda: False
+    body: bytes | bytearray,
+    converters: Converters,
+    *,
+    late: Callable[[], bool] = lambda: False,
+    calling: Collection[Key] | None = None,
 ) -> Reviewed:
     """The answer to the body of a request; `late` says when nobody waits for it any more.
+
+    With `calling`, functions of these kinds alone are called; CallsFunctions names another that
+    would be.
 
     >>> review(b"{}", {}).status
     400
     """
     # What a review makes is freed with it; looking for cycles in it costs more than converting.
-    paused = gc.isenabled()
-    gc.disable()
+    # A function of a user may take for ever, and the collector must not wait for it.
+    may_call = calling is None or len(calling) > 0
+    functions = may_call and any(each.calls_functions for each in converters.values())
+    paused = gc.isenabled() and not functions
+    if paused:
+        gc.disable()
     try:
         version, request = _read(body)
-        return _Review(version, request, body, converters, late).answer()
+        return _Review(version, request, body, converters, late, calling=calling).answer()
     except ApiError as error:
         return refused(error)
     finally:
@@ -145,13 +177,15 @@ class _Review:
         body: bytes | bytearray,
         converters: Converters,
         late: Callable[[], bool],
+        *,
+        calling: Collection[Key] | None,
     ) -> None:
         self._head = {"apiVersion": version, "kind": _form.kind}
         self._request = request
         self._body = body
         self._late = late
-        self._reviewing = Reviewing(request.desired, converters)
-        self._ways = _Ways(converters, request.desired)
+        self._reviewing = Reviewing(request.desired, converters, calling)
+        self._ways = _Ways(converters, request.desired, calling)
         self._quick: list[str] = []
 
     @cached_property
@@ -183,7 +217,7 @@ class _Review:
             if type(each) is Opened and (way := ways[each.api_version, each.kind]) is not None:
                 try:
                     made = way(each.fields())
-                except Exception as error:
+                except BaseException as error:
                     raise _not_converted(error, (self._reviewing.group, each.kind)) from None
                 if made is not None:
                     self._quick.append(each.kind)
@@ -204,9 +238,12 @@ class _Review:
 class Reviewing:
     """Objects that are all wanted in one version, each converted from its JSON."""
 
-    def __init__(self, wanted: str, converters: Converters) -> None:
+    def __init__(
+        self, wanted: str, converters: Converters, calling: Collection[Key] | None = None
+    ) -> None:
         self._wanted = wanted
         self._converters = converters
+        self._calling = calling
         self.group, _, self._version = wanted.rpartition("/")
         self.counts: defaultdict[Key, int] = defaultdict(int)
         """How many were converted, by their kinds."""
@@ -220,7 +257,7 @@ class Reviewing:
         try:
             converted = converter.convert_raw(raw, self._version)
             self._check(found, converted)
-        except Exception as error:
+        except BaseException as error:
             raise _not_converted(error, key) from None
         self.counts[key] += 1
         return msgspec.Raw(converted)
@@ -242,6 +279,7 @@ class Reviewing:
                     f"known: {listed(converter.versions)}",
                     (group, found.kind),
                 )
+        _check_calling(converter, self._calling)
         return (group, found.kind), converter
 
     def _check(self, before: _Object, converted: bytes | msgspec.Raw) -> None:
@@ -261,8 +299,11 @@ class Reviewing:
         return head.encode() + bytes(before.metadata) if before.metadata else b"\0"
 
 
-def _not_converted(error: Exception, kind: Key) -> NotConverted:
-    """That an object was not converted, and why, as far as that is for users."""
+def _not_converted(error: BaseException, kind: Key) -> NotConverted:
+    """That an object was not converted, and why, as far as that is for users.
+
+    SystemExit in code of a user is an error like any other: it runs in a worker thread.
+    """
     if isinstance(error, PolyverError | NotConverted):
         return NotConverted(str(error), kind)
     return NotConverted(_LOG_SAYS_WHY, kind, error)
@@ -271,9 +312,12 @@ def _not_converted(error: Exception, kind: Key) -> NotConverted:
 class _Ways(dict[tuple[str, str], Way | None]):
     """The ways of one review from what objects are to what is wanted, as they are asked for."""
 
-    def __init__(self, converters: Converters, wanted: str) -> None:
+    def __init__(
+        self, converters: Converters, wanted: str, calling: Collection[Key] | None
+    ) -> None:
         self._converters = converters
         self._wanted = wanted
+        self._calling = calling
 
     def __missing__(self, named: tuple[str, str]) -> Way | None:
         self[named] = self._found(*named)
@@ -286,7 +330,15 @@ class _Ways(dict[tuple[str, str], Way | None]):
         if converter is None or group != wanted or source == target:
             return None
         served = source in converter.versions and target in converter.versions
+        if served:
+            _check_calling(converter, self._calling)
         return converter.way(source, target) if served else None
+
+
+def _check_calling(converter: Converter, calling: Collection[Key] | None) -> None:
+    key = converter.group, converter.kind
+    if calling is not None and converter.calls_functions and key not in calling:
+        raise CallsFunctions(key)
 
 
 def _decoded(raw: bytes | msgspec.Raw, what: str) -> _Object:
@@ -316,7 +368,10 @@ def _check_metadata(before: msgspec.Raw, after: msgspec.Raw) -> None:
 
 
 def _plain(raw: msgspec.Raw) -> Any:
-    return msgspec.json.decode(raw) if raw else None
+    try:
+        return msgspec.json.decode(raw) if raw else None
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise NotConverted(f"its metadata holds a value that cannot be read: {error}") from None
 
 
 def _served(converter: Converter) -> str:

@@ -24,6 +24,8 @@ from prometheus_client.registry import Collector
 
 from polyver.serving.http import Response
 from polyver.serving.times import Times
+from polyver.serving.watchdog import LAG, LAG_TEXT, lags
+from polyver.webhook.budget import Budget
 from polyver.webhook.reviews import Admitted, Key, Reviewed
 
 __all__ = ["Metrics"]
@@ -52,6 +54,8 @@ class Metrics(Collector):
         self._admissions: Counter[Admitted] = Counter()
         self._times = Times(_BOUNDS)
         self._in_flight = 0
+        self.budget: Budget | None = None
+        """The memory that reviews may take."""
 
     @contextmanager
     def under_way(self) -> Iterator[None]:
@@ -105,12 +109,28 @@ class Metrics(Collector):
         took = HistogramMetricFamily("polyver_webhook_review_seconds", "How long answers took.")
         took.add_metric((), self._times.buckets(), self._times.seconds)
         yield took
+        lag, measured = HistogramMetricFamily(LAG, LAG_TEXT), lags()
+        lag.add_metric((), measured.buckets(), measured.seconds)
+        yield lag
         text = "Reviews that have come and are not answered yet."
         yield GaugeMetricFamily("polyver_webhook_reviews_in_flight", text, self._in_flight)
+        if self.budget is not None:
+            yield from _memory(self.budget)
         if self._valid_until is not None:
             text = "When the certificate ends, in seconds since 1970."
             until = self._valid_until().timestamp()
             yield GaugeMetricFamily("polyver_webhook_certificate_until_seconds", text, until)
+
+
+def _memory(budget: Budget) -> Iterator[Metric]:
+    name = "polyver_webhook_memory"
+    whole = budget.bodies.size + budget.work.size
+    yield GaugeMetricFamily(f"{name}_bytes", "What reviews are estimated to take.", budget.used)
+    yield GaugeMetricFamily(f"{name}_limit_bytes", "What they may take together.", whole)
+    text = "Reviews that waited for memory."
+    yield CounterMetricFamily(f"{name}_waits", text, budget.waited)
+    text = "Reviews that were refused with 429, as they got no memory in time."
+    yield CounterMetricFamily(f"{name}_refusals", text, budget.refused)
 
 
 def _result(reviewed: Reviewed) -> tuple[int, str]:

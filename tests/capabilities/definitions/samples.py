@@ -22,12 +22,12 @@ SYSTEM = "vela-system"
 
 
 def entry(version: str | None, *, parameters: Object | None = None, **more: Any) -> Object:
-    """A version of a component; `parameters` are properties of its schema."""
+    """A version of a component that renders nothing; `parameters` are properties of its schema."""
     made: Object = {"version": version} if version is not None else {}
-    made |= {"workload": WORKLOAD, **more}
+    made |= {"workload": WORKLOAD, "schematic": {"gotemplate": {"template": ""}}, **more}
     if parameters is not None:
         schema = {"type": "object", "properties": parameters}
-        made["schematic"] = {"gotemplate": {"parameters": schema, "template": "kind: ConfigMap"}}
+        made["schematic"] = {"gotemplate": {"parameters": schema, "template": ""}}
     return made
 
 

@@ -252,9 +252,10 @@ def test_outputs_options_time_and_artifacts_are_there_for_templates() -> None:
     assert rendered(action, 2) == {"text": NOW}
     action = returned(called(action, 0), 0, {"path": "/x"})
     artifacts = render_artifacts(action, params_of(action, Objects()))
+    makers = [{"name": "Report", "version": version} for version in ("v0.0.0", "v0.1.0")]
     assert artifacts == {
-        "made": {"keyValue": {"path": "/x"}},
-        "known": {"keyValue": {"day": "monday"}},
+        "made": {"keyValue": {"path": "/x"}, "functions": makers},
+        "known": {"keyValue": {"day": "monday"}, "functions": makers},
     }
 
 

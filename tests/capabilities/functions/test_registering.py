@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import importlib
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -18,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.capabilities.functions.samples import CATALOGUE, catalogue, known, registry
+from tests.modules import forget_modules
 
 from polyver.capabilities.functions.registering import (
     functions_data,
@@ -539,7 +539,6 @@ def test_each_catalogue_has_its_own_clock() -> None:
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ModuleType]]:
     monkeypatch.syspath_prepend(tmp_path)
-    before = set(sys.modules)
 
     def load(name: str, **files: str) -> ModuleType:
         for path, text in files.items():
@@ -549,8 +548,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         return importlib.import_module(name)
 
     yield load
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
+    forget_modules(tmp_path)
 
 
 FILE = "from polyver import functions\n@functions.register({name!r})\ndef run(ctx): ...\n"

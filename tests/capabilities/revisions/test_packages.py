@@ -29,6 +29,7 @@ from polyver.capabilities.revisions.packages import (
     check_reference,
     check_revision,
     decide,
+    ignored_fields,
     known_revision,
     read_function,
     results_of,
@@ -567,3 +568,12 @@ def test_a_revision_has_a_name_of_its_function_and_a_number_of_its_own() -> None
     bare = {**made, "metadata": {"name": made["metadata"]["name"]}}
     [refusal] = check_revision(bare, None, [])
     assert refusal.reason == "NoPackage"
+
+
+def test_fields_of_functions_that_have_no_effect_are_warned_about() -> None:
+    names = ("runtimeConfigRef", "controllerConfigRef", "packagePullSecrets", "commonLabels")
+    obj = function("1.0.0") | {"spec": {key: {"name": "x"} for key in names}}
+    assert [each.partition(" has no effect: ")[0] for each in ignored_fields(obj)] == [
+        f"spec.{name}" for name in names
+    ]
+    assert ignored_fields(function("1.0.0")) == []

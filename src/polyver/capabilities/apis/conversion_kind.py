@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from polyver.capabilities.apis._definition import Column, Definition
 from polyver.capabilities.apis._manifests import definitions_of
-from polyver.capabilities.apis.checking import check_writing
+from polyver.capabilities.apis.checking import check_types, check_writing
 from polyver.capabilities.apis.conversion import (
     Converter,
     Declared,
@@ -18,7 +18,19 @@ from polyver.capabilities.apis.declaring import Anything, Field, Kind, ListMap
 from polyver.core import PolyverError
 from polyver.objects import Document, encode_json, load_manifests
 
-__all__ = ["CONVERSIONS", "converter_left", "converter_of", "definition_of", "place_of"]
+__all__ = [
+    "CONVERSIONS",
+    "FORCED",
+    "converter_left",
+    "converter_of",
+    "definition_of",
+    "needed_versions",
+    "place_of",
+    "versions_in_use",
+]
+
+FORCED: Final = "conversion.polyver.dev/remove-by-force"
+"""An annotation that permits to delete a Conversion, and names the versions that need it."""
 
 CONVERSIONS: Final = Kind(
     "Conversion", group="polyver.dev", scope="Cluster", categories=["polyver"]
@@ -76,14 +88,15 @@ class Conversion:
 def converter_of(conversion: Mapping[str, Any], crd: Mapping[str, Any] | None) -> Converter:
     """What a Conversion describes, for the kind that a definition defines, if there is one.
 
-    Refused if it does not fit the definition: other versions, or rules that write what is not
-    there.
+    Refused if it does not fit the definition: other versions, rules that write what is not
+    there, or rules that cannot work on the types of their fields.
     """
     declared, definition = _read(conversion, crd)
     if definition is None:
         return build_converter(declared)
     made = build_converter(declared, definition)
     check_writing(declared, definition)
+    check_types(declared, definition)
     return made
 
 
@@ -120,6 +133,31 @@ def _read(
         fact = f"{definition.name} defines {definition.kind}, not {declared.kind}"
         raise document.error(fact, "spec", "kind")
     return declared, definition
+
+
+def versions_in_use(crd: Mapping[str, Any]) -> list[str]:
+    """The versions of a kind that are served, or in which objects are stored."""
+    stored = (crd.get("status") or {}).get("storedVersions") or ()
+    versions = crd["spec"]["versions"]
+    found = [each["name"] for each in versions if each.get("served", True) or each.get("storage")]
+    return list(dict.fromkeys([*found, *stored]))
+
+
+def needed_versions(conversion: Mapping[str, Any], crd: Mapping[str, Any] | None) -> list[str]:
+    """The versions of a kind that are in use and would not be converted without a Conversion.
+
+    There are none if the kind has only one, or if the Conversion is for another kind, or has an
+    annotation with all names.
+    """
+    used = versions_in_use(crd) if crd is not None and _is_for(conversion, crd) else []
+    annotations = conversion["metadata"].get("annotations") or {}
+    forced = {each.strip() for each in str(annotations.get(FORCED, "")).split(",")}
+    return [] if len(used) < 2 or forced >= {*used} else used
+
+
+def _is_for(conversion: Mapping[str, Any], crd: Mapping[str, Any]) -> bool:
+    spec, defined = conversion.get("spec") or {}, crd["spec"]
+    return (spec.get("group"), spec.get("kind")) == (defined["group"], defined["names"]["kind"])
 
 
 def definition_of(crd: Mapping[str, Any]) -> Definition:

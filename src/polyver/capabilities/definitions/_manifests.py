@@ -132,7 +132,15 @@ class _Wanted(Struct):
     workflow: _Workflow | None = None
 
 
-class _Resolved(Struct):
+class _Failed(Struct):
+    version: str
+    revision: str
+    digest: str
+    reason: str = ""
+    message: str = ""
+
+
+class _Resolved(Struct, rename="camel"):
     kind: str
     component: str
     definition: str
@@ -140,6 +148,7 @@ class _Resolved(Struct):
     revision: str
     digest: str
     since: str
+    failed_move: _Failed | None = None
 
 
 class _Resolutions(Struct, rename="camel"):

@@ -7,7 +7,7 @@ by its labels.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -97,8 +97,7 @@ def place_all(
         version, name = output.object["apiVersion"], output.object["kind"]
         kind = find(version, name)
         if kind is None:
-            hint = "install what defines it; it is looked for whenever kinds change"
-            errors.append(UnknownKind(f"no {version} {name} is served", at=output.at, hint=hint))
+            errors.append(UnknownKind(version, name, at=output.at))
             continue
         if problem := _problem(output):
             errors.append(PolyverError(f"{name} {problem}", at=output.at, hint=_HINT))
@@ -131,6 +130,22 @@ def _problem(output: Output) -> str:
 
 class UnknownKind(PolyverError):
     """A kind that is rendered and that the server does not have."""
+
+    def __init__(self, api_version: str, kind: str, *, at: str) -> None:
+        hint = "install what defines it; it is looked for whenever kinds change"
+        super().__init__(f"no {api_version} {kind} is served", at=at, hint=hint)
+        self.named = api_version.rpartition("/")[0], kind
+
+    def is_defined_by(self, placed: Iterable[Placed]) -> bool:
+        """Whether one of these objects is the CustomResourceDefinition of that kind."""
+        return any(self.named == _defines(each) for each in placed)
+
+
+def _defines(placed: Placed) -> tuple[str, str] | None:
+    if (placed.kind.group, placed.kind.kind) != _FIRST[1]:
+        return None
+    spec = placed.object.get("spec") or {}
+    return str(spec.get("group", "")), str((spec.get("names") or {}).get("kind", ""))
 
 
 def _turn(placed: Placed) -> int:

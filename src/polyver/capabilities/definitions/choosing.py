@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from polyver.capabilities import Refusal, condition_reason
 from polyver.capabilities.definitions.kinds import GROUP, STORED
 from polyver.capabilities.definitions.names import (
+    ALLOW_DELETION,
     APP_NAME,
     PUBLISH_VERSION,
     SYSTEM_NAMESPACE,
@@ -55,10 +56,12 @@ __all__ = [
     "newest_revision",
     "numbered_revisions",
     "recorded",
+    "recorded_revision",
     "resolution_data",
     "revision_hash",
     "revision_of",
     "surplus_revisions",
+    "used_of",
 ]
 
 Object = Mapping[str, Any]
@@ -95,6 +98,9 @@ def choose(use: Use, homes: Homes) -> Chosen:
         hint = f"looked in {' and '.join(places)}"
         raise Refusal("DefinitionNotFound", fact, at=use.dependent.at, hint=hint)
     asking, lineage = settled(use, home), homes[home]
+    if asking.is_failing and _is_gone(asking, lineage):
+        # Nothing was ever applied with it, so nothing is kept.
+        asking = replace(asking, dependent=replace(asking.dependent, pin=None), since="")
     try:
         asked, policy = question_of(asking, lineage)
         return Chosen(asking, home, resolve(lineage, asked, policy, asking.dependent))
@@ -103,6 +109,13 @@ def choose(use: Use, homes: Homes) -> Chosen:
     except PolyverError as error:
         reason = condition_reason(error, default="InvalidSelector")
         raise Refusal(reason, error.fact, at=use.dependent.at, hint=error.hint) from None
+
+
+def _is_gone(use: Use, lineage: Lineage) -> bool:
+    """Whether the release that a place is pinned to was removed."""
+    pin = use.dependent.pin
+    release = lineage.get(pin.release) if pin is not None else None
+    return release is None or release.stage.is_gone
 
 
 def choose_all(
@@ -141,10 +154,12 @@ def _release(said: Object) -> Release:
     since = SemVer.complete(said["since"]) if said.get("since") else None
     stage, notes = Stage(said["stage"]), Notes(since=since, use=said.get("use") or "")
     try:
-        return Release(SemVer.parse(said["version"]), said["digest"], stage, notes=notes)
+        version: Version = SemVer.parse(said["version"])
     except InvalidVersion:
-        serial = Serial.parse(said["version"])
-        return Release(serial, said["digest"], stage, notes=notes, name=said["revision"])
+        version = Serial.parse(said["version"])
+    name = said["revision"] if isinstance(version, Serial) else ""
+    labels = {ALLOW_DELETION: "true"} if said.get("allowDeletion") else {}
+    return Release(version, said["digest"], stage, labels, notes=notes, name=name)
 
 
 # The record of it.
@@ -210,6 +225,18 @@ def recorded(application: Object, revision: Object | None) -> dict[str, Any]:
     return {**application, "status": {**status, **said}}
 
 
+def recorded_revision(application: Object) -> dict[str, Any] | None:
+    """The newest ApplicationRevision as far as the status tells it; None if it does not."""
+    status: Object = application.get("status") or {}
+    latest: Object = status.get("latestRevision") or {}
+    if not latest.get("name") or not latest.get("revisionHash"):
+        return None
+    annotations = {_HASH: latest["revisionHash"]}
+    if status.get("publishVersion") is not None:
+        annotations[PUBLISH_VERSION] = status["publishVersion"]
+    return {"metadata": {"name": latest["name"], "annotations": annotations}}
+
+
 def revision_of(
     application: Object, resolutions: Sequence[Object], newest: Object | None
 ) -> tuple[dict[str, Any], bool]:
@@ -235,9 +262,17 @@ def revision_of(
             # No owner: with one, what a backup brings back would be collected as garbage.
             "annotations": {_HASH: hashed, **said},
         },
-        "spec": {"application": {**whole, "spec": spec}, "resolutions": [*resolutions]},
+        "spec": {
+            "application": {**whole, "spec": spec},
+            "resolutions": [*map(used_of, resolutions)],
+        },
     }
     return made, True
+
+
+def used_of(resolution: Object) -> dict[str, Any]:
+    """A resolution without the release that could not be taken."""
+    return {name: said for name, said in resolution.items() if name != "failedMove"}
 
 
 _PINNED = ("kind", "at", "definition", "version", "digest")

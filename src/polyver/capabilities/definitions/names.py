@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 __all__ = [
+    "ALLOW_DELETION",
     "API_VERSION",
     "APPLIED_BY",
     "APPLYING",
@@ -34,6 +35,10 @@ LOCK: Final = "app.polyver.dev/lock"
 """The annotation of an application that gets what is locked there, or nothing."""
 FORCED: Final = "definition.polyver.dev/remove-by-force"
 """The annotation that names the versions which may be removed although applications use them."""
+ALLOW_DELETION: Final = "polyver.dev/allow-deletion"
+"""The annotation of a DefinitionRevision that may delete objects of applications that move to it.
+
+A definition may have it, too: it is copied to the revisions that are made of it."""
 IN_USE: Final = "definition.polyver.dev/in-use"
 """The finalizer of what applications use."""
 RECORDED: Final = "app.polyver.dev/revisions"

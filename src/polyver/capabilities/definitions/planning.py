@@ -8,16 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
-from typing import Any, Literal
+from typing import Any
 
 from polyver.capabilities.definitions.choosing import choose
 from polyver.capabilities.definitions.publishing import Decision, Definition, revision_object
-from polyver.capabilities.definitions.rendering import Output, Rendered
 from polyver.capabilities.definitions.uses import Use, home_of, moves_of, settled
 from polyver.core import Loss, Move, NoMatch, PolyverError
+from polyver.core.preflight import Example
 from polyver.objects import dump_yaml
 
-__all__ = ["Changed", "PlannedLoss", "PlannedMove", "changed", "moved", "new_revisions"]
+__all__ = [
+    "PlannedLoss",
+    "PlannedMove",
+    "example_diff",
+    "moved",
+    "new_revisions",
+    "object_label",
+]
 
 Object = Mapping[str, Any]
 
@@ -106,36 +113,18 @@ def new_revisions(definition: Definition, decision: Decision) -> dict[tuple[str,
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """An object that an application would mean no longer, anew, or otherwise."""
-
-    object: str
-    """`ConfigMap default/shop (v1)`."""
-    change: Literal["added", "removed", "changed"]
-    diff: tuple[str, ...]
+def example_diff(example: Example) -> list[str]:
+    """The diff of an example, as YAML."""
+    label = object_label(example)
+    before, after = (_lines(each) for each in (example.before, example.after))
+    return [*unified_diff(before, after, label, label, lineterm="")]
 
 
-def changed(before: Rendered, after: Rendered) -> list[Changed]:
-    """What is different between two renderings, object by object."""
-    was, will_be = _by_identity(before.outputs), _by_identity(after.outputs)
-    found = []
-    for identity in sorted({*was, *will_be}):
-        old, new = (_lines(each.get(identity)) for each in (was, will_be))
-        if old == new:
-            continue
-        version, kind, namespace, name = identity
-        label = f"{kind} {namespace}/{name} ({version})" if namespace else f"{kind} {name}"
-        change: Literal["added", "removed", "changed"] = "changed"
-        if not old or not new:
-            change = "removed" if old else "added"
-        diff = unified_diff(old, new, label, label, lineterm="")
-        found.append(Changed(label, change, tuple(diff)))
-    return found
-
-
-def _by_identity(outputs: Iterable[Output]) -> dict[tuple[str, str, str, str], Object]:
-    return {each.identity: each.object for each in outputs}
+def object_label(example: Example) -> str:
+    """The kind, the namespace and the name of an example: `ConfigMap default/shop (v1)`."""
+    _, kind, *named = example.identity
+    obj = example.after or example.before or {}
+    return f"{kind} {'/'.join(filter(None, named))} ({obj.get('apiVersion')})"
 
 
 def _lines(obj: Object | None) -> list[str]:

@@ -23,6 +23,7 @@ __all__ = [
     "rendered_fact",
     "services_of",
     "supported_fact",
+    "updated_fact",
     "with_facts",
 ]
 
@@ -94,6 +95,19 @@ def holds(status: Object, fact: Fact) -> bool:
 def failed_fact(kind: str, reason: str, errors: Sequence[object]) -> Fact:
     """What went wrong, the first of it by its reason."""
     return Fact(kind, "False", reason, _some([*map(str, errors)]))
+
+
+def updated_fact(status: Object) -> Fact | None:
+    """Whether an application could take all releases that it would move to.
+
+    Nothing is reported of an application that never failed to.
+    """
+    failed = [each for each in status.get("resolutions") or () if each.get("failedMove")]
+    if failed:
+        told = {each["failedMove"]["message"]: each["failedMove"]["reason"] for each in failed}
+        return Fact("Updated", "False", next(iter(told.values())), _some([*told]))
+    known = [each for each in status.get("conditions") or () if each["type"] == "Updated"]
+    return Fact("Updated", "True", "Updated", "it uses what it asks for") if known else None
 
 
 def ready_fact(services: Sequence[Object]) -> Fact:

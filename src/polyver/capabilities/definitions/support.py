@@ -37,6 +37,8 @@ _REFUSED: Final = "applications that use it are refused (Supported=False)"
 class Unsupported(PolyverError):
     """A field or an annotation that polyver does not execute."""
 
+    reason = "Unsupported"
+
 
 def unsupported(
     application: Object, resolutions: Iterable[Object], revisions: Revisions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from polyver.capabilities import Refusal
 from polyver.capabilities.definitions._locks import (
@@ -24,6 +24,7 @@ from polyver.core import (
     UNSPECIFIED,
     Dependent,
     Exact,
+    FailedMove,
     Index,
     InvalidVersion,
     Lineage,
@@ -38,9 +39,11 @@ from polyver.core import (
 from polyver.objects import label_value_problems
 
 __all__ = [
+    "WOULD_DELETE",
     "Use",
     "check_application",
     "home_of",
+    "is_failing",
     "is_held",
     "moves_of",
     "question_of",
@@ -50,6 +53,8 @@ __all__ = [
 ]
 
 Object = Mapping[str, Any]
+WOULD_DELETE: Final = "WouldDelete"
+"""The reason of a move that failed because it would delete objects."""
 RELOCK = "lock it anew, or take the lock away: polyver app lock, polyver app unlock"
 
 
@@ -77,6 +82,8 @@ class Use:
     """The namespace of the definition that the application's lock names."""
     problem: str = ""
     """Why its lock gives no answer."""
+    is_failing: bool = False
+    """Whether nothing was ever applied with its pin, because that fails."""
 
 
 def uses_of(application: Object) -> list[Use]:
@@ -96,18 +103,19 @@ def uses_of(application: Object) -> list[Use]:
     for kind, place, at, text in _places(application.get("spec") or {}):
         name, _, requested = text.partition("@")
         known = pins.take(kind, place, name)
-        pin = Pin(_pinned(known), known["digest"]) if known else None
+        pin = _pin_of(known) if known else None
         use = Use(
             kind,
             name,
             requested,
             namespace,
             place,
-            replace(about, at=at, pin=pin),
+            replace(about, at=at, pin=pin, failed_move=_failed_move(known)),
             annotations.get(AUTO_UPDATE),
             held=pin is not None and is_held(application),
             since=known["since"] if known else "",
             pinned_in=known["definition"].rpartition("/")[0] if known else "",
+            is_failing=is_failing(status),
         )
         # What is kept until it is published anew is not asked for now.
         found.append(use if use.held else locks.over(use))
@@ -154,12 +162,25 @@ class _Pins:
         return left.pop(0) if left else None
 
 
-def _pinned(known: Object) -> str:
-    """What the release is called in its lineage: revisions that are numbered have a name."""
+def _pin_of(known: Object) -> Pin:
+    """The pin in a resolution; revisions that are numbered have a name in their lineage."""
     try:
-        return str(SemVer.parse(known["version"]))
+        return Pin(str(SemVer.parse(known["version"])), known["digest"])
     except InvalidVersion:
-        return str(known["revision"])
+        return Pin(str(known["revision"]), known["digest"])
+
+
+def _failed_move(known: Object | None) -> FailedMove | None:
+    failed = known.get("failedMove") if known else None
+    if not failed:
+        return None
+    deletes = failed.get("reason") == WOULD_DELETE
+    return FailedMove(_pin_of(failed), deletes, why=failed.get("message") or "")
+
+
+def is_failing(status: Object) -> bool:
+    """Whether an application has failed, and nothing was ever applied for it as a whole."""
+    return status.get("status") == "failed" and not status.get("appliedDigest")
 
 
 def _places(spec: Object) -> Iterator[tuple[str, str, str, str]]:
@@ -216,7 +237,8 @@ def settled(use: Use, home: str) -> Use:
         use = replace(use, problem=f"the lock has {use.locked_in}/{use.definition}, {meant}")
     if use.dependent.pin is None or use.pinned_in == home:
         return use
-    return replace(use, dependent=replace(use.dependent, pin=None), since="", held=False)
+    unpinned = replace(use.dependent, pin=None, failed_move=None)
+    return replace(use, dependent=unpinned, since="", held=False)
 
 
 def is_held(application: Object) -> bool:
@@ -240,15 +262,16 @@ def question_of(use: Use, lineage: Lineage) -> tuple[Selector, Policy]:
 def users_in(uses: Sequence[Use], lineage: Lineage) -> dict[str, list[str]]:
     """For each release that is used, by its name: the dependents that have it, or get it now.
 
-    Who has a pin keeps using it until the move is made; who asks for what cannot be read uses
-    nothing new.
+    A dependent with a pin uses it until the move is made. A dependent that fails with a release
+    does not use it, nor does one that asks for what cannot be read.
     """
     found: dict[str, set[str]] = {}
     for use in uses:
         pin = use.dependent.pin
         release = lineage.get(pin.release) if pin is not None else None
         # What is gone is used by nobody, whoever still has it as a pin.
-        if release is not None and release.pin == pin and not release.stage.is_gone:
+        there = release is not None and release.pin == pin and not release.stage.is_gone
+        if release is not None and there and not use.is_failing:
             found.setdefault(release.name, set()).add(use.dependent.name)
     for move in affected(_index(uses, lineage), lineage, lineage).moves:
         found.setdefault(move.to.name, set()).add(move.dependent.name)

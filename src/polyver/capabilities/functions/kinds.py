@@ -50,6 +50,27 @@ class Artifact:
 
 
 @part
+class Maker:
+    """A function that was called for an artifact."""
+
+    name: str
+    version: str
+
+
+@part
+class MadeArtifact:
+    """What an action has left for others, and what made it."""
+
+    keyValue: dict[str, str] | None
+    """Texts by name."""
+    kopiaSnapshot: str | None
+    """A snapshot as kopia tells of it, in JSON."""
+    functions: list[Maker] | None
+    """The functions that the phases of the action called, and their versions. An action that uses
+    the artifact with another major version of one of them is warned about."""
+
+
+@part
 class BlueprintPhase:
     """One call of a function."""
 
@@ -64,6 +85,8 @@ class BlueprintPhase:
     """Objects that its templates may read."""
     args: dict[str, Any] | None
     """The arguments, with templates in their texts."""
+    sensitiveOutputs: list[str] | None
+    """Outputs that are kept in a Secret instead of the status; `*` for all of them."""
 
 
 @part
@@ -106,7 +129,7 @@ class ActionSpec:
     """What it is run on."""
     blueprint: str | None
     """The blueprint, in the namespace of this object."""
-    artifacts: dict[str, Artifact] | None
+    artifacts: dict[str, MadeArtifact] | None
     """What other actions have left for it."""
     configMaps: dict[str, ObjectReference] | None
     """Config maps that its templates may read."""
@@ -162,7 +185,9 @@ class PhaseStatus:
     name: str
     state: State
     output: dict[str, Any] | None
-    """What its function returned."""
+    """What its function returned; sensitive outputs are masked."""
+    outputSecret: str | None
+    """The Secret that holds its sensitive outputs."""
     resolvedVersion: str | None
     """The version that was chosen when the action started."""
     resolvedReason: str | None
@@ -180,6 +205,16 @@ class Failure:
 
 
 @part
+class Waiting:
+    """An action that waits because as many calls run as may."""
+
+    place: int
+    """Its place in the queue, from 1."""
+    message: str | None
+    """The same in words, with what it waits for."""
+
+
+@part
 class ActionStatus:
     """What became of an action."""
 
@@ -188,10 +223,14 @@ class ActionStatus:
     blueprint: str | None
     state: State | None
     """How far it is: it fails when its deferred phase is over, too."""
+    waiting: Waiting | None
+    """Set while it waits for a slot to call its next phase."""
     phases: list[PhaseStatus] | None
     deferPhase: PhaseStatus | None
-    artifacts: dict[str, Artifact] | None
-    """What it left for others, rendered."""
+    artifacts: dict[str, MadeArtifact] | None
+    """What it left for others, rendered; values that came from Secrets are masked."""
+    artifactsSecret: str | None
+    """The Secret that holds the artifacts if values in them are masked."""
     error: Failure | None
     """Why it failed."""
     snapshot: dict[str, Any] | None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from polyver.capabilities.apis.conversion_kind import CONVERSIONS, versions_in_use
 from polyver.cli._exit import Refused, Unreadable
 from polyver.cli._installing.applying import owned, until
 from polyver.cli._installing.deciding import converted_by, installed_in, is_kept
@@ -21,6 +22,7 @@ from polyver.cli._installing.parts import (
 )
 from polyver.client import Client, Object, Resource, find
 from polyver.core import listed
+from polyver.engine.conversions import FINALIZER
 from polyver.objects.status import ApiError
 
 __all__ = ["Remover"]
@@ -40,7 +42,7 @@ class Found:
     crds: list[Part]
     """The definitions that were installed."""
     converted: list[str]
-    """The definitions of others that it converts, or all if they are not to go."""
+    """The definitions that it converts and that stay, with the versions that are in use."""
     strange: list[Named]
     """What has the names of its objects, and is somebody else's."""
 
@@ -78,10 +80,11 @@ class Remover:
         crds = [each for each in installed if each[1].kind == CRDS]
         going = {name.name for _, name in crds} if with_objects else set()
         listing = await self.client.list(Named(CRDS, "").resource)
-        converted = [
-            each["metadata"]["name"] for each in converted_by(listing.items, self.namespace)
+        staying = [
+            f"{each['metadata']['name']} ({', '.join(versions_in_use(each))})"
+            for each in converted_by(listing.items, self.namespace)
+            if each["metadata"]["name"] not in going
         ]
-        staying = [name for name in converted if name not in going]
         parts = [each for each in installed if each[1].kind != CRDS]
         return Found([*kept, *parts], crds, staying, strange)
 
@@ -110,10 +113,12 @@ class Remover:
             fact = f"polyver is not installed in namespace {self.namespace}"
             raise Refused(fact, at=self.place, hint="--namespace names another")
         if found.converted and not force:
-            fact = f"objects are converted by this installation: {listed(found.converted)}"
+            kinds = listed(found.converted, most=len(found.converted))
+            fact = f"kinds that are converted by this installation need attention first: {kinds}"
             hint = (
-                "their other versions could not be read any more; delete their Conversions or have "
-                "them converted by somebody else first, or write --force"
+                "nothing was removed, and they work as before; have each serve and store one "
+                "version and delete its Conversion, or have its CustomResourceDefinition name "
+                "another webhook; with --force only the stored version of each can be read"
             )
             raise Refused(fact, at=self.place, hint=hint)
 
@@ -123,13 +128,9 @@ class Remover:
         raise Refused(fact, at=self.place, hint="nothing was removed; --yes does it")
 
     async def _count(self, crd: Object) -> int:
-        spec = crd["spec"]
-        version = next(each["name"] for each in spec["versions"] if each["served"])
-        namespaced = spec["scope"] == "Namespaced"
-        resource = Resource(spec["group"], version, spec["names"]["plural"], namespaced=namespaced)
         count, more = 0, ""
         while True:
-            page = await self.client.list(resource, limit=500, more=more, metadata=True)
+            page = await self.client.list(_resource(crd), limit=500, more=more, metadata=True)
             count, more = count + len(page.items), page.more
             if not more:
                 return count
@@ -137,14 +138,15 @@ class Remover:
     # Removing.
 
     async def _remove(self, found: Found, *, with_objects: bool) -> None:
-        for part in _in_order(found.parts, (_ROLES, *CONFIGURATIONS)):
-            await self._delete(*part)
         if with_objects:
-            # Whoever deletes the objects of a definition may have to convert them.
+            # While controllers run: they remove their finalizers from the objects, and convert.
             for part in found.crds:
                 await self._delete(*part, wait=True)
+        for part in _in_order(found.parts, (_ROLES, *CONFIGURATIONS)):
+            await self._delete(*part)
         for part in _in_order(found.parts, ("Deployment",)):
             await self._delete(*part, wait=True)
+        await self._free_conversions()
         rest = (*(each for each in OWN if each not in (_ROLES, "Deployment")), "Secret", "Lease")
         for part in _in_order(found.parts, rest):
             await self._delete(*part)
@@ -169,14 +171,67 @@ class Remover:
         self.tell(f"{name} removed")
 
     async def _until_gone(self, name: Named, uid: str) -> None:
+        reported = ""
+
         async def is_gone() -> bool:
+            nonlocal reported
+            if name == Named(CRDS, CONVERSIONS.definition().name):
+                await self._free_conversions()
             found = await find(self.client, name.resource, name.name, name.namespace)
-            return found is None or found["metadata"]["uid"] != uid
+            if found is None or found["metadata"]["uid"] != uid:
+                return True
+            left = await self._left(found, name)
+            if left != reported:
+                self.tell(f"{name}: waiting for {left}")
+                reported = left
+            return False
 
         if not await until(is_gone, self.patience):
-            fact = f"{name} is still there after {self.patience:.0f} s"
-            hint = "finalizers may hold it, or its objects or pods; the rest was not removed"
+            fact = f"{name} is still there after {self.patience:.0f} s, waiting for {reported}"
+            hint = "the rest was not removed; the same command goes on from here"
             raise Unreadable(fact, at=self.place, hint=hint)
+
+    async def _left(self, obj: Object, name: Named) -> str:
+        """What has to go before an object goes."""
+        if name.kind != CRDS:
+            return "its pods"
+        try:
+            page = await self.client.list(_resource(obj), limit=500, metadata=True)
+        except ApiError:
+            return "its objects"
+        held = [each for each in page.items if each["metadata"].get("finalizers")]
+        count = f"{len(page.items)}{' or more' if page.more else ''} objects"
+        return f"{count}; finalizers of {listed([*map(_held, held)], most=3)}" if held else count
+
+    async def _free_conversions(self) -> None:
+        """Take polyver's finalizer off all Conversions: nobody is left who would do it."""
+        if self.dry_run:
+            return
+        resource = Resource(
+            CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False
+        )
+        try:
+            found = (await self.client.list(resource)).items
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return
+        for each in found:
+            await self._free(resource, each)
+
+    async def _free(self, resource: Resource, conversion: Object) -> None:
+        metadata = conversion["metadata"]
+        there = metadata.get("finalizers") or []
+        if FINALIZER not in there:
+            return
+        rest = [each for each in there if each != FINALIZER]
+        known = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+        try:
+            change = {"metadata": {**known, "finalizers": rest}}
+            await self.client.patch(resource, metadata["name"], change=change)
+        except ApiError as error:
+            if error.code not in (404, 409):  # gone, or changed: it is looked at again
+                raise
 
     async def _again(self) -> None:
         """A replica that had not heard yet may have written some of it once more."""
@@ -196,3 +251,17 @@ class Remover:
 
 def _in_order(parts: Sequence[Part], kinds: Sequence[str]) -> list[Part]:
     return [part for kind in kinds for part in parts if part[1].kind == kind]
+
+
+def _resource(crd: Object) -> Resource:
+    spec = crd["spec"]
+    version = next(each["name"] for each in spec["versions"] if each["served"])
+    namespaced = spec["scope"] == "Namespaced"
+    return Resource(spec["group"], version, spec["names"]["plural"], namespaced=namespaced)
+
+
+def _held(obj: Object) -> str:
+    metadata = obj["metadata"]
+    namespace = metadata.get("namespace", "")
+    name = f"{namespace}/{metadata['name']}" if namespace else metadata["name"]
+    return f"{name} ({', '.join(metadata['finalizers'])})"

@@ -25,7 +25,7 @@ def rights(installation: Installation) -> list[Right]:
     found = [
         # Whoever applies a Conversion may name any definition.
         Right("apiextensions.k8s.io", "customresourcedefinitions", (*READ, "patch")),
-        Right(conversions, plural, READ),
+        Right(conversions, plural, (*READ, "patch")),
         Right(conversions, f"{plural}/status", ("patch",)),
     ]
     for each in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):

@@ -22,7 +22,7 @@ from polyver.core import listed
 from polyver.objects import load_manifests
 from polyver.objects.codec import prepare
 
-__all__ = ["Access", "Cluster", "Exec", "User", "find_access"]
+__all__ = ["Access", "Cluster", "Exec", "User", "find_access", "read_access"]
 
 _LARGEST = 16 * 1024 * 1024
 T = TypeVar("T", bound="_Entry")
@@ -70,6 +70,20 @@ class Access:
     @property
     def server(self) -> str:
         return self.cluster.server.rstrip("/")
+
+    @property
+    def encoded(self) -> tuple[bytes, bytes]:
+        """Cluster and user as JSON, for a process of our own; `read_access` reads them."""
+        return msgspec.json.encode(self.cluster), msgspec.json.encode(self.user)
+
+
+def read_access(cluster: bytes, user: bytes, *, place: str) -> Access:
+    """Return an access that another process sent as JSON, by `Access.encoded`."""
+    return Access(_decode_cluster(cluster), _decode_user(user), place)
+
+
+_decode_cluster = msgspec.json.Decoder(Cluster).decode
+_decode_user = msgspec.json.Decoder(User).decode
 
 
 def find_access(

@@ -80,6 +80,38 @@ class Applier:
                 found.resources.append(applied_resource(each, made))
         return found
 
+    async def rehearse(self, application: Object, placed: Sequence[Placed]) -> list[Problem]:
+        """Why the server would refuse some objects; nothing is changed."""
+        found = []
+        made = {each.object["metadata"]["name"] for each in placed if each.kind.kind == "Namespace"}
+        for each in placed:
+            if each.object["metadata"].get("namespace") in made:
+                continue  # it cannot be tried before its namespace is there
+            try:
+                problem = await self._rehearse(application, each)
+            except ApiError as error:
+                problem = problem_of(f"{name_of(each.object)} ({each.at})", error)
+            if problem is not None:
+                found.append(problem)
+        return found
+
+    async def _rehearse(self, application: Object, placed: Placed) -> Problem | None:
+        resource, part = Resource.of(placed.kind), part_of(placed.object)
+        if not self._is_known(application, part):
+            there = await self._there(resource, part)
+            whose = stranger(there, application) if there is not None else ""
+            if whose:
+                return _taken(placed, whose)
+        try:
+            await self._client.apply(
+                resource, placed.object, manager=APPLIED_BY, force=True, dry_run=True
+            )
+        except ApiError as error:
+            # A webhook that cannot be asked without effects is asked when the object is applied.
+            if error.code != 400 or "dry run" not in error.message:
+                raise
+        return None
+
     async def _one(self, application: Object, placed: Placed, found: Applied) -> Object | None:
         resource, part = Resource.of(placed.kind), part_of(placed.object)
         is_there = self._is_known(application, part)

@@ -14,6 +14,7 @@ from polyver.capabilities.definitions.applying import (
     place_all,
 )
 from polyver.capabilities.definitions.kinds import DEFINITIONS, GROUP, VERSIONED
+from polyver.capabilities.definitions.moving import Target, failed_before
 from polyver.capabilities.definitions.names import APPLYING, RECORDED
 from polyver.capabilities.definitions.rendering import Engines, Rendered
 from polyver.capabilities.definitions.reporting import (
@@ -27,6 +28,7 @@ from polyver.capabilities.definitions.reporting import (
     services_of,
     supported_fact,
 )
+from polyver.capabilities.definitions.support import Unsupported
 from polyver.client import (
     Backoff,
     Change,
@@ -39,6 +41,7 @@ from polyver.client import (
     SystemClock,
     find,
     sleep,
+    timestamp,
 )
 from polyver.core import PolyverError
 from polyver.engine._applied import Part, noted, part_of, unwanted
@@ -47,8 +50,9 @@ from polyver.engine._keeping import Keeping
 from polyver.engine._patience import Patience
 from polyver.engine.applications._applying import Applied, Applier, Problem, problem_of
 from polyver.engine.applications._following import Following, published_in
+from polyver.engine.applications._moving import PASSING, Failure, Trial, Trials, failure_of
 from polyver.engine.applications._outputs import Outputs, part_in
-from polyver.engine.applications._recording import REVISIONS, Recording, Wanted
+from polyver.engine.applications._recording import REVISIONS, Options, Recording, Wanted
 from polyver.engine.applications._rendering import DEADLINE, Renderer, TookTooLong
 from polyver.engine.applications._revisions import revision_in
 from polyver.engine.applications._telling import (
@@ -65,8 +69,11 @@ from polyver.rendering import engines as all_engines
 
 __all__ = ["ApplicationController"]
 
+_Data = Mapping[str, Any]
 _DEFINITIONS = [Resource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS]
 _SOON, _LATER, _SLOW = 0.05, 60.0, 1.0
+_LONGEST = 4096
+"""How many characters of a failure the status reports."""
 _MOMENTS = 20
 _SETTLING = 5.0
 """How long watches may take to begin before objects are asked for one by one."""
@@ -102,6 +109,11 @@ class ApplicationController(Controller[Key]):
         self._kinds: dict[tuple[str, str], Kind] = {}
         self._waiting: set[Key] = set()
         """Those that need a kind that is not served."""
+        self._trials = Trials(self._rendered_objects, self._recording, self._applier)
+        self._retries = Patience[Key](self._clock, Backoff(first=60.0, most=3600.0), quiet=7200.0)
+        """When moves are tried again that failed and may work by now."""
+        self._due: set[Key] = set()
+        """Those whose moves are tried again whatever they were tried with before."""
         self._patient_until = self._clock.time() + _SETTLING
 
     @property
@@ -127,6 +139,7 @@ class ApplicationController(Controller[Key]):
     def discovered(self, discovery: Discovery) -> Iterable[Key]:
         self._kinds = {(each.api_version, each.kind): each for each in discovery.kinds}
         waiting, self._waiting = self._waiting, set()
+        self._due |= waiting
         return waiting
 
     def _watch_other_kinds(self) -> None:
@@ -140,6 +153,7 @@ class ApplicationController(Controller[Key]):
         self._following.use(key, before.uses if before else (), after.uses if after else ())
         if after is None:
             self._telling.forget(key)
+            self._due.discard(key)
             return ()
         self._outputs.use({(part.group, part.kind) for part in after.parts})
         return () if self._telling.is_own_word(key, after) else (key,)
@@ -156,9 +170,80 @@ class ApplicationController(Controller[Key]):
         wanted = await self._recording.wanted(found, key)
         if wanted is None:
             return None
-        result = await self._bring(found, wanted, key)
+        if wanted.options is not None and wanted.options.targets:
+            result = await self._move(found, wanted.options, key)
+        else:
+            self._due.discard(key)
+            result = await self._bring(found, wanted, key)
         await self._recording.delete(self._recording.revisions.surplus(key), key)
         return result
+
+    # Whether it moves.
+
+    async def _move(self, found: Object, options: Options, key: Key) -> Result | None:
+        """Move an application to the releases that work for it; it stays where they do not."""
+        failed: Mapping[Target, _Data] = failed_before(found, options.targets, options.inputs)
+        again = self._is_due(key, failed) or len(failed) < len(options.targets)
+        trial = Trial()
+        if again:
+            self._due.discard(key)
+            trial = await self._trials.best(found, options)
+            failed = self._failed(found, options, trial.failed)
+        if trial.wanted is not None:
+            wanted = self._recording.variant(found, options, trial.wanted.taken, failed)
+            result = await self._apply(found, wanted, trial.placed, trial.unknown, key)
+        else:
+            result = await self._bring(
+                found, self._recording.variant(found, options, (), failed), key
+            )
+        return self._sooner(result, failed, key, tried=again)
+
+    def _is_due(self, key: Key, failed: Mapping[Target, _Data]) -> bool:
+        """Whether it is time to try again what may work by now."""
+        if key in self._due:
+            return True
+        passing = any(each["reason"] in PASSING for each in failed.values())
+        return passing and not self._retries.left(key)
+
+    def _sooner(
+        self, result: Result | None, failed: Mapping[Target, _Data], key: Key, *, tried: bool
+    ) -> Result | None:
+        """When an application is looked at again, at the latest when a move is tried again."""
+        if not any(each["reason"] in PASSING for each in failed.values()):
+            return result
+        if tried:
+            self._retries.spend(key)
+        left = self._retries.left(key)
+        return Result(min(left, result.after) if result is not None else left)
+
+    def _failed(
+        self, found: Object, options: Options, failed: Mapping[Target, Failure]
+    ) -> dict[Target, _Data]:
+        """What the status reports of moves that failed."""
+        known = (found.get("status") or {}).get("resolutions") or ()
+        before = {
+            each["failedMove"]["message"]: each["failedMove"]
+            for each in known
+            if each.get("failedMove")
+        }
+        told: dict[Target, _Data] = {}
+        for target, failure in failed.items():
+            since = before.get(failure.message, {}).get("since") or timestamp(self._clock)
+            about = {name: getattr(target, name) for name in ("version", "revision", "digest")}
+            said = {"reason": failure.reason, "message": failure.message[:_LONGEST]}
+            told[target] = {**about, **said, "since": since, "inputs": options.inputs}
+        return told
+
+    async def _take_back(
+        self, found: Object, wanted: Wanted, problems: Sequence[Problem], key: Key
+    ) -> Result | None:
+        """Return to what an application had: the server refused a part of what it was to be."""
+        options, failure = wanted.options, failure_of(problems)
+        assert options is not None
+        assert failure is not None
+        failed = self._failed(found, options, dict.fromkeys(options.targets, failure))
+        stay = self._recording.variant(found, options, (), failed)
+        return self._sooner(await self._bring(found, stay, key), failed, key, tried=True)
 
     async def _is_synced(self) -> bool:
         """Whether all is known, or is in a moment: thousands need not come back one by one."""
@@ -189,6 +274,11 @@ class ApplicationController(Controller[Key]):
 
     # What is rendered.
 
+    async def _rendered_objects(self, wanted: Wanted) -> tuple[list[Placed], list[PolyverError]]:
+        metadata = wanted.application["metadata"]
+        key = Key(metadata["namespace"], metadata["name"])
+        return self._placed(wanted, await self._rendered(wanted), key)
+
     async def _rendered(self, wanted: Wanted) -> Rendered:
         name = wanted.revision["metadata"]["name"]
         return await self._renderer.render(wanted.application, wanted.resolutions, revision=name)
@@ -201,7 +291,7 @@ class ApplicationController(Controller[Key]):
             found = await self._hold(found)
             if not await self._recording.record(found, wanted, key):
                 return Result(_SOON)
-            found = await self._telling.tell(found, wanted.status)
+            found = await self._telling.tell(found, _unproven(found, wanted))
         placed, errors = self._placed(wanted, await rendering, key)
         if any(not isinstance(each, UnknownKind) for each in errors):
             return await self._tell_unrendered(found, wanted, errors, key)
@@ -233,9 +323,13 @@ class ApplicationController(Controller[Key]):
         before = sorted({*noted(found), *map(part_in, applied_before(found))})
         # Noted first: what is applied without a note would stay when it is wanted no longer.
         found = await self._hold(found, [*before, *parts], wanted.digest)
-        if not await self._recording.record(found, wanted, key):
+        # A move is recorded when it is made: until then the newest revision is what is applied.
+        if not wanted.taken and not await self._recording.record(found, wanted, key):
             return Result(_SOON)
         applied = await self._applier.apply(found, placed)
+        if wanted.taken and failure_of(applied.problems) is not None:
+            return await self._take_back(found, wanted, applied.problems, key)
+        await self._recording.record(found, wanted, key)
         applied.problems += [Problem("NotServed", str(each)) for each in unknown]
         if not applied.problems:
             left = await self._prune(found, unwanted(before, parts), applied)
@@ -351,7 +445,9 @@ class ApplicationController(Controller[Key]):
         facts = [failed_fact(kind, reason_of(errors[0]), errors) for kind in ("Rendered", "Ready")]
         if not any(isinstance(each, TookTooLong) for each in errors):  # then nothing was looked at
             facts.append(supported_fact(errors))
-        status = {**wanted.status, "status": "failed"}
+        # What is not executed is resolved all the same, and reported as such.
+        refused = any(isinstance(each, Unsupported) for each in errors)
+        status = {**(wanted.status if refused else _unproven(found, wanted)), "status": "failed"}
         await self._telling.tell(found, self._telling.with_facts(status, facts, found))
         return Result(_LATER) if any(isinstance(each, TookTooLong) for each in errors) else None
 
@@ -365,6 +461,27 @@ class ApplicationController(Controller[Key]):
         if passing is not None:
             raise passing
         return Result(_LATER)
+
+
+def _unproven(found: Object, wanted: Wanted) -> dict[str, Any]:
+    """The status of an application before what is wanted is applied.
+
+    Its resolutions are the releases whose objects are applied, as long as there are any.
+    """
+    before = found.get("status") or {}
+    if not before.get("appliedDigest") or not before.get("resolutions"):
+        return wanted.status
+    pins = [[_pin(each) for each in known] for known in (before["resolutions"], wanted.resolutions)]
+    if pins[0] == pins[1]:
+        return wanted.status
+    known = {each["type"]: each for each in wanted.status["conditions"]}
+    known |= {x["type"]: x for x in before.get("conditions") or () if x["type"] == "Updated"}
+    kept = {"resolutions": before["resolutions"], "conditions": [*known.values()]}
+    return {**wanted.status, **kept}
+
+
+def _pin(resolution: Object) -> tuple[str, ...]:
+    return tuple(resolution[name] for name in ("kind", "component", "definition", "digest"))
 
 
 def _called(part: Part) -> str:

@@ -17,7 +17,7 @@ from polyver.capabilities.definitions.uses import (
     settled,
 )
 from polyver.client import Change, Key, Object
-from polyver.core import Index, Lineage, Loss, Move, PolyverError, Release, Serial, affected
+from polyver.core import Index, Lineage, Loss, Move, Pin, PolyverError, Release, Serial, affected
 from polyver.objects.kinds import Kind
 
 __all__ = ["Following", "Published", "published_in"]
@@ -34,6 +34,8 @@ class _Followed:
     """By the namespaces that have one."""
     uses: dict[Key, list[Use]] = field(default_factory=dict)
     indexes: dict[str, Index] = field(default_factory=dict)
+    failed: dict[Pin, set[Key]] = field(default_factory=dict)
+    """Who could not take which release."""
 
 
 class Following:
@@ -61,7 +63,12 @@ class Following:
             return [*known.uses]
         moves = affected(known.indexes[namespace], before, after)
         changed: list[Move | Loss] = [*moves.moves, *moves.losses]
-        return {_key(each.dependent.name) for each in changed}
+        keys = {_key(each.dependent.name) for each in changed}
+        # Who could not take a release tries again, or has nothing to report any more.
+        for release in before:
+            if after.get(release.name) != release:
+                keys |= known.failed.get(release.pin, set())
+        return keys
 
     def use(self, key: Key, before: Iterable[Use], after: Iterable[Use]) -> None:
         """Take note of what an application asks for now, and what it asked for before."""
@@ -73,12 +80,19 @@ class Following:
     def _forget(self, use: Use, key: Key) -> None:
         known = self._known.setdefault((use.kind, use.definition), _Followed())
         known.uses.pop(key, None)
+        failed = use.dependent.failed_move
+        if failed is not None and failed.to in known.failed:
+            known.failed[failed.to].discard(key)
+            if not known.failed[failed.to]:
+                del known.failed[failed.to]
         for index in known.indexes.values():
             index.remove(use.dependent)
 
     def _note(self, use: Use, key: Key) -> None:
         known = self._known.setdefault((use.kind, use.definition), _Followed())
         known.uses.setdefault(key, []).append(use)
+        if use.dependent.failed_move is not None:
+            known.failed.setdefault(use.dependent.failed_move.to, set()).add(key)
         _put(known, use)
 
 

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from polyver import __version__
 from polyver.capabilities.definitions.applying import inputs_digest, rendered_from
 from polyver.capabilities.definitions.choosing import (
     application_status,
     choose_all,
     recorded,
-    resolution_data,
     revision_of,
+    used_of,
 )
 from polyver.capabilities.definitions.kinds import APPLICATION_REVISIONS, GROUP, STORED
-from polyver.capabilities.definitions.reporting import failed_fact, supported_fact
+from polyver.capabilities.definitions.moving import Choice, Target, choice_of, inputs_of
+from polyver.capabilities.definitions.reporting import failed_fact, supported_fact, updated_fact
 from polyver.capabilities.definitions.support import unsupported_fields
-from polyver.capabilities.definitions.uses import is_held
+from polyver.capabilities.definitions.uses import is_failing, is_held
 from polyver.client import Client, Clock, Key, Object, Resource, find, timestamp
 from polyver.engine.applications._following import Following
 from polyver.engine.applications._revisions import Revisions
 from polyver.engine.applications._telling import MANAGER, Telling
 from polyver.objects.status import ApiError
 
-__all__ = ["REVISIONS", "Recording", "Wanted"]
+__all__ = ["REVISIONS", "Options", "Recording", "Wanted"]
 
 REVISIONS = Resource(GROUP, STORED, APPLICATION_REVISIONS.names.plural)
 _PATIENCE: Final = 5.0
@@ -44,6 +46,26 @@ class Wanted:
     status: dict[str, Any]
     """As far as it is known before anything is rendered."""
     digest: str
+    options: Options | None = None
+    """What else it could be; None if there is no choice."""
+    taken: Collection[Target] = ()
+    """The releases that it moves to, and could do without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """An application that moves to other releases, if they work for it."""
+
+    application: Object
+    """With the pins that are recorded."""
+    newest: Object | None
+    choice: Choice
+    inputs: str
+    """Of what decides whether it can."""
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        return self.choice.targets
 
 
 class Recording:
@@ -64,19 +86,41 @@ class Recording:
         if newest is not None and is_held(found) and _resolutions(found):
             return await self._held(found, newest)
         content = await self._content(newest) if newest and not _resolutions(found) else None
-        application, now = recorded(found, content), timestamp(self._clock)
-        chosen, errors = choose_all(application, self._following.homes)
-        resolutions = [resolution_data(each, now=now) for each in chosen]
+        application = recorded(found, content)
+        chosen, errors = choose_all(_untried(application), self._following.homes)
         if errors:
-            status = application_status(application, resolutions, None, errors, now=now)
+            now = timestamp(self._clock)
+            status = application_status(application, (), None, errors, now=now)
             facts = [failed_fact("Ready", "Unresolved", errors)]
             facts.append(supported_fact(unsupported_fields(application)))
             await self._telling.tell(found, self._telling.with_facts(status, facts, found))
             return None
-        revision, is_new = revision_of(found, resolutions, newest)
-        status = application_status(application, resolutions, revision, errors, now=now)
+        choice = Choice(chosen)
+        # Where nothing was applied yet, or nothing can be, there is nothing to stay with.
+        if not is_failing(found.get("status") or {}) and not unsupported_fields(found):
+            choice = choice_of(chosen, self._following.homes)
+        inputs = inputs_of(found, choice.targets, by=__version__)
+        options = Options(application, newest, choice, inputs)
+        return self.variant(found, options, choice.targets)
+
+    def variant(
+        self,
+        found: Object,
+        options: Options,
+        taken: Collection[Target],
+        failed: Mapping[Target, Mapping[str, Any]] | None = None,
+    ) -> Wanted:
+        """What an application is to be if it moves to some releases and not to others."""
+        now = timestamp(self._clock)
+        resolutions = options.choice.resolutions(taken, failed or {}, now=now)
+        revision, is_new = revision_of(found, resolutions, options.newest)
+        status = application_status(options.application, resolutions, revision, (), now=now)
+        fact = updated_fact(status)
+        if fact is not None:
+            status = self._telling.with_facts(status, [fact], found)
         digest = inputs_digest(found, status["latestRevision"])
-        return Wanted(rendered_from(found), resolutions, revision, is_new, status, digest)
+        shown = rendered_from(found)
+        return Wanted(shown, resolutions, revision, is_new, status, digest, options, taken)
 
     async def _held(self, found: Object, newest: Object) -> Wanted | None:
         """An application that keeps what it was published with, whatever it says now."""
@@ -87,7 +131,8 @@ class Recording:
         status = dict(found["status"])
         digest = status.get("appliedDigest") or inputs_digest(found, status["latestRevision"])
         shown = rendered_from({**found, "spec": spec})
-        return Wanted(shown, _resolutions(found), newest, False, status, digest)
+        used = content["spec"].get("resolutions") or _resolutions(found)
+        return Wanted(shown, used, newest, False, status, digest)
 
     async def _newest(self, found: Object, key: Key) -> Object | None:
         """The newest revision; a watch may be behind what the status knows already."""
@@ -132,6 +177,13 @@ class Recording:
         """Delete all of them, so that the next application of that name starts anew."""
         await self._newest(found, key)
         await self.delete(self.revisions.names(key), key)
+
+
+def _untried(application: Object) -> Object:
+    """An application that has not failed to move to anything."""
+    status = application.get("status") or {}
+    known = status.get("resolutions") or ()
+    return {**application, "status": {**status, "resolutions": [*map(used_of, known)]}}
 
 
 def _resolutions(found: Object) -> list[Any]:

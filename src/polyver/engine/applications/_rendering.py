@@ -43,6 +43,8 @@ _Name = tuple[str, str]
 class TookTooLong(PolyverError):
     """A rendering that was given up, or not begun because its template was slow just now."""
 
+    reason = "TookTooLong"
+
 
 class _Stopwatch:
     """Measures how long each template of a component takes; read from another thread."""
@@ -68,8 +70,6 @@ class _Stopwatch:
         ends = [*(started for _, started in begun[1:]), time.monotonic()]
         spent = [(end - started, each) for (each, started), end in zip(begun, ends, strict=False)]
         return at, max(spent, key=itemgetter(0))[1] if spent else None
-
-    reason = "TookTooLong"
 
 
 class Renderer:
@@ -176,7 +176,7 @@ def _caught(work: Callable[[], Rendered]) -> Rendered:
     """What is rendered; an engine that breaks is told of like everything else that goes wrong."""
     try:
         return work()
-    except Exception as error:
+    except BaseException as error:  # SystemExit in an engine ends a worker thread, and no more
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         return Rendered(errors=(EngineBroke(f"rendering ended with {said[:_LONGEST]}"),))
 

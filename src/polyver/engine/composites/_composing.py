@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from polyver.capabilities import Refusal
@@ -23,10 +24,12 @@ from polyver.capabilities.revisions.compositions import (
     references_patch,
     resolve_steps,
 )
+from polyver.capabilities.revisions.messages import Requirements
 from polyver.capabilities.revisions.names import CROSSPLANE_HOLDS
 from polyver.capabilities.revisions.pipeline import (
     Event,
     FailedMove,
+    Found,
     Outcome,
     allows_deletion,
     conclude,
@@ -51,6 +54,12 @@ from polyver.engine.composites._following import CompositeKey
 from polyver.engine.composites._kinds import Kinds
 from polyver.engine.composites._known import Known
 from polyver.engine.composites._looking import Looking
+from polyver.engine.composites._masking import (
+    hide_found,
+    hide_run,
+    masked_error,
+    masked_outcome,
+)
 from polyver.engine.composites._moves import FailedMoves, Release
 from polyver.engine.composites._news import others_in
 from polyver.engine.composites._observing import Observation, Observing
@@ -60,6 +69,7 @@ from polyver.engine.composites._telling import Telling, is_paused, is_synced
 from polyver.engine.compositions import COMPOSITIONS
 from polyver.engine.packages import FUNCTION_REVISIONS, FUNCTIONS
 from polyver.objects import digest
+from polyver.objects.masking import Masks
 from polyver.objects.status import ApiError
 
 __all__ = ["Composing", "Work"]
@@ -82,6 +92,8 @@ class Work:
     wait: Callable[[CompositeKey], None]
     """Has it looked at again when other kinds are served."""
     warnings: list[str] = field(default_factory=list)
+    masks: Masks = field(default_factory=Masks)
+    """Values of Secrets, which no message may show."""
 
     @property
     def composite(self) -> Composite:
@@ -200,7 +212,7 @@ class Composing:
             return await self._failed(work, refused(refusal))
         except ApiError as error:
             if error.code >= 500 or error.code in _PASSING:
-                raise
+                raise masked_error(error, work.masks) from None
             told = Refusal(error.reason or "Refused", error.message)
             return await self._failed(work, refused(told))
 
@@ -250,11 +262,18 @@ class Composing:
             credentials = await self._observing.credentials(secrets_of(resolved.steps))
             there = await self._observing.observe(work.composite, resolved.secret)
             run = start(there.state, resolved.steps, credentials)
+            hide_run(work.masks, run)
             self._runs += 1
-            run = await drive(run, asking.ask, self._looking.look)
+            run = await drive(run, asking.ask, partial(self._look, work))
         finally:
             self._calling.leave(work.key, resolved.revisions, asking)
-        return _Ran(there, conclude(run), asking.silent)
+        hide_run(work.masks, run)
+        return _Ran(there, masked_outcome(conclude(run), work.masks), asking.silent)
+
+    async def _look(self, work: Work, wanted: Requirements) -> Found:
+        found = await self._looking.look(wanted)
+        hide_found(work.masks, found)
+        return found
 
     def _input_of(self, work: Work, resolved: _Resolved) -> Callable[[], str]:
         return lambda: digest([*others_in(work.found), resolved.name])
@@ -293,13 +312,14 @@ class Composing:
                 self._check_served(work, resolved.steps)
                 if failed is not None and failed.passes and self._is_early(work.key):
                     return self._sooner(work, await self._compose(work, resolved, None))
-                return await self._compose(work, resolved, failed)
+                result = await self._compose(work, resolved, failed)
+                return result if failed is None else self._current(result, now)
             found = await self._taken(work, composition, resolved, pinned)
             if not isinstance(found, FailedMove):
                 return found
             failed = failed or found
         assert failed is not None
-        return await self._stay(work, failed)
+        return self._current(await self._stay(work, failed), now)
 
     async def _taken(
         self, work: Work, composition: str, resolved: _Resolved, pinned: str
@@ -318,7 +338,13 @@ class Composing:
         await self._refer(work, composition, resolved.name)
         outcome = replace(found.outcome, updated=updated_fact(work.found, None))
         result = await self._perform(work, resolved, found.there, outcome)
-        # Until it was noted what it uses, nobody would have woken it for a change of a function.
+        return self._current(result, installed)
+
+    def _current(self, result: Result | None, installed: Installed) -> Result | None:
+        """When to look again: at once if functions have changed since these were resolved.
+
+        Until it is noted what it uses or could not take, nothing wakes it for such a change.
+        """
         return result if self._known.installed is installed else Result(0.0)
 
     async def _tried(self, work: Work, resolved: _Resolved, pinned: str) -> _Ran | FailedMove:
@@ -384,7 +410,8 @@ class Composing:
         """Keep all as it is: the release that made it cannot be called any more."""
         if failed.passes and self._is_early(work.key):
             return self._retry(work.key)
-        updated = updated_fact(work.found, failed)
+        masked = replace(failed, message=work.masks.mask(failed.message))
+        updated = updated_fact(work.found, masked)
         assert updated is not None
         event = Event("Warning", updated.reason, updated.message)
         if is_synced(work.found):
@@ -470,6 +497,9 @@ class Composing:
         applied.problems += removed.problems
         applied.changed |= bool(outcome.remove)
         published = await self._publish(work, resolved, outcome, applied)
+        applied.problems = [
+            replace(each, message=work.masks.mask(each.message)) for each in applied.problems
+        ]
         try:
             told = await self._telling.composed(
                 work.resource,
@@ -534,6 +564,7 @@ class Composing:
         return now - since < self._limits.quiet and is_synced(work.found)
 
     async def _failed(self, work: Work, outcome: Outcome) -> Result:
+        outcome = masked_outcome(outcome, work.masks)
         assert outcome.failure is not None
         if outcome.failure.reason == _UNSERVED:
             work.wait(work.key)

@@ -177,8 +177,12 @@ class Following:
             return
         for named, there in self._states.items():
             for key, state in there.items():
-                if state.used in moved:
+                if state.used in moved or (state.trouble and self._wanted(state) in moved):
                     yield CompositeKey(*named, *key)
+
+    def _wanted(self, state: State) -> str:
+        """The CompositionRevision that one would have if it could."""
+        return _target(self._known.lineage(state.composition), state.selector, state.policy)
 
 
 class Adopting:

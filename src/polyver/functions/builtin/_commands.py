@@ -22,7 +22,7 @@ class CommandFailed(PolyverError):
     """A program that could not be run, took too long, or said that it failed."""
 
 
-@register("Command")
+@register("Command", outputs=["stdout", "stderr", ...])
 async def command(
     ctx: AsyncContext,
     *,
@@ -53,7 +53,7 @@ async def command(
     finally:
         await asyncio.shield(_end(process))
     if code:
-        said = text_of(err or out).strip()[-500:]
+        said = ctx.mask(text_of(err or out)).strip()[-500:]
         raise CommandFailed(f"{command[0]} ended with {code}: {said}")
     return {"stdout": text_of(out), "stderr": text_of(err), **outputs_in(out)}
 

@@ -28,7 +28,7 @@ class CommandFailed(PolyverError):
     """A command that took too long, or said that it failed."""
 
 
-@register("KubeExec")
+@register("KubeExec", outputs=["output", ...])
 async def kube_exec(
     ctx: AsyncContext, namespace: Namespace, pod: Pod, container: Container, command: Words
 ) -> dict[str, Any]:
@@ -42,7 +42,7 @@ async def kube_exec(
     return {"output": text_of(ran.output), **outputs_in(ran.stdout)}
 
 
-@register("KubeExec", version="v0.1.0")
+@register("KubeExec", version="v0.1.0", outputs=["output", ...])
 async def kube_exec_v010(
     ctx: AsyncContext,
     *,
@@ -62,7 +62,7 @@ async def kube_exec_v010(
     return {"output": text_of(ran.output), **outputs_in(ran.stdout)}
 
 
-@register("KubeExec", version="v0.2.0")
+@register("KubeExec", version="v0.2.0", outputs=["stdout", "stderr", ...])
 async def kube_exec_v020(
     ctx: AsyncContext,
     *,
@@ -108,6 +108,6 @@ async def _ran(
     ran = await executed_in(ctx, namespace, pod, container or "", command, limit=LARGEST)
     ctx.log.info("a command has ended", pod=f"{namespace}/{pod}", code=ran.code)
     if ran.code:
-        said = text_of(ran.stderr or ran.stdout).strip()[-500:]
+        said = ctx.mask(text_of(ran.stderr or ran.stdout)).strip()[-500:]
         raise CommandFailed(f"{command[0]} in {namespace}/{pod} ended with {ran.code}: {said}")
     return ran

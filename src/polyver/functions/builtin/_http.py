@@ -22,7 +22,7 @@ class CallRefused(PolyverError):
     """An answer that was not asked for, or none."""
 
 
-@register("HTTPCall")
+@register("HTTPCall", outputs=["status", "headers", "body", "json"])
 async def http_call(
     ctx: AsyncContext,
     *,
@@ -56,7 +56,7 @@ async def http_call(
         raise CallRefused(f"{method.upper()} {url} failed: {said}") from None
     if status not in expect if expect else not 200 <= status < 300:
         wanted = listed(list(map(str, expect))) if expect else "2xx"
-        raise CallRefused(f"{url} answered {status}, expected {wanted}: {text[:_SHOWN]}")
+        raise CallRefused(f"{url} answered {status}, expected {wanted}: {ctx.mask(text)[:_SHOWN]}")
     found = {"status": status, "headers": answered, "body": text}
     if "json" in answered.get("content-type", ""):
         try:

@@ -75,7 +75,11 @@ async def create_once(
         return there
 
 
-@register("KubeOps", idempotent=True)
+@register(
+    "KubeOps",
+    idempotent=True,
+    outputs=["apiVersion", "group", "resource", "kind", "name", "namespace"],
+)
 async def kube_ops(
     ctx: AsyncContext,
     *,

@@ -30,7 +30,7 @@ class TaskFailed(PolyverError):
     """A pod that did not end, or said that it failed."""
 
 
-@register("KubeTask")
+@register("KubeTask", outputs=["output", ...])
 async def kube_task(
     ctx: AsyncContext,
     *,
@@ -70,7 +70,7 @@ async def kube_task(
         with suppress(ApiError):
             await asyncio.shield(ctx.client.delete(_PODS, name, inside, grace=0))
     if ended["status"]["phase"] == "Failed":
-        said = text_of(printed).strip()[-500:]
+        said = ctx.mask(text_of(printed)).strip()[-500:]
         raise TaskFailed(f"pod {inside}/{name} failed{_why(ended)}: {said}")
     return {"output": text_of(printed), **outputs_in(printed)}
 

@@ -45,14 +45,12 @@ class Conditions:
     all_of: Annotated[list[Condition], Alias("allOf")] = field(default_factory=list)
 
 
-Written = Annotated[
-    Conditions,
-    Unrendered(),
-    Description(
-        "anyOf and allOf: each a template that says true when it holds (condition), and the object"
-        " that it is about (objectReference)."
-    ),
-]
+_WORDS = Description(
+    "anyOf and allOf: each a template that says true when it holds (condition), and the object"
+    " that it is about (objectReference)."
+)
+Written = Annotated[Conditions, Unrendered(sees_params=True), _WORDS]
+OfObject = Annotated[Conditions, Unrendered(sees_params=True, but=("condition",)), _WORDS]
 Timeout = Annotated[Duration, Description("How long to wait before it fails.")]
 Holds = Callable[[str, Object], bool]
 _MINUTES = Duration("10m")
@@ -62,7 +60,7 @@ class TookTooLong(PolyverError):
     """Conditions that did not hold in time."""
 
 
-@register("Wait", idempotent=True)
+@register("Wait", idempotent=True, outputs=[])
 async def wait(ctx: AsyncContext, conditions: Written, timeout: Timeout = _MINUTES) -> None:
     """Wait until conditions on objects hold.
 
@@ -80,8 +78,8 @@ async def wait(ctx: AsyncContext, conditions: Written, timeout: Timeout = _MINUT
     await _until(ctx, conditions, timeout, holds)
 
 
-@register("WaitV2", idempotent=True)
-async def wait_v2(ctx: AsyncContext, conditions: Written, timeout: Timeout = _MINUTES) -> None:
+@register("WaitV2", idempotent=True, outputs=[])
+async def wait_v2(ctx: AsyncContext, conditions: OfObject, timeout: Timeout = _MINUTES) -> None:
     """Wait until conditions on objects hold, told by templates that see the object itself.
 
     For instance `{{ if eq .status.phase "Active" }}true{{ end }}`. A field that is not there

@@ -69,7 +69,7 @@ def apply(
         applying = _Applying(there, config, scope, _owners_of(live, there, scope, now))
         found, owners = _outcome(applying, there, scope, manager=manager, force=force)
     except Mistyped as error:
-        raise ApiError(500, "", str(error)) from None
+        raise _mistyped("live", there, scope) or ApiError(500, "", str(error)) from None
     if same(there, found):
         found = there
     else:
@@ -100,11 +100,22 @@ def _check(config: Object, scope: Scope) -> None:
     metadata = metadata if isinstance(metadata, dict) else {}
     if isinstance(metadata.get("managedFields"), list):
         raise bad_request("metadata.managedFields must be nil")
-    problem = misfits(config, scope.place)
-    if problem:
-        which = f"{_text(metadata, 'namespace')}/{_text(metadata, 'name')}"
-        which = f"{which}; {group_version}, Kind={kind}"
-        raise ApiError(500, "", f"failed to create typed patch object ({which}): {problem}")
+    if refused := _mistyped("patch", config, scope):
+        raise refused
+
+
+def _mistyped(role: str, obj: Object, scope: Scope) -> ApiError | None:
+    """Return the error for an object with values that cannot stand where they are."""
+    problem = misfits(obj, scope.place)
+    if not problem:
+        return None
+    metadata = obj.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    api_version = scope.api_version
+    group_version = api_version if "/" in api_version else f"/{api_version}"
+    which = f"{_text(metadata, 'namespace')}/{_text(metadata, 'name')}"
+    which = f"{which}; {group_version}, Kind={scope.kind}"
+    return ApiError(500, "", f"failed to create typed {role} object ({which}): {problem}")
 
 
 def _text(metadata: Object, key: str) -> str:

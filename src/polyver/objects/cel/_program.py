@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from polyver.core import PolyverError
+from polyver.objects.allowance import spend
 from polyver.objects.cel._checker import dotted_name
 from polyver.objects.cel._costs import cost_of
 from polyver.objects.cel._library import dispatch
@@ -80,9 +81,11 @@ class Program:
         except TooCostly:
             return Outcome(None, _TOO_COSTLY, frame.cost)
         except Failure as problem:
+            spend(frame.cost)
             return Outcome(None, str(problem), frame.cost)
         except RecursionError:
             return Outcome(None, "the values are nested too deeply", frame.cost)
+        spend(frame.cost)
         return Outcome(value, None, frame.cost)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from polyver.objects.allowance import OverAllowance, allowed
 from polyver.objects.cel._conversions import to_text
 from polyver.objects.cel._operators import index_of
 from polyver.objects.cel._values import NONE, Failure, List, Map, Optional
@@ -32,17 +33,19 @@ class TooCostly(Exception):
 class Frame:
     """What a running program knows."""
 
-    __slots__ = ("cost", "names")
+    __slots__ = ("_most", "cost", "names")
 
     def __init__(self, names: dict[str, Any]) -> None:
         self.names = names
         self.cost = 0
+        left = allowed()
+        self._most = MOST_PER_CALL if left is None else min(left, MOST_PER_CALL)
 
     def charge(self, cost: int) -> None:
         """Pay for something, as long as there is something left."""
         self.cost += cost
-        if self.cost > MOST_PER_CALL:
-            raise TooCostly
+        if self.cost > self._most:
+            raise TooCostly if self.cost > MOST_PER_CALL else OverAllowance
 
 
 Run = Callable[[Frame], Any]

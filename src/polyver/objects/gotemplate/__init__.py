@@ -6,6 +6,13 @@ outside, and take no more than they are given.
 
 from polyver.objects.gotemplate._budget import Limits
 from polyver.objects.gotemplate._errors import InvalidTemplate, RenderFailed, TemplateError
+from polyver.objects.gotemplate._inspection import (
+    ANYTHING,
+    TEXT,
+    Access,
+    Shape,
+    inspect_template,
+)
 from polyver.objects.gotemplate._library import ABSENT, FUNCTIONS
 from polyver.objects.gotemplate._template import (
     InvalidData,
@@ -16,13 +23,18 @@ from polyver.objects.gotemplate._template import (
 
 __all__ = [
     "ABSENT",
+    "ANYTHING",
     "FUNCTIONS",
+    "TEXT",
+    "Access",
     "InvalidData",
     "InvalidTemplate",
     "Limits",
     "RenderFailed",
+    "Shape",
     "Template",
     "TemplateError",
     "compile_template",
+    "inspect_template",
     "render_value",
 ]

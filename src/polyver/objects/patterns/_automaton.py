@@ -103,6 +103,11 @@ class Automaton:
         ways = [("", inside), ("", end)]
         self._free[state] += ways[::-1] if node.lazy else ways
 
+    @property
+    def size(self) -> int:
+        """How many states there are."""
+        return len(self._moves)
+
     def matches(self, text: str) -> bool:
         """Whether the pattern is somewhere in the text."""
         states: frozenset[int] = frozenset()

@@ -13,12 +13,16 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from polyver.objects.allowance import spend
 from polyver.objects.patterns._automaton import Automaton
 from polyver.objects.patterns._finding import Finder
 from polyver.objects.patterns._syntax import InvalidPattern, parse
-from polyver.objects.patterns._tree import Node, longest_quick
+from polyver.objects.patterns._tree import Node, longest_quick, states_of
 
 __all__ = ["InvalidPattern", "Pattern", "compile_pattern", "python_pattern", "read_pattern"]
+
+_STATES = 10
+"""How many states of one character count as one step."""
 
 
 class Pattern:
@@ -33,12 +37,18 @@ class Pattern:
         self._longest = longest_quick(tree)
         """The length of texts up to which Python's engine needs few steps."""
 
+    @property
+    def states(self) -> int:
+        """How large the pattern is when all its repeats are written out."""
+        return states_of(self._tree)
+
     def matches(self, text: str) -> bool:
         """Whether a text has the pattern somewhere in it."""
         if self._quick is not None and len(text) <= self._longest:
             return self._quick.search(text) is not None
         if self._automaton is None:
             self._automaton = Automaton(self._tree)
+        spend(len(text) * self._automaton.size // _STATES)
         return self._automaton.matches(text)
 
     def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
@@ -48,6 +58,7 @@ class Pattern:
             return None if found is None else found.span()
         if self._finder is None:
             self._finder = Finder(self._tree)
+        spend((len(text) - start) * self._finder.size // _STATES)
         return self._finder.find(text, start)
 
     def find_all(self, text: str, most: int = -1) -> list[str]:

@@ -5,6 +5,7 @@ A schema is compiled once for each version of a CRD; then each object is walked 
 
 from polyver.objects.patterns import python_pattern
 from polyver.objects.patterns._syntax import InvalidPattern
+from polyver.objects.schema._default_rules import coerce_defaults
 from polyver.objects.schema._definition import check_schema
 from polyver.objects.schema._embedded import MalformedMetadata
 from polyver.objects.schema._pointed import check_columns, check_scale, check_selectable
@@ -18,6 +19,7 @@ __all__ = [
     "check_scale",
     "check_schema",
     "check_selectable",
+    "coerce_defaults",
     "compile_schema",
     "is_valid",
     "python_pattern",

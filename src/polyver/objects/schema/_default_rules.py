@@ -22,7 +22,7 @@ from polyver.objects.schema._structural import invalid
 from polyver.objects.schema._structure import META_FIELDS, read_structure
 from polyver.objects.status import Cause
 
-__all__ = ["check_defaults"]
+__all__ = ["check_defaults", "coerce_defaults"]
 
 _EMBEDDED = "x-kubernetes-embedded-resource"
 
@@ -45,9 +45,21 @@ class _Place:
 
 
 def check_defaults(schema: Mapping[str, Any], path: str) -> list[Cause]:
-    """What is wrong with the defaults in the schema of a kind."""
+    """Return what is wrong with the defaults in the schema of a kind."""
     root = copy.deepcopy({**schema, _EMBEDDED: True})
     return _check(root, path, _Place(root))
+
+
+def coerce_defaults(schema: Mapping[str, Any]) -> None:
+    """Drop what metadata does not know from defaults of embedded resources, in place.
+
+    kube-apiserver does so while it validates a schema, and stores it without these fields.
+    """
+    if schema.get("default") is not None:
+        coerce_embedded(schema["default"], read_structure(schema), "", [])
+    for inner in (*(schema.get("properties") or {}).values(), schema.get("items")):
+        if isinstance(inner, Mapping):
+            coerce_defaults(inner)
 
 
 def _check(schema: Mapping[str, Any], path: str, place: _Place) -> list[Cause]:
@@ -73,12 +85,16 @@ def _check_default(schema: Mapping[str, Any], path: str, place: _Place) -> list[
     causes: list[Cause] = []
     pruned = copy.deepcopy(default)
     prune(pruned, structure, "", [])
-    if not same(pruned, default):
-        causes.append(invalid(path, default, "must not have unknown fields"))
+    is_pruned = not same(pruned, default)
+    malformed: list[Cause] = []
     try:
         coerce_embedded(default, structure, path, [])
     except MalformedMetadata as problem:
-        return [*causes, problem.cause]
+        malformed = [problem.cause]
+    if is_pruned:
+        causes.append(invalid(path, default, "must not have unknown fields"))
+    if malformed:
+        return causes + malformed
     found = check_embedded(default, structure, path)
     return causes + (found or _check_value(schema, path, root=schema is place.root))
 

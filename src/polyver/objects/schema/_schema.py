@@ -13,6 +13,7 @@ from polyver.objects.schema._defaults import complete, fill_in
 from polyver.objects.schema._embedded import check_embedded, coerce_embedded
 from polyver.objects.schema._lists import check_lists
 from polyver.objects.schema._old import NEW
+from polyver.objects.schema._patterns import has_large_pattern
 from polyver.objects.schema._pruning import prune
 from polyver.objects.schema._quick import Quick
 from polyver.objects.schema._report import Report
@@ -60,6 +61,11 @@ class Schema:
         status = (schema.get("properties") or {}).get("status")
         place = self._structure.fields.get("status")
         self._status = Checks(status, place) if status is not None else None
+
+    @cached_property
+    def costly(self) -> bool:
+        """Whether a check takes long even if an object is small: by its patterns."""
+        return has_large_pattern(self._schema)
 
     @cached_property
     def _quick(self) -> Quick:

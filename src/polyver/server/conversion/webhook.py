@@ -7,13 +7,15 @@ import base64
 import binascii
 import ssl
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 from polyver.capabilities.apis.conversion import Converter
 from polyver.core import PolyverError
 from polyver.objects.converted import Object, fresh
 from polyver.objects.kinds import Kind
+from polyver.objects.sizes import is_larger
 from polyver.objects.status import internal
 from polyver.server.conversion.certificates import context_for
 from polyver.server.conversion.reviews import (
@@ -32,11 +34,16 @@ from polyver.server.conversion.transport import (
     no_service,
     service_url,
 )
+from polyver.serving.aside import Aside
 from polyver.serving.logs import Log
+from polyver.serving.off_loop import off_loop
 
 __all__ = ["Conversion", "InProcess", "Renaming", "Webhook", "conversion_of"]
 
 TIMEOUT = 30.0
+_THREADS = 8
+"""For the functions that convert one kind."""
+_SMALL = 4096
 
 
 class Conversion(Protocol):
@@ -70,7 +77,7 @@ class Renaming:
     """For kinds whose versions differ in nothing but their schemas: apiVersion changes."""
 
     async def convert(self, obj: Object, api_version: str) -> Object:
-        return _renamed(obj, api_version)
+        return await _in_turn(obj, lambda: _renamed(obj, api_version))
 
     async def close(self) -> None:
         pass
@@ -80,6 +87,11 @@ def _renamed(obj: Object, api_version: str) -> Object:
     renamed: Object = fresh(obj)
     renamed["apiVersion"] = api_version
     return renamed
+
+
+async def _in_turn(obj: Object, work: Callable[[], Object]) -> Object:
+    """Convert an object here if it is small, and in a worker thread if it is not."""
+    return await off_loop(work) if is_larger(obj, _SMALL) else work()
 
 
 def _needs_none(obj: Object, api_version: str) -> bool:
@@ -96,6 +108,7 @@ class InProcess:
     def __init__(self, converter: Converter, *, timeout: float = TIMEOUT) -> None:
         self._converter = converter
         self._timeout = timeout
+        self._threads = Aside(_THREADS)
 
     async def convert(self, obj: Object, api_version: str) -> Object:
         if _needs_none(obj, api_version):
@@ -112,14 +125,15 @@ class InProcess:
             Log().failure("a conversion failed", error, object=_name_of(obj))
             text = f"{_name_of(obj)} cannot be converted to {version}, and the log says why"
             raise failure(f"{source_of(obj)} failed: {text}") from None
-        return accepted(obj, converted)
+        return await _in_turn(obj, lambda: accepted(obj, converted))
 
     async def _run(self, obj: Object, version: str) -> Object:
         if not self._converter.calls_functions:
-            return self._converter.convert(obj, version)
-        # Whoever else asks is answered while the functions of a user take their time.
-        async with asyncio.timeout(self._timeout):
-            return await asyncio.to_thread(self._converter.convert, obj, version)
+            return await _in_turn(obj, lambda: self._converter.convert(obj, version))
+        # Others are answered while functions of a user take their time, and this kind has threads
+        # of its own: functions of another kind that hang do not hold it up.
+        work = partial(self._converter.convert, obj, version)
+        return await self._threads.run_within(self._timeout, work)
 
     async def close(self) -> None:
         pass

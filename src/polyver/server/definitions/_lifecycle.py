@@ -14,8 +14,14 @@ import msgspec
 from polyver.capabilities.apis.conversion import Converter
 from polyver.objects.status import ApiError
 from polyver.server._http import Request
-from polyver.server.call import Call, Server
-from polyver.server.custom import CustomConversion, custom_resources, stored_resource
+from polyver.server.call import SMALL, Call, Server
+from polyver.server.custom import (
+    CustomConversion,
+    compiled,
+    custom_resources,
+    schema_of,
+    stored_resource,
+)
 from polyver.server.definitions._conditions import is_established, made, with_condition
 from polyver.server.definitions._names import NamesInUse, accepted
 from polyver.server.definitions._rules import CLEANUP
@@ -29,6 +35,7 @@ from polyver.server.paths import Place
 from polyver.server.resource import Resource
 from polyver.server.rules import Object
 from polyver.serving.logs import Log
+from polyver.serving.off_loop import off_loop
 from polyver.store import (
     Change,
     Compacted,
@@ -167,6 +174,7 @@ class Definitions:
                 continue
             await self._sweep(entry)
             found = _decoder.decode(entry.value)
+            await _compile(found, len(entry.value))
             before = decided[key][1] if key in decided else found
             waiting = self._note(key, before)
             new = before | {"status": accepted(before, self._names, self._server.timestamp())}
@@ -377,6 +385,13 @@ class Definitions:
             if since < each.created < entry.created:
                 with suppress(Conflict):
                     await store.write(Change(each.key, each.value, b"", each.revision, delete=True))
+
+
+async def _compile(definition: Object, size: int) -> None:
+    """Compile the schemas of a large definition in a worker thread; they are kept for `_serve`."""
+    if size > SMALL:
+        schemas = [schema_of(each) for each in definition["spec"]["versions"]]
+        await off_loop(lambda: [compiled(each) for each in schemas])
 
 
 def _is_refused(condition: Object) -> bool:

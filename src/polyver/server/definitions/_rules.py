@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from polyver.objects.rules import dns_subdomain_problems
+from polyver.objects.schema import coerce_defaults
 from polyver.objects.status import Cause, invalid_field, required, unsupported
 from polyver.server.custom import compiled
 from polyver.server.definitions._approval import check_approval
@@ -30,6 +31,7 @@ class DefinitionRules(Rules):
     counts = True
     has_status = True
     status_keeps = ()
+    costly = True
 
     def default(self, obj: Object) -> None:
         spec, status = obj.get("spec") or {}, obj.get("status") or {}
@@ -39,6 +41,11 @@ class DefinitionRules(Rules):
         }
         if not status.get("storedVersions"):
             obj["status"] = status | {"storedVersions": _stored(spec) or None}
+
+    def settle(self, obj: Object, *, applied: bool) -> None:
+        del applied
+        for schema in schemas_of(obj["spec"]):
+            coerce_defaults(schema)
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = {

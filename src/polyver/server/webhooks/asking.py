@@ -16,15 +16,24 @@ import msgspec
 
 from polyver.objects import cel
 from polyver.objects._texts import quoted, same
+from polyver.objects.allowance import OverAllowance, limited
 from polyver.objects.kinds import Kind
 from polyver.objects.selection import selects
+from polyver.objects.sizes import is_larger
 from polyver.objects.status import ApiError, bad_request, forbidden, internal, not_found
 from polyver.server._http import User
 from polyver.server.conversion.reviews import CallFailed
 from polyver.server.identity import Wanted, account_user, may
 from polyver.server.resource import Catalogue, Resource
+from polyver.server.rules import Object
 from polyver.server.webhooks.calling import Calls
-from polyver.server.webhooks.configured import MUTATING, VALIDATING, Configurations, Hook
+from polyver.server.webhooks.configured import (
+    MUTATING,
+    VALIDATING,
+    Configurations,
+    Holds,
+    Hook,
+)
 from polyver.server.webhooks.patches import patched, read_patch
 from polyver.server.webhooks.reviews import (
     Verdict,
@@ -36,10 +45,13 @@ from polyver.server.webhooks.reviews import (
 )
 from polyver.server.webhooks.subjects import Subject, Versions
 from polyver.serving.logs import Log
+from polyver.serving.off_loop import off_loop
 from polyver.store import Store
 
 __all__ = ["Webhooks"]
 
+_SMALL = 4096
+_FEW_STEPS = 10_000
 _SAFE = ("None", "NoneOnDryRun")
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 
@@ -146,10 +158,16 @@ class Webhooks:
         if before is None:
             told = "attempted to modify the object, which is not supported for this operation"
             raise internal(f"admission webhook {quoted(found.hook.name)} {told}")
-        after = patched(before, operations, found.resource, found.kind)
-        changed = not same(before, after)
-        if found.kind is found.resource.kind:
-            found.resource.rules.default(after)
+
+        def change() -> tuple[Object, bool]:
+            after = patched(before, operations, found.resource, found.kind)
+            changed = not same(before, after)
+            if found.kind is found.resource.kind:
+                found.resource.rules.default(after)
+            return after, changed
+
+        large = len(verdict.patch) > _SMALL or is_larger(before, _SMALL)
+        after, changed = await off_loop(change) if large else change()
         versions.change(found.kind, after)
         return changed
 
@@ -274,7 +292,7 @@ class Webhooks:
         problems: list[str] = []
         for condition in found.hook.conditions:
             try:
-                if not condition.holds(facts):
+                if not await _holds(condition, facts):
                     return False
             except cel.ConditionFailed as error:
                 problems.append(str(error))
@@ -283,6 +301,15 @@ class Webhooks:
         told = list(dict.fromkeys(problems))
         text = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
         raise forbidden(subject.resource.kind, subject.name, text)
+
+
+async def _holds(condition: Holds, facts: cel.Facts) -> bool:
+    """Whether a condition holds: found out here if that takes few steps, else off the loop."""
+    try:
+        with limited(_FEW_STEPS):
+            return condition.holds(facts)
+    except OverAllowance:
+        return await off_loop(lambda: condition.holds(facts))
 
 
 def _unshown(problem: ApiError) -> ApiError:

@@ -16,7 +16,7 @@ from polyver.objects import cel
 from polyver.server.webhooks.matching import Rule
 from polyver.store import Compacted, Entry, Lagging, Store, Watch
 
-__all__ = ["Configurations", "Hook"]
+__all__ = ["Configurations", "Holds", "Hook"]
 
 GROUP = "admissionregistration.k8s.io"
 MUTATING, VALIDATING = "mutatingwebhookconfigurations", "validatingwebhookconfigurations"

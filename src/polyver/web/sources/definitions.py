@@ -149,10 +149,11 @@ def _is_legacy(lineage: Lineage) -> bool:
 def _definition(obj: Object) -> _Definition:
     lineage, metadata = lineage_in(obj), obj["metadata"]
     conditions: Iterable[dict[str, Any]] = (obj.get("status") or {}).get("conditions") or ()
+    wrong = {("Published", "False"), ("Adopted", "False")}
     refused = [
         str(each.get("message", ""))
-        for each in conditions
-        if (each.get("type"), each.get("status")) == ("Published", "False")
+        for each in sorted(conditions, key=lambda each: each.get("type") != "Published")
+        if (each.get("type"), each.get("status")) in wrong and each.get("reason") != "Progressing"
     ]
     return _Definition(
         lineage.releases if lineage else (),

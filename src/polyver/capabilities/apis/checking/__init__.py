@@ -1,5 +1,6 @@
 """What can be said of conversions without running them: rules beside schemas, and what is lost."""
 
+from polyver.capabilities.apis.checking._admitting import check_types
 from polyver.capabilities.apis.checking._findings import RULES, Example, Finding, found
 from polyver.capabilities.apis.checking._fitting import fitting
 from polyver.capabilities.apis.checking._guessing import guessed
@@ -15,6 +16,7 @@ __all__ = [
     "Finding",
     "Ledger",
     "Observed",
+    "check_types",
     "check_writing",
     "fitting",
     "found",

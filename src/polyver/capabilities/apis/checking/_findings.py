@@ -87,6 +87,10 @@ _BREAKING = {
         "the compiled rules do otherwise than the interpreter: a bug in polyver",
         "Please report it together with the example",
     ),
+    "view-changed": (
+        "an object that exists is seen otherwise in a version than before",
+        "Restore the rule, or leave this version as it is and make the change in a new one",
+    ),
     "identity": (
         "an API server refuses the converted object: it may change labels and annotations alone",
         "Leave apiVersion, kind and the rest of the metadata to polyver",

@@ -26,7 +26,7 @@ from polyver.objects._texts import shown
 from polyver.objects.schema import is_valid
 from polyver.objects.schema._structure import META_FIELDS, read_structure
 
-__all__ = ["fitting"]
+__all__ = ["Fit", "Side", "fits", "fitting", "is_type_of"]
 
 Schema = Mapping[str, Any]
 
@@ -38,18 +38,18 @@ def fitting(converter: Converter, schemas: Mapping[str, Schema], kind: str) -> I
     for edge in converter.tree.edges:
         if isinstance(edge.forward, ByRules):
             sides = (
-                _Side(edge.source, schemas.get(edge.source)),
-                _Side(edge.target, schemas.get(edge.target)),
+                Side(edge.source, schemas.get(edge.source)),
+                Side(edge.target, schemas.get(edge.target)),
             )
             for rule in edge.forward.block.rules:
-                yield from _Fit(kind, *sides).rule(rule)
+                yield from Fit(kind, *sides).rule(rule)
             yield from _types(edge.forward, *sides, kind)
             assert isinstance(edge.back, ByRules)
             yield from _types(edge.back, *sides[::-1], kind)
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class Side:
     """One version at a place of its objects."""
 
     version: str
@@ -57,8 +57,8 @@ class _Side:
     """What is known there; None if nothing is."""
     at: Place = ()
 
-    def inside(self, *steps: Any) -> _Side:
-        return _Side(self.version, schema_at(self.schema, steps), (*self.at, *steps))
+    def inside(self, *steps: Any) -> Side:
+        return Side(self.version, schema_at(self.schema, steps), (*self.at, *steps))
 
     def has(self, path: Place) -> bool:
         if self.schema is None or (not self.at and path[0] in META_FIELDS):
@@ -67,12 +67,12 @@ class _Side:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fit:
+class Fit:
     """How rules fit the places at their two ends."""
 
     kind: str
-    source: _Side
-    target: _Side
+    source: Side
+    target: Side
 
     def rule(self, rule: Rule) -> Iterator[Finding]:
         if isinstance(rule, Drop) and rule.implied:
@@ -101,7 +101,7 @@ class _Fit:
                     fact = f"the rule {rule.name} names {at}, and {side.version} has no such field"
                     yield self._found("unknown-field", fact, side, path)
 
-    def _found(self, rule: str, fact: str, side: _Side, path: Place) -> Finding:
+    def _found(self, rule: str, fact: str, side: Side, path: Place) -> Finding:
         at = show((*side.at, *path))
         return found(rule, self.kind, fact, versions=(side.version,), path=at)
 
@@ -141,7 +141,7 @@ class _Fit:
         yield from self._typed(rule, self.source, rule.source, rule.source_type)
         yield from self._typed(rule, self.target, rule.target, rule.target_type)
 
-    def _typed(self, rule: Rule, side: _Side, path: Place, expected: str) -> Iterator[Finding]:
+    def _typed(self, rule: Rule, side: Side, path: Place, expected: str) -> Iterator[Finding]:
         """Both directions use a field, so its type must be the one that the rule says."""
         schema = schema_at(side.schema, path) or {}
         said = schema.get("type") or expected
@@ -155,6 +155,13 @@ class _Fit:
         yield from wrong
         if wrong:
             return
+        inside = self.inside(rule)
+        for each in rule.inside.rules:
+            yield from inside.rule(each)
+
+    def inside(self, rule: Move | Each | Wrap | Keyed) -> Fit:
+        """The two places between which the rules inside of a rule are."""
+        one, other = self.source.inside(*rule.source), self.target.inside(*rule.target)
         if isinstance(rule, Wrap):
             other = other.inside(ITEM)
         elif isinstance(rule, Keyed):
@@ -162,30 +169,35 @@ class _Fit:
             other = other.inside(VALUE)
         elif isinstance(rule, Each):
             one, other = (_unnamed(each) for each in (one, other))
-        inside = replace(self, source=one, target=other)
-        for each in rule.inside.rules:
-            yield from inside.rule(each)
+        return replace(self, source=one, target=other)
 
 
-def _unnamed(side: _Side) -> _Side:
+def _unnamed(side: Side) -> Side:
     return side.inside(ITEM if (side.schema or {}).get("type") == "array" else VALUE)
 
 
-def _shapes(rule: Rule, one: _Side, other: _Side, kind: str) -> Iterator[Finding]:
+def _shapes(rule: Rule, one: Side, other: Side, kind: str) -> Iterator[Finding]:
     """Whether lists and maps are where rules need them."""
-    expected: tuple[tuple[_Side, Sequence[str]], ...] = ()
+    expected: tuple[tuple[Side, Sequence[str]], ...] = ()
     if isinstance(rule, Wrap):
         expected = ((other, ["array"]),)
     elif isinstance(rule, Keyed):
         expected = ((one, ["array"]), (other, ["object"]))
     elif isinstance(rule, Each):
         expected = ((one, ["array", "object"]), (other, ["array", "object"]))
+    if isinstance(rule, Each) and {_type(one), _type(other)} == {"array", "object"}:
+        fact = f"each needs a list in both versions, or a map; {other.version} has another"
+        yield found("type", kind, fact, versions=(one.version,), path=show(one.at))
     for side, kinds in expected:
         said = (side.schema or {}).get("type") or kinds[0]
         if said not in kinds:
             needed = " or ".join(_a(_WORDS[each]) for each in kinds)
             fact = f"{rule.name} needs {needed}, and the schema says {said}"
             yield found("type", kind, fact, versions=(side.version,), path=show(side.at))
+
+
+def _type(side: Side) -> Any:
+    return (side.schema or {}).get("type")
 
 
 _WORDS = {"array": "list", "object": "map"}
@@ -195,7 +207,7 @@ def _a(word: str) -> str:
     return f"an {word}" if word[0] in "aeiou" else f"a {word}"
 
 
-def _types(hop: ByRules, source: _Side, target: _Side, kind: str) -> Iterator[Finding]:
+def _types(hop: ByRules, source: Side, target: Side, kind: str) -> Iterator[Finding]:
     """Fields that arrive as they are where another type is expected."""
     if source.schema is None or target.schema is None:
         return
@@ -209,7 +221,7 @@ def _types(hop: ByRules, source: _Side, target: _Side, kind: str) -> Iterator[Fi
         before = schema_at(source.schema, place) or {}
         for stop in trace(hop, place, target.version, before):
             after = schema_at(target.schema, stop.place)
-            if stop.carried or stop.rules or after is None or _fits(before, after):
+            if stop.carried or stop.rules or after is None or fits(before, after):
                 continue
             seen.append(place)
             one, other = before.get("type"), after.get("type")
@@ -220,11 +232,27 @@ def _types(hop: ByRules, source: _Side, target: _Side, kind: str) -> Iterator[Fi
             yield found("type", kind, f"{fact}, and no rule", versions=versions, path=show(place))
 
 
-def _fits(before: Schema, after: Schema) -> bool:
+def fits(before: Schema, after: Schema) -> bool:
     """Whether values of one type are of the other as they are."""
     one, other = before.get("type"), after.get("type")
     either = after.get("x-kubernetes-int-or-string") and one in ("string", "integer")
     return not one or not other or one == other or bool(either) or (one, other) == _WIDENED
 
 
+def is_type_of(value: Any, schema: Schema) -> bool:
+    """Whether a value is of the type that a schema says, whatever else that asks for."""
+    known = _TYPES.get(schema.get("type", ""))
+    if known is None or (value is None and schema.get("nullable")):
+        return True
+    return isinstance(value, known) and (schema["type"] == "boolean") == isinstance(value, bool)
+
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
 _WIDENED = ("integer", "number")

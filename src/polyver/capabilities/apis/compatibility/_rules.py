@@ -134,7 +134,8 @@ _BREAKING = {
     ),
     "served-version-removed": (
         "a served version is gone",
-        "Deprecate it first, then unserve it, and drop it when nobody asks for it any more",
+        "Deprecate it first, then unserve it, and drop it when nobody asks for it any more and no "
+        "managedFields name it: they would keep appliers from applying",
     ),
     "version-unserved": (
         "a version is no longer served, so its clients get 404",

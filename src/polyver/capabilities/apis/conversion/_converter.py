@@ -138,7 +138,7 @@ class Converter:
             return bytes(raw)
         way = self._opened[source, version]
         made = way(top) if way is not None else None
-        return encode_json(self.convert(_plain(raw), version) if made is None else made)
+        return encode_json(self.convert(_whole(raw), version) if made is None else made)
 
     def way(self, source: str, target: str) -> Way | None:
         """What converts mappings whose values may be JSON; None if only `convert_raw` does.
@@ -289,6 +289,13 @@ def _top(raw: bytes | Raw) -> Object:
         return _fields(raw)
     except (MsgspecError, UnicodeError, RecursionError) as error:
         raise NotConvertible(f"this is no object: {error}") from None
+
+
+def _whole(raw: bytes | Raw) -> Any:
+    try:
+        return _plain(raw)
+    except (MsgspecError, UnicodeError) as error:
+        raise NotConvertible(f"it holds a value that cannot be read: {error}") from None
 
 
 def _value(found: Any) -> Any:

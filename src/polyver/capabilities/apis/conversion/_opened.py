@@ -59,8 +59,11 @@ def touches_metadata(hops: Sequence[Hop[Step]]) -> bool:
 
 
 def _by_functions(target: str, convert: Convert) -> Way:
-    def way(top: Object) -> Raw:
-        obj = decode(encode(top))
+    def way(top: Object) -> Raw | None:
+        try:
+            obj = decode(encode(top))
+        except (MsgspecError, UnicodeError):
+            return None  # such as a number that is out of range, which is reported elsewhere
         made = convert(obj, target)
         before, after = obj.get("metadata"), made.get("metadata")
         if after is not before and after != before:

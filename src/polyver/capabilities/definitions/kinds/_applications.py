@@ -127,6 +127,24 @@ class ApplicationSpec:
 
 
 @part
+class FailedMove:
+    """The release that an application could not take, and why; it stays with the one before."""
+
+    version: str
+    revision: str
+    """Its DefinitionRevision."""
+    digest: str
+    """Of its content."""
+    reason: str
+    """One word for programs: `RenderFailed`, `WouldDelete`, and so on."""
+    message: str
+    since: Time
+    """Since when."""
+    inputs: str
+    """Of what was tried: it is tried again when this changes."""
+
+
+@part
 class Resolution:
     """Which version is used in one place of an application, and why."""
 
@@ -152,6 +170,8 @@ class Resolution:
     """What will stop working, and what to use instead."""
     since: Time
     """Since when it is used."""
+    failedMove: FailedMove | None
+    """The release that it would use, if that worked for it."""
 
 
 @part

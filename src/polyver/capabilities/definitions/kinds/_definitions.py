@@ -270,6 +270,20 @@ class Revision:
 
 
 @part
+class Adoption:
+    """How many places in applications follow a version, and how many of them have it."""
+
+    followers: Number
+    """Places that ask for a series, or follow the newest version, and would use this one."""
+    updated: Number
+    """Those that use it."""
+    held: Number
+    """Those that do not, because it would delete objects of theirs."""
+    failing: Number
+    """Those for which it cannot be rendered or applied."""
+
+
+@part
 class PublishedVersion:
     """A version that applications can use, or could once."""
 
@@ -286,6 +300,10 @@ class PublishedVersion:
     """What to use instead."""
     removedFrom: list[str] | None
     """Who used it when it was removed by force."""
+    allowDeletion: bool | None
+    """Whether it may delete objects of applications that move to it."""
+    adoption: Adoption | None
+    """Who follows it."""
 
 
 @part

@@ -23,7 +23,7 @@ from polyver.capabilities.definitions.publishing._revisions import (
     removed_of,
     revision_object,
 )
-from polyver.capabilities.definitions.publishing._status import status_of
+from polyver.capabilities.definitions.publishing._status import status_of, with_adoption
 from polyver.capabilities.definitions.publishing._writing import (
     check_writer,
     created_with,
@@ -54,5 +54,6 @@ __all__ = [
     "removed_of",
     "revision_object",
     "status_of",
+    "with_adoption",
     "wrapped",
 ]

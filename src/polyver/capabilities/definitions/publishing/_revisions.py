@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from polyver.capabilities.definitions.kinds import GROUP, STORED
-from polyver.capabilities.definitions.names import TYPES, name_label, revision_name
+from polyver.capabilities.definitions.names import ALLOW_DELETION, TYPES, name_label, revision_name
 from polyver.capabilities.definitions.publishing._reading import Definition, Entry
 from polyver.core import InvalidVersion, Lineage, Notes, Release, SemVer, Serial, Stage, Version
 
@@ -33,11 +33,14 @@ class Known:
     version: Version
     digest: str
     content: Object
+    allows_deletion: bool = False
+    """Whether it may delete objects of applications that move to it."""
 
     @property
     def release(self) -> Release:
         named = self.name if isinstance(self.version, Serial) else ""
-        return Release(self.version, self.digest, name=named)
+        labels = {ALLOW_DELETION: "true"} if self.allows_deletion else {}
+        return Release(self.version, self.digest, labels=labels, name=named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,8 @@ def known_revision(obj: Object) -> Known | None:
     except InvalidVersion:
         return None
     found = str(spec.get("digest") or spec.get("revisionHash") or "")
-    return Known(obj["metadata"]["name"], version, found, inside.get("spec") or {})
+    allowed = (obj["metadata"].get("annotations") or {}).get(ALLOW_DELETION) == "true"
+    return Known(obj["metadata"]["name"], version, found, inside.get("spec") or {}, allowed)
 
 
 def revision_object(definition: Definition, new: New, owner: Object) -> dict[str, Any]:
@@ -78,6 +82,8 @@ def revision_object(definition: Definition, new: New, owner: Object) -> dict[str
     kind, entry = definition.kind, new.entry
     said: dict[str, Any] = {"version": str(entry.version)} if entry.version is not None else {}
     labels = {name_label(kind): definition.name}
+    annotations: Object = owner["metadata"].get("annotations") or {}
+    allowed = {name: annotations[name] for name in (ALLOW_DELETION,) if name in annotations}
     inside = {
         "apiVersion": f"{GROUP}/{STORED}",
         "kind": kind,
@@ -92,6 +98,7 @@ def revision_object(definition: Definition, new: New, owner: Object) -> dict[str
             "name": new.name,
             "namespace": definition.namespace,
             "labels": labels,
+            **({"annotations": allowed} if allowed else {}),
             "ownerReferences": [_reference(kind, owner)],
         },
         "spec": {

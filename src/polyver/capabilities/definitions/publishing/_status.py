@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from polyver.capabilities.definitions._entries import newest_of
-from polyver.capabilities.definitions.names import revision_name
+from polyver.capabilities.definitions.adopting import Adoption, adoption_data, adoption_fact
+from polyver.capabilities.definitions.names import ALLOW_DELETION, revision_name
 from polyver.capabilities.definitions.publishing._deciding import Decision
 from polyver.capabilities.definitions.publishing._reading import Refusal
 from polyver.core import Lineage, Release, Serial
 
-__all__ = ["status_of"]
+__all__ = ["status_of", "with_adoption"]
 
 Object = Mapping[str, Any]
 
@@ -37,6 +38,19 @@ def status_of(
     if newest is not None:
         status["latestRevision"] = _revision(lineage, newest)
     return status
+
+
+def with_adoption(
+    status: Object, adoption: Mapping[str, Adoption], *, generation: int, now: str
+) -> dict[str, Any]:
+    """A status that tells who follows which version; nothing, if nobody ever did."""
+    known = {each["type"]: each for each in status.get("conditions") or ()}
+    if not adoption and "Adopted" not in known:
+        return dict(status)
+    fact = _condition(adoption_fact(adoption), known, generation, now)
+    conditions = [*({**known, "Adopted": fact}).values()]
+    versions = adoption_data(status.get("versions") or (), adoption)
+    return {**status, "conditions": conditions, "versions": versions}
 
 
 def _facts(decision: Decision, refusals: Sequence[Refusal]) -> Iterator[dict[str, str]]:
@@ -79,6 +93,7 @@ def _version(definition: str, release: Release, taken: Sequence[str]) -> dict[st
         "digest": release.digest,
         "stage": release.stage.value,
         **{name: said for name, said in told.items() if said},
+        **({"allowDeletion": True} if release.labels.get(ALLOW_DELETION) == "true" else {}),
     }
 
 

@@ -14,6 +14,7 @@ from polyver.capabilities.functions.actions._machine import (
     failed,
     interrupted,
     returned,
+    waits,
 )
 from polyver.capabilities.functions.actions._params import (
     Objects,
@@ -27,10 +28,22 @@ from polyver.capabilities.functions.actions._run import (
     PhaseRun,
     Run,
     State,
+    Waiting,
     read_run,
     status_of,
 )
-from polyver.capabilities.functions.actions._starting import Wanted, refused, start, wanted_of
+from polyver.capabilities.functions.actions._sensitive import (
+    masked_artifacts,
+    split_output,
+    with_outputs,
+)
+from polyver.capabilities.functions.actions._starting import (
+    Wanted,
+    checked,
+    refused,
+    start,
+    wanted_of,
+)
 
 __all__ = [
     "ActionRun",
@@ -45,20 +58,26 @@ __all__ = [
     "Run",
     "State",
     "Stop",
+    "Waiting",
     "Wanted",
     "called",
+    "checked",
     "concluded",
     "decide",
     "failed",
     "interrupted",
+    "masked_artifacts",
     "params_of",
     "read_run",
     "refused",
     "render_arguments",
     "render_artifacts",
     "returned",
+    "split_output",
     "start",
     "status_of",
+    "waits",
     "wanted_of",
+    "with_outputs",
     "workload_params",
 ]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from polyver.capabilities.functions.actions._run import ActionRun, State
+from polyver.capabilities.functions.actions._run import ActionRun, State, Waiting
 
 __all__ = [
     "Await",
@@ -26,6 +26,7 @@ __all__ = [
     "failed",
     "interrupted",
     "returned",
+    "waits",
 ]
 
 
@@ -109,15 +110,23 @@ def _has_failed(action: ActionRun) -> bool:
 def called(action: ActionRun, place: int) -> ActionRun:
     """What is stored before a phase is called."""
     call = replace(action.calls[place], state=State.RUNNING)
-    return replace(action.with_call(place, call), state=State.RUNNING)
+    return replace(action.with_call(place, call), state=State.RUNNING, waiting=None)
 
 
-def returned(action: ActionRun, place: int, output: Mapping[str, Any]) -> ActionRun:
-    """A phase that was called has returned."""
+def waits(action: ActionRun, waiting: Waiting) -> ActionRun:
+    """An action that has to wait for a slot before its next phase can be called."""
+    return replace(action, waiting=waiting)
+
+
+def returned(
+    action: ActionRun, place: int, output: Mapping[str, Any], *, secret: str = ""
+) -> ActionRun:
+    """A phase that was called has returned; `secret` holds its sensitive outputs."""
     call = action.calls[place]
     if action.state.is_over or call.state is not State.RUNNING:
         return action
-    return action.with_call(place, replace(call, state=State.COMPLETE, output=output))
+    ended = replace(call, state=State.COMPLETE, output=output, secret=secret)
+    return action.with_call(place, ended)
 
 
 def failed(action: ActionRun, place: int, reason: str) -> ActionRun:
@@ -126,7 +135,7 @@ def failed(action: ActionRun, place: int, reason: str) -> ActionRun:
     if action.state.is_over or call.state.is_over:
         return action
     ended = replace(call, state=State.FAILED, reason=reason)
-    return replace(action.with_call(place, ended), state=State.RUNNING)
+    return replace(action.with_call(place, ended), state=State.RUNNING, waiting=None)
 
 
 def interrupted(action: ActionRun, place: int, function: str) -> ActionRun:
@@ -146,6 +155,7 @@ def concluded(
     cancelled: str = "",
 ) -> ActionRun:
     """The end: complete with its artifacts, or failed with every reason."""
+    action = replace(action, waiting=None)
     reasons = [
         f"phase {action.label(place)}: {call.reason}"
         for place, call in enumerate(action.calls)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from polyver.capabilities.functions.actions._artifacts import with_makers
 from polyver.capabilities.functions.actions._run import ActionRun, State
 from polyver.capabilities.functions.registering import Function
 from polyver.core import PolyverError
@@ -135,7 +136,8 @@ def render_artifacts(action: ActionRun, params: Mapping[str, Any]) -> dict[str, 
     written: Mapping[str, Any] = action.snapshot["action"].get("outputArtifacts") or {}
     if not written:
         return None
-    return _rendered(written, params, f"actions.{action.name}.outputArtifacts")
+    rendered = _rendered(written, params, f"actions.{action.name}.outputArtifacts")
+    return with_makers(action, rendered)
 
 
 def _rendered(value: Mapping[str, Any], params: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from polyver.capabilities.functions.blueprints import Phase
 from polyver.objects.converted import fresh
 
-__all__ = ["ActionRun", "PhaseRun", "Run", "State", "read_run", "status_of"]
+__all__ = ["ActionRun", "PhaseRun", "Run", "State", "Waiting", "read_run", "status_of"]
 
 
 class State(Enum):
@@ -36,8 +36,11 @@ class PhaseRun:
     """Why it was that version; of one that failed, why it did."""
     state: State = State.PENDING
     output: Mapping[str, Any] | None = None
+    """Without what is sensitive."""
     chosen: str = ""
     """Why it was that version, whatever became of the phase."""
+    secret: str = ""
+    """The Secret that holds its sensitive outputs, if there are any."""
 
     @property
     def explanation(self) -> str:
@@ -45,6 +48,15 @@ class PhaseRun:
         if self.state is not State.FAILED or not self.chosen:
             return self.reason
         return f"{self.chosen}; it failed: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An action that waits for a slot."""
+
+    place: int
+    """In the queue, from 1."""
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +71,9 @@ class ActionRun:
     error: str = ""
     artifacts: Mapping[str, Any] | None = None
     snapshot: Mapping[str, Any] = field(default_factory=dict)
+    waiting: Waiting | None = None
+    artifacts_secret: str = ""
+    """The Secret that holds the artifacts, if values in them are masked."""
 
     @property
     def calls(self) -> tuple[PhaseRun, ...]:
@@ -84,6 +99,12 @@ class ActionRun:
         if self.is_deferred(place):
             return _phase(action["deferPhase"], (*path, "deferPhase"))
         return _phase(action["phases"][place], (*path, "phases", place))
+
+    def sensitive(self, place: int) -> tuple[str, ...]:
+        """The outputs of a phase that its blueprint calls sensitive."""
+        action = self.snapshot["action"]
+        phase = action["deferPhase"] if self.is_deferred(place) else action["phases"][place]
+        return tuple(phase.get("sensitiveOutputs") or ())
 
     def with_call(self, place: int, call: PhaseRun) -> ActionRun:
         """The same with a phase that has gone on."""
@@ -154,7 +175,13 @@ def _read_action(status: Mapping[str, Any]) -> ActionRun:
         (status.get("error") or {}).get("message") or "",
         status.get("artifacts"),
         status.get("snapshot") or {},
+        _read_waiting(status.get("waiting")),
+        status.get("artifactsSecret") or "",
     )
+
+
+def _read_waiting(status: Mapping[str, Any] | None) -> Waiting | None:
+    return Waiting(status.get("place") or 0, status.get("message") or "") if status else None
 
 
 def _read_phase(status: Mapping[str, Any]) -> PhaseRun:
@@ -165,6 +192,7 @@ def _read_phase(status: Mapping[str, Any]) -> PhaseRun:
         State(status["state"]),
         status.get("output"),
         status.get("resolvedReason") or "",
+        status.get("outputSecret") or "",
     )
 
 
@@ -198,9 +226,12 @@ def _action_status(action: ActionRun) -> dict[str, Any]:
     reference = (action.snapshot.get("spec") or {}).get("object")
     found |= {"object": fresh(reference)} if reference else {}
     found["state"] = action.state.value
+    if action.waiting is not None:
+        found["waiting"] = {"place": action.waiting.place, "message": action.waiting.message}
     found["phases"] = [_phase_status(phase) for phase in action.phases]
     found |= {"deferPhase": _phase_status(action.deferred)} if action.deferred else {}
     found |= {"artifacts": fresh(action.artifacts)} if action.artifacts is not None else {}
+    found |= {"artifactsSecret": action.artifacts_secret} if action.artifacts_secret else {}
     found |= {"error": {"message": action.error}} if action.error else {}
     return found | {"snapshot": fresh(action.snapshot)}
 
@@ -210,4 +241,5 @@ def _phase_status(phase: PhaseRun) -> dict[str, Any]:
     found |= {"resolvedVersion": phase.version} if phase.version else {}
     found |= {"resolvedReason": phase.chosen} if phase.chosen else {}
     found |= {"reason": phase.reason} if phase.reason else {}
+    found |= {"outputSecret": phase.secret} if phase.secret else {}
     return found | ({"output": fresh(phase.output)} if phase.output is not None else {})

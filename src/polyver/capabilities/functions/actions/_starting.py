@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from polyver.capabilities.functions.actions._artifacts import made_with
 from polyver.capabilities.functions.actions._run import ActionRun, PhaseRun, Run
+from polyver.capabilities.functions.actions._sensitive import masked_artifacts
 from polyver.capabilities.functions.blueprints import (
     ActionRefused,
     Blueprint,
@@ -14,13 +16,18 @@ from polyver.capabilities.functions.blueprints import (
     ResolvedPhase,
     resolve_action,
 )
-from polyver.capabilities.functions.registering import Functions
+from polyver.capabilities.functions.registering import Functions, implementation
 from polyver.core import PolyverError, listed
+from polyver.objects import encode_json
 from polyver.objects._texts import quoted
 from polyver.objects.converted import fresh
+from polyver.objects.manifests import dotted
 from polyver.objects.rules import dns_subdomain_problems
 
-__all__ = ["Wanted", "refused", "start", "wanted_of"]
+__all__ = ["Wanted", "checked", "refused", "start", "wanted_of"]
+
+
+_NAMED = ("options", "artifacts", "configMaps", "secrets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +75,51 @@ def start(
             problems.append(str(error))
         else:
             actions.append(_action(each, blueprint, resolved, time))
-            warnings += [*resolved.warnings, *_unused(each)]
+            warnings += [*resolved.warnings, *_unused(each), *_made_by_others(each, resolved)]
     warnings = [*dict.fromkeys(warnings)]
     if problems:
         return Run((), tuple(warnings), "; ".join(problems))
     return Run(tuple(actions), tuple(warnings))
+
+
+def checked(run: Run, functions: Functions) -> Run:
+    """The run if its templates can be rendered with what it is given, else one that is refused.
+
+    It must not begin, and then fail because of what is known now.
+    """
+    problems = [each for action in run.actions for each in _unreadable(action, functions)]
+    return replace(run, actions=(), refusal="; ".join(problems)) if problems else run
+
+
+def _unreadable(action: ActionRun, functions: Functions) -> Iterator[str]:
+    """What templates of an action read, and what will not be there."""
+    written: Mapping[str, Any] = action.snapshot["action"]
+    if b"{{" not in encode_json(written):
+        return
+    # Not before there is a template to read: it takes long to load.
+    from polyver.capabilities.functions.blueprints._templates import Given, template_problems
+
+    spec: Mapping[str, Any] = action.snapshot["spec"]
+    names = {each: frozenset(spec.get(each) or ()) for each in _NAMED}
+    objects = [
+        *(action.snapshot.get("workload") or ()),
+        *(["Object"] if spec.get("object") else []),
+    ]
+    given = Given(
+        options=names["options"],
+        artifacts=names["artifacts"],
+        config_maps=names["configMaps"],
+        secrets=names["secrets"],
+        objects=frozenset(objects),
+    )
+    called = [
+        implementation(functions, action.written(place).function, call.version)
+        for place, call in enumerate(action.calls)
+    ]
+    about = f"blueprint {action.blueprint}, action {action.name}"
+    for each in template_problems(written, called, given):
+        at = dotted(("actions", action.name, *each.path))
+        yield str(PolyverError(f"{about}: {each.fact}", at=at, hint=each.hint))
 
 
 def refused(reason: str) -> Run:
@@ -108,6 +155,7 @@ def _resolved(wanted: Wanted, blueprint: Blueprint, functions: Functions) -> Res
         ("secrets", "secretNames"),
     ):
         _check_given(wanted, _written(blueprint, wanted.name), given, needed)
+    _check_unmasked(wanted)
     return found
 
 
@@ -125,10 +173,34 @@ def _check_given(wanted: Wanted, action: Mapping[str, Any], given: str, needed: 
         raise PolyverError(fact, at=f"{wanted.at}.{given}", hint=f"{needed} names them")
 
 
+def _check_unmasked(wanted: Wanted) -> None:
+    names = masked_artifacts(wanted.spec)
+    if names:
+        fact = f"the artifacts {listed(names)} hold masks instead of values"
+        hint = "take them from the Secret that status.actions[].artifactsSecret names"
+        raise PolyverError(fact, at=f"{wanted.at}.artifacts", hint=hint)
+
+
 def _unused(wanted: Wanted) -> list[str]:
     if not wanted.spec.get("profile"):
         return []
     return [f"{wanted.at}.profile is not used: there are no Profiles here"]
+
+
+def _made_by_others(wanted: Wanted, resolved: ResolvedAction) -> Iterator[str]:
+    """Artifacts that another major version of a function made than the one that is to read them."""
+    calls = (*resolved.phases, *([resolved.deferred] if resolved.deferred else []))
+    for name, artifact in (wanted.spec.get("artifacts") or {}).items():
+        made_by = made_with(artifact)
+        for each in calls:
+            versions = made_by.get(each.phase.function) or set()
+            if versions and each.function.version.major not in {v.major for v in versions}:
+                shown = listed([f"v{version}" for version in sorted(versions)])
+                yield (
+                    f"{wanted.at}.artifacts.{name} was made by {each.phase.function} {shown}, and "
+                    f"phase {each.phase.label} of action {wanted.name} calls {each.version}, "
+                    "another major version, which may not be able to read it"
+                )
 
 
 def _action(wanted: Wanted, blueprint: Blueprint, resolved: ResolvedAction, time: str) -> ActionRun:

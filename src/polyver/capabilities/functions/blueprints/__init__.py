@@ -1,6 +1,7 @@
 """Blueprints: what their phases call, which version each gets, and what is wrong with that."""
 
 from polyver.capabilities.functions.blueprints._checking import (
+    UNTIL,
     Use,
     check_blueprint,
     losses_at,
@@ -29,6 +30,7 @@ from polyver.capabilities.functions.blueprints._reading import (
 )
 
 __all__ = [
+    "UNTIL",
     "Action",
     "ActionRefused",
     "Blueprint",

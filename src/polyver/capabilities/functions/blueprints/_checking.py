@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from polyver.capabilities.functions._policy import FUNCTIONS
 from polyver.capabilities.functions.blueprints._choosing import (
@@ -11,7 +11,14 @@ from polyver.capabilities.functions.blueprints._choosing import (
     refusals_of,
     selector_of,
 )
-from polyver.capabilities.functions.blueprints._reading import Blueprint, Finding, Phase, Request
+from polyver.capabilities.functions.blueprints._reading import (
+    Action,
+    Blueprint,
+    Finding,
+    Phase,
+    Request,
+)
+from polyver.capabilities.functions.registering._function import Function
 from polyver.capabilities.functions.registering._known import Functions
 from polyver.core import (
     Dependent,
@@ -27,7 +34,9 @@ from polyver.core import (
 )
 from polyver.objects.manifests import dotted
 
-__all__ = ["Use", "check_blueprint", "losses_at", "losses_between", "uses_in"]
+UNTIL = " is known only when an action runs"
+"""How what nobody can know before ends."""
+__all__ = ["UNTIL", "Use", "check_blueprint", "losses_at", "losses_between", "uses_in"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +69,13 @@ class Use:
 
 
 def check_blueprint(blueprint: Blueprint, functions: Functions) -> Iterator[Finding]:
-    """All that is wrong with names, versions and arguments, and what is deprecated."""
+    """All that is wrong with names, versions, arguments and templates, and what is deprecated.
+
+    What templates read, and of which nobody knows before it runs whether it will be there, is
+    listed as unknown.
+    """
     for action in blueprint.actions.values():
+        yield from _templates(blueprint, action, functions)
         yield from _doubled(blueprint, action.calls)
         for phase in action.calls:
             about = about_phase(blueprint, action.name, phase)
@@ -71,6 +85,38 @@ def check_blueprint(blueprint: Blueprint, functions: Functions) -> Iterator[Find
             for warning in _warnings(functions, phase):
                 path = (*phase.path, "funcVersion" if phase.version else "func")
                 yield blueprint.finding(f"{about}: {warning}", *path, is_error=False)
+
+
+def _templates(blueprint: Blueprint, action: Action, functions: Functions) -> Iterator[Finding]:
+    if not action.has_templates:
+        return
+    # Not before there is a template to read: it takes long to load.
+    from polyver.capabilities.functions.blueprints._templates import template_problems
+
+    called = [_implementation(functions, phase) for phase in action.calls]
+    for each in template_problems(action.written, called):
+        about = _about(blueprint, action, each.path)
+        fact = f"{each.fact}{UNTIL}" if each.is_unknown else f"{about}: {each.fact}"
+        path, hint = ("actions", action.name, *each.path), each.hint
+        finding = blueprint.finding(fact, *path, hint=hint, is_error=not each.is_unknown)
+        yield replace(finding, is_unknown=each.is_unknown)
+
+
+def _about(blueprint: Blueprint, action: Action, path: Sequence[str | int]) -> str:
+    for phase in action.calls:
+        inside = phase.path[2:]
+        if tuple(path[: len(inside)]) == inside:
+            return about_phase(blueprint, action.name, phase)
+    return f"blueprint {blueprint.label}, action {action.name}, {path[0]}"
+
+
+def _implementation(functions: Functions, phase: Phase) -> Function | None:
+    """The code that a phase calls, if there is any and its version is not the ActionSet's."""
+    found = _attempt(functions, phase, "")
+    if not isinstance(found, Resolution):
+        return None
+    assert isinstance(found.release.version, SemVer)
+    return functions.known[phase.function].code.get(found.release.version)
 
 
 def _doubled(blueprint: Blueprint, phases: Iterable[Phase]) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -44,6 +44,8 @@ class Finding:
     """The same as a text, with the file and the line."""
     hint: str = ""
     is_error: bool = True
+    is_unknown: bool = False
+    """Whether nobody can know before it runs; then it is no error."""
 
     def __str__(self) -> str:
         return str(PolyverError(self.fact, at=self.place, hint=self.hint))
@@ -82,6 +84,12 @@ class Action:
     name: str
     phases: tuple[Phase, ...]
     deferred: Phase | None = None
+    written: Mapping[str, Any] = field(default_factory=dict)
+    """The action as the blueprint has it."""
+
+    @property
+    def has_templates(self) -> bool:
+        return b"{{" in encode_json(self.written)
 
     @property
     def calls(self) -> tuple[Phase, ...]:
@@ -181,7 +189,8 @@ def _action(name: str, value: Mapping[str, Any]) -> Action:
         for number, each in enumerate(value.get("phases") or ())
     )
     deferred = value.get("deferPhase")
-    return Action(name, phases, _phase(deferred, (*path, "deferPhase")) if deferred else None)
+    last = _phase(deferred, (*path, "deferPhase")) if deferred else None
+    return Action(name, phases, last, value)
 
 
 def _phase(value: Mapping[str, Any], path: _Path) -> Phase:

@@ -6,6 +6,7 @@ from polyver.capabilities.functions.registering._function import (
     Arguments,
     Function,
     InvalidArguments,
+    Outputs,
 )
 from polyver.capabilities.functions.registering._hints import (
     Alias,
@@ -16,8 +17,10 @@ from polyver.capabilities.functions.registering._hints import (
 from polyver.capabilities.functions.registering._known import (
     Functions,
     KnownFunction,
+    Origin,
     UnknownFunction,
     check_registered,
+    implementation,
     known_functions,
 )
 from polyver.capabilities.functions.registering._reading import Wrong
@@ -34,6 +37,8 @@ __all__ = [
     "InvalidDuration",
     "InvalidFunction",
     "KnownFunction",
+    "Origin",
+    "Outputs",
     "Registry",
     "UnknownFunction",
     "Unrendered",
@@ -41,6 +46,7 @@ __all__ = [
     "check_registered",
     "function_data",
     "functions_data",
+    "implementation",
     "known_functions",
     "register",
 ]

@@ -50,6 +50,10 @@ def _version(known: KnownFunction, release: Release) -> dict[str, Any]:
 def _code(function: Function) -> dict[str, Any]:
     found: dict[str, Any] = {"description": function.description} if function.description else {}
     found["idempotent"] = function.idempotent
+    found |= {"sensitive": [*function.sensitive]} if function.sensitive else {}
+    if function.outputs is not None:
+        found["outputs"] = [*function.outputs.names]
+        found["furtherOutputs"] = function.outputs.others
     found["arguments"] = [_argument(each) for each in function.arguments.fields]
     if function.arguments.further is not None:
         found["furtherArguments"] = function.arguments.further.schema

@@ -20,7 +20,7 @@ from polyver.capabilities.functions.registering._reading import Reading, Type, W
 from polyver.capabilities.functions.registering._types import Field, read_fields
 from polyver.core import PolyverError, SemVer
 
-__all__ = ["Arguments", "Function", "InvalidArguments", "arguments_of"]
+__all__ = ["Arguments", "Function", "InvalidArguments", "Outputs", "arguments_of"]
 
 _P = inspect.Parameter
 
@@ -60,6 +60,15 @@ class Arguments:
         return read_fields(self.fields, given, (), reading, what="argument", further=self.further)
 
 
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """The keys of the mapping that a function returns, as its author declares them."""
+
+    names: tuple[str, ...]
+    others: bool = False
+    """Whether there may be further keys."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Function:
     """One version of a function, ready to be called."""
@@ -75,6 +84,10 @@ class Function:
     stable: bool = False
     idempotent: bool = False
     """Whether it may be called again when nobody knows how far the last call got."""
+    sensitive: tuple[str, ...] = ()
+    """Outputs that must not be shown; `*` for all of them."""
+    outputs: Outputs | None = None
+    """What it returns; None if its author does not say."""
 
     @property
     def label(self) -> str:

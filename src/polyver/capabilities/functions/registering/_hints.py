@@ -79,7 +79,13 @@ class Unrendered:
 
     >>> from typing import Annotated
     >>> Condition = Annotated[str, Unrendered()]
+
+    Whether its templates are right is found out when it is called, unless `sees_params` says that
+    they are rendered with `ctx.params`; the keys in `but` are then not.
     """
+
+    sees_params: bool = False
+    but: tuple[str, ...] = ()
 
 
 _SCALARS: Mapping[Any, Type] = {
@@ -183,8 +189,11 @@ def field_of(python: str, hint: Any, default: Any, at: str, names: Mapping[str, 
         required, default = not nullable, None
     else:
         required, default = False, _default(default, kind, at=place)
-    raw = any(isinstance(each, Unrendered) for each in marks)
-    return Field(alias or _plain(python), python, kind, required, default, said, nullable, raw)
+    raw = next((each for each in marks if isinstance(each, Unrendered)), None)
+    renders = frozenset(raw.but) if raw is not None and raw.sees_params else None
+    name = alias or _plain(python)
+    about = (kind, required, default, said, nullable, raw is not None, renders)
+    return Field(name, python, *about)
 
 
 def _marks(hint: Any) -> tuple[Any, ...]:

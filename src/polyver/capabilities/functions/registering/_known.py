@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 
 from polyver.capabilities.functions._catalogue import Catalogue
@@ -12,7 +12,15 @@ from polyver.capabilities.functions.registering._function import Function
 from polyver.capabilities.functions.registering._hints import InvalidFunction
 from polyver.core import Lineage, PolyverError, Release, SemVer, Stage, listed
 
-__all__ = ["Functions", "KnownFunction", "UnknownFunction", "check_registered", "known_functions"]
+__all__ = [
+    "Functions",
+    "KnownFunction",
+    "Origin",
+    "UnknownFunction",
+    "check_registered",
+    "implementation",
+    "known_functions",
+]
 
 
 class UnknownFunction(PolyverError):
@@ -43,6 +51,17 @@ class KnownFunction:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """How functions were loaded, so that another process can load the same."""
+
+    names: tuple[str, ...] = ()
+    """Files and modules, beside installed packages and the functions that come with polyver."""
+    folder: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Digests of the files that register functions."""
+
+
+@dataclass(frozen=True, slots=True)
 class Functions:
     """Every function by its name, and what whoever loaded them should know."""
 
@@ -50,6 +69,8 @@ class Functions:
     catalogues: tuple[Catalogue, ...] = ()
     """Those whose clocks `at` sets forward; functions of others stay as they are now."""
     warnings: tuple[str, ...] = ()
+    origin: Origin | None = None
+    """None for functions that exist in this process alone, as those of a test do."""
 
     def __iter__(self) -> Iterator[KnownFunction]:
         return (self.known[name] for name in sorted(self.known))
@@ -80,7 +101,13 @@ class Functions:
             else each
             for each in self
         }
-        return Functions(known, tuple(moved.values()), self.warnings)
+        return replace(self, known=known, catalogues=tuple(moved.values()))
+
+
+def implementation(functions: Functions, name: str, version: str) -> Function | None:
+    """The code of a version that was chosen before; None if it is not there any more."""
+    known = functions.known.get(name)
+    return known.code.get(SemVer.complete(version)) if known else None
 
 
 def _moved(function: KnownFunction, catalogue: Catalogue) -> KnownFunction:

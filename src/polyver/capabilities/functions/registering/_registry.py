@@ -9,10 +9,10 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from types import FrameType, ModuleType
+from types import EllipsisType, FrameType, ModuleType
 from typing import Any, NamedTuple, TypeVar
 
-from polyver.capabilities.functions.registering._function import Function, arguments_of
+from polyver.capabilities.functions.registering._function import Function, Outputs, arguments_of
 from polyver.capabilities.functions.registering._hints import InvalidFunction
 from polyver.core import InvalidVersion, SemVer
 
@@ -55,10 +55,12 @@ class Registry:
         version: str | None = None,
         stable: bool = False,
         idempotent: bool = False,
+        sensitive: Iterable[str] | bool = (),
         model: type | None = None,
+        outputs: Iterable[str | EllipsisType] | None = None,
     ) -> Callable[[F], F]:
         """Register what is below as a version of a function; see `register`."""
-        said = _Said(name, version, stable, idempotent, model)
+        said = _Said(name, version, stable, idempotent, sensitive, model, outputs)
         return self._registers(sys._getframe(1), said)
 
     def _registers(self, frame: FrameType, said: _Said) -> Callable[[F], F]:
@@ -66,13 +68,15 @@ class Registry:
         names = {**frame.f_globals, **frame.f_locals}
         _check_name(said.name, place)
         version = _version(said.version, place)
+        outputs = _outputs(said.outputs, place)
 
         def decorate(code: F) -> F:
             if not callable(code):
                 raise InvalidFunction(f"{said.name} is no function", at=place)
             known = arguments_of(code, said.model, place, names)
             has_version = said.version is not None
-            options = (has_version, said.stable, said.idempotent)
+            hidden = _sensitive(said.sensitive, place)
+            options = (has_version, said.stable, said.idempotent, hidden, outputs)
             function = Function(said.name, version, code, known, place, *options)
             self._functions.append(function)
             _mark(code, function)
@@ -103,17 +107,23 @@ def register(
     version: str | None = None,
     stable: bool = False,
     idempotent: bool = False,
+    sensitive: Iterable[str] | bool = (),
     model: type | None = None,
+    outputs: Iterable[str | EllipsisType] | None = None,
 ) -> Callable[[F], F]:
     """Register what is below as a version of a function that blueprints may call.
 
     Without a version it is v0.0.0. `stable` says that this version is the stable one, unless a
     catalogue says otherwise; `idempotent`, that it may be called again after a call that was cut
-    off. With a `model` it takes its context and an object of that class.
+    off. `sensitive` names outputs that are kept in a Secret instead of the status, or is True for
+    all of them. With a `model` it takes its context and an object of that class. `outputs` are the
+    keys of what it returns, with `...` if there may be others: a blueprint whose templates read
+    another one is refused before anything runs.
     """
     frame = sys._getframe(1)
     registry: Registry = frame.f_globals.setdefault(_KEPT, Registry())
-    return registry._registers(frame, _Said(name, version, stable, idempotent, model))
+    said = _Said(name, version, stable, idempotent, sensitive, model, outputs)
+    return registry._registers(frame, said)
 
 
 class _Said(NamedTuple):
@@ -123,7 +133,20 @@ class _Said(NamedTuple):
     version: str | None
     stable: bool
     idempotent: bool
+    sensitive: Iterable[str] | bool
     model: type | None
+    outputs: Iterable[str | EllipsisType] | None
+
+
+def _outputs(said: object, place: str) -> Outputs | None:
+    if said is None:
+        return None
+    keys = [*said] if isinstance(said, Iterable) and not isinstance(said, str) else [None]
+    names = [each for each in keys if isinstance(each, str) and each]
+    if len(names) + keys.count(...) != len(keys):
+        hint = 'write outputs=["size", "path"], and ... as the last one if there may be others'
+        raise InvalidFunction("outputs are names of keys", at=place, hint=hint)
+    return Outputs(tuple(names), ... in keys)
 
 
 def _check_name(name: object, place: str) -> None:
@@ -133,6 +156,16 @@ def _check_name(name: object, place: str) -> None:
     if not name or len(name) > _NAME or not name.isprintable() or set(name) & set(" @/{}"):
         fact = f"{name!r} is no name for a function"
         raise InvalidFunction(fact, at=place, hint="without spaces, @ or /")
+
+
+def _sensitive(said: Iterable[str] | bool, place: str) -> tuple[str, ...]:
+    if isinstance(said, bool):
+        return ("*",) if said else ()
+    found = said if isinstance(said, str) else tuple(said)
+    if isinstance(found, str) or not all(isinstance(each, str) for each in found):
+        fact, hint = "sensitive is a list of outputs, or True", 'write sensitive=["password"]'
+        raise InvalidFunction(fact, at=place, hint=hint)
+    return found
 
 
 def _version(text: str | None, place: str) -> SemVer:

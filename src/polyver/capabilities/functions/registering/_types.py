@@ -170,6 +170,9 @@ class Field:
     nullable: bool = False
     unrendered: bool = False
     """Whether the function gets it with its templates, and renders them itself."""
+    renders: frozenset[str] | None = None
+    """Of one that is unrendered, the keys that see something else than what templates usually see;
+    None if all of it does."""
 
 
 @dataclass(frozen=True, slots=True)

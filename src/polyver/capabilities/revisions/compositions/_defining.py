@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from polyver.capabilities import Refusal
+from polyver.capabilities.apis.conversion_kind import versions_in_use
 from polyver.capabilities.revisions._asking import mapping
 from polyver.capabilities.revisions._conditions import Fact, condition_of, conditions_with
 from polyver.capabilities.revisions.compositions._definitions import definition_crd
@@ -114,9 +115,12 @@ def crd_content(obj: Object, crd: Object | None = None) -> dict[str, Any]:
 def conversion_change(obj: Object, crd: Object) -> dict[str, Any] | None:
     """A merge patch that has a kind converted as its definition says; None if it is.
 
-    What others filled in, such as a CA, makes no difference.
+    What others filled in, such as a CA, makes no difference. A kind with several versions in use
+    that somebody converts is never left without: its objects would lose fields.
     """
     wanted, there = _conversion(obj["spec"]), _conversion(crd["spec"])
+    if wanted["strategy"] == "None" != there["strategy"] and len(versions_in_use(crd)) > 1:
+        return None
     if wanted["strategy"] == there["strategy"] and _is_part(_client(wanted), _client(there)):
         return None
     said: dict[str, Any] = {"webhook": None, **wanted}

@@ -21,6 +21,7 @@ _IGNORED = {
     "runtimeConfigRef": "it is run as its runtime runs everything",
     "controllerConfigRef": "it is run as its runtime runs everything",
     "packagePullSecrets": "packages are fetched with what the runtime has",
+    "commonLabels": "what is made for a package gets no further labels",
 }
 
 

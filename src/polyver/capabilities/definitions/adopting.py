@@ -1,0 +1,115 @@
+"""Adopting: how many dependents follow a release, and how many of them have it.
+
+A dependent is one place in one application. It follows if it moves to new releases by itself: it
+asks for a series, or for nothing where that means the newest release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from polyver.capabilities.definitions.uses import Use, question_of
+from polyver.core import Lineage, Policy, PolyverError, Selector, Series, Unspecified, resolve
+
+__all__ = ["Adoption", "adoption_data", "adoption_fact", "adoption_of"]
+
+Object = Mapping[str, Any]
+_NAMED: Final = 3
+"""How many releases the message of a condition names."""
+
+
+class Adoption(NamedTuple):
+    """How many dependents follow a release, and what became of them."""
+
+    followers: int = 0
+    updated: int = 0
+    held: int = 0
+    """It would delete objects of theirs."""
+    failing: int = 0
+    """It cannot be rendered or applied for them."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether each of them has tried it."""
+        return self.followers == self.updated + self.held + self.failing
+
+    def __str__(self) -> str:
+        noun = "follower" if self.followers == 1 else "followers"
+        rest = f"{self.updated} on it, {self.held} held, {self.failing} failing"
+        return f"{self.followers} {noun}, {rest}"
+
+
+def adoption_of(uses: Iterable[tuple[Use, int]], lineage: Lineage) -> dict[str, Adoption]:
+    """The adoption of each release that somebody follows, by its name, the newest first.
+
+    `uses` are the ways in which a definition is used, with the number of places for each.
+    """
+    found: dict[str, Adoption] = {}
+    for use, number in uses:
+        with suppress(PolyverError):  # who gets nothing follows nothing
+            asked, policy = question_of(use, lineage)
+            if _follows(use, asked, policy):
+                free = replace(use.dependent, failed_move=None)
+                release = resolve(lineage, asked, policy, free).release
+                before = found.get(release.name, Adoption())
+                found[release.name] = _counted(before, _state(use, release.pin), number)
+    return {
+        each.name: found[each.name] for each in reversed(lineage.releases) if each.name in found
+    }
+
+
+def _follows(use: Use, asked: Selector, policy: Policy) -> bool:
+    if use.held or use.dependent.lock is not None:
+        return False
+    if isinstance(asked, Unspecified):
+        return Unspecified not in policy.keeps
+    return isinstance(asked, Series)
+
+
+def _state(use: Use, pin: object) -> str:
+    failed = use.dependent.failed_move
+    if use.dependent.pin == pin:
+        return "failing" if use.is_failing else "updated"
+    if failed is not None and failed.to == pin:
+        return "held" if failed.deletes else "failing"
+    return ""
+
+
+def _counted(adoption: Adoption, state: str, number: int) -> Adoption:
+    found = adoption._replace(followers=adoption.followers + number)
+    return found._replace(**{state: getattr(found, state) + number}) if state else found
+
+
+def adoption_data(versions: Sequence[Object], adoption: Mapping[str, Adoption]) -> list[Object]:
+    """The versions in the status of a definition, with their adoption."""
+    found: list[Object] = []
+    for each in versions:
+        bare = {name: said for name, said in each.items() if name != "adoption"}
+        known = adoption.get(each["version"]) or adoption.get(each["revision"])
+        found.append(bare | ({"adoption": known._asdict()} if known is not None else {}))
+    return found
+
+
+def adoption_fact(adoption: Mapping[str, Adoption]) -> dict[str, str]:
+    """What the condition `Adopted` says."""
+    if not adoption:
+        said = {"status": "True", "reason": "NoFollowers", "message": "nothing follows it"}
+        return {"type": "Adopted", **said}
+    told = [f"{name}: {each}" for name, each in adoption.items()]
+    more = f"; and {len(told) - _NAMED} more versions" if len(told) > _NAMED else ""
+    message = "; ".join(told[:_NAMED]) + more
+    reason = _reason(adoption.values())
+    status = "True" if reason == "Adopted" else "False"
+    return {"type": "Adopted", "status": status, "reason": reason, "message": message}
+
+
+def _reason(adoption: Iterable[Adoption]) -> str:
+    known = [*adoption]
+    if any(each.failing for each in known):
+        return "Failing"
+    if any(each.held for each in known):
+        return "Held"
+    return "Adopted" if all(each.is_settled for each in known) else "Progressing"

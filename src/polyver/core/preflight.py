@@ -1,0 +1,517 @@
+"""The effect of a release on its dependents, before anything changes.
+
+Somebody renders or composes each dependent twice, with the release that it uses and with the new
+one, and gives the objects of both to `Preflight.compare`. `Preflight.report` then counts the
+dependents and groups the changes by their shape, so that a reviewer reads one line for "412
+Deployments: spec.template.spec.containers[0].image nginx:1.27 → nginx:1.28" instead of 412 diffs.
+
+Two changes have the same shape if they change the same fields of objects of one kind to the same
+values. Values often contain the dependent's own name, which would make one group of each
+dependent. So a shape with more than `MOST_VARIANTS` different values becomes one group, which
+says for each field whether the values differ. The same holds for messages of failures.
+
+The report does not depend on the order in which dependents are compared. Memory grows with the
+groups and with the names of dependents, not with their objects.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+__all__ = [
+    "MOST_FIELDS",
+    "MOST_VARIANTS",
+    "Counts",
+    "Example",
+    "Failure",
+    "FieldChange",
+    "Group",
+    "Identity",
+    "Outcome",
+    "Preflight",
+    "Report",
+    "identity_of",
+    "lost_objects",
+]
+
+Object = Mapping[str, Any]
+Identity = tuple[str, str, str, str]
+"""Group, kind, namespace and name: the API version does not make another object."""
+Outcome = Literal["unchanged", "changed", "loses", "fails"]
+Change = Literal["added", "changed", "removed", "lost"]
+
+MOST_VARIANTS: Final = 10
+"""How many groups with the same fields, but different values, are told apart."""
+MOST_FIELDS: Final = 50
+"""How many changed fields of an object are named."""
+_LONGEST: Final = 60
+"""How many characters of a value are shown."""
+_HIDDEN, _CHANGED = "(secret)", "(changed)"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """One field that changes, with the values as short strings; None where there is none."""
+
+    path: str
+    before: str | None
+    after: str | None
+    is_secret: bool = False
+    """Then both values are only told to be there."""
+    is_varied: bool = False
+    """Whether the objects of a group have different values here; these are of its example."""
+
+    def __str__(self) -> str:
+        if self.is_secret:
+            verb = (
+                "added" if self.before is None else "removed" if self.after is None else "changed"
+            )
+            return f"{self.path} {verb}"
+        if self.is_varied:
+            return f"{self.path} with different values"
+        if self.before is None:
+            return f"{self.path} added: {self.after}"
+        if self.after is None:
+            return f"{self.path} removed: {self.before}"
+        return f"{self.path} {self.before} → {self.after}"
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One object of a group; values of Secrets are hidden."""
+
+    dependent: str
+    identity: Identity
+    before: Object | None
+    after: Object | None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Objects that change in the same way."""
+
+    kind: str
+    change: Change
+    """`removed` if the release has another object in its place, else `lost`."""
+    fields: tuple[FieldChange, ...]
+    more_fields: int
+    """How many changed fields are not named."""
+    objects: int
+    dependents: tuple[str, ...]
+    example: Example
+
+    def __str__(self) -> str:
+        head = f"{self.objects} {_plural(self.kind, self.objects)}"
+        if self.change != "changed":
+            return f"{head} {self.change}"
+        more = [f"and {self.more_fields} more fields"] if self.more_fields else []
+        return f"{head}: {', '.join([*map(str, self.fields), *more])}"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Dependents that cannot take the release for the same reason."""
+
+    message: str
+    dependents: tuple[str, ...]
+    is_varied: bool = False
+    """Whether the messages differ in strings and numbers; the message is that of the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many dependents there are of each outcome."""
+
+    unchanged: int = 0
+    changed: int = 0
+    loses: int = 0
+    fails: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.unchanged + self.changed + self.loses + self.fails
+
+    def __str__(self) -> str:
+        return (
+            f"{self.unchanged} unchanged, {self.changed} changed, "
+            f"{self.loses} would lose objects, {self.fails} would fail"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that a reviewer wants to know.
+
+    Groups of lost objects come first, then those with the most dependents.
+    """
+
+    counts: Counts
+    groups: tuple[Group, ...]
+    failures: tuple[Failure, ...]
+
+
+class Preflight:
+    """Collects the effect on one dependent after the other."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[Outcome] = Counter()
+        self._changes: dict[tuple[Any, ...], _Variants] = {}
+        self._failures: dict[str, _Variants] = {}
+
+    def compare(
+        self,
+        dependent: str,
+        before: Iterable[Object],
+        after: Iterable[Object],
+        sources: Mapping[Identity, str] | None = None,
+    ) -> Outcome:
+        """Take note of the objects that a dependent has now, and would have.
+
+        `sources` are those of `lost_objects`.
+        """
+        was, will_be = ({identity_of(each): each for each in side} for side in (before, after))
+        lost = lost_objects(was, will_be, sources)
+        outcome: Outcome = "loses" if lost else "unchanged"
+        for identity in sorted({*was, *will_be}):
+            made = _compared(identity, was.get(identity), will_be.get(identity), identity in lost)
+            if made is not None:
+                outcome = "loses" if lost else "changed"
+                example = Example(dependent, identity, *_hidden(was, will_be, identity))
+                self._variants(made).add(made.variant, made.fields, example)
+        self._counts[outcome] += 1
+        return outcome
+
+    def _variants(self, made: _Made) -> _Variants:
+        return self._changes.setdefault((made.shape, made.more_fields), _Variants())
+
+    def fail(self, dependent: str, messages: Iterable[str]) -> Outcome:
+        """Take note of a dependent that cannot take the release, and of all reasons."""
+        for message in dict.fromkeys(messages):
+            kept = self._failures.setdefault(_PARTICULARS.sub("…", message), _Variants())
+            kept.add(message, (), Example(dependent, ("", "", "", message), None, None))
+        self._counts["fails"] += 1
+        return "fails"
+
+    def report(self) -> Report:
+        groups = [
+            _group(shape, more, each)
+            for (shape, more), variants in self._changes.items()
+            for each in variants.found()
+        ]
+        failures = [
+            Failure(each.example.identity[3], _names(each), variants.is_merged)
+            for variants in self._failures.values()
+            for each in variants.found()
+        ]
+        return Report(
+            Counts(**{str(name): number for name, number in self._counts.items()}),
+            tuple(sorted(groups, key=_importance)),
+            tuple(sorted(failures, key=lambda each: (-len(each.dependents), each.message))),
+        )
+
+
+def _importance(group: Group) -> tuple[Any, ...]:
+    order = _order(group.example)
+    return group.change != "lost", -len(group.dependents), group.change, str(group), order
+
+
+_PARTICULARS: Final = re.compile(r'"[^"]*"|\d+')
+"""The parts of a message that are often a dependent's own."""
+
+
+def _names(found: _Collected) -> tuple[str, ...]:
+    return tuple(sorted(found.dependents))
+
+
+def _group(shape: tuple[Any, ...], more_fields: int, found: _Collected) -> Group:
+    _, kind, change, _ = shape
+    return Group(
+        kind, change, found.fields, more_fields, found.objects, _names(found), found.example
+    )
+
+
+# Groups while they are collected.
+
+
+@dataclass(slots=True)
+class _Collected:
+    """What is known of a group so far."""
+
+    fields: tuple[FieldChange, ...]
+    variant: Any
+    example: Example
+    objects: int = 0
+    dependents: set[str] = field(default_factory=set)
+
+    def add(self, fields: tuple[FieldChange, ...], variant: Any, example: Example) -> None:
+        self.objects += 1
+        self.dependents.add(example.dependent)
+        self._take(fields, variant, example)
+
+    def join(self, other: _Collected) -> None:
+        self.objects += other.objects
+        self.dependents |= other.dependents
+        self._take(other.fields, other.variant, other.example)
+
+    def _take(self, fields: tuple[FieldChange, ...], variant: Any, example: Example) -> None:
+        varied = [each.is_varied for each in self.fields]
+        if varied and variant != self.variant:
+            pairs = zip(self.variant, variant, varied, strict=True)
+            varied = [is_varied or mine != other for mine, other, is_varied in pairs]
+        if _order(example) < _order(self.example):
+            # The variant stays: it is only compared with, and any of the group will do.
+            self.fields, self.example = fields, example
+        self.fields = tuple(
+            FieldChange(each.path, each.before, each.after, each.is_secret, is_varied)
+            for each, is_varied in zip(self.fields, varied, strict=True)
+        )
+
+
+def _order(example: Example) -> tuple[str, Identity]:
+    return example.dependent, example.identity
+
+
+class _Variants:
+    """The groups of one shape: apart as long as there are few, else one for all."""
+
+    def __init__(self) -> None:
+        self._apart: dict[Any, _Collected] = {}
+        self._merged: _Collected | None = None
+
+    @property
+    def is_merged(self) -> bool:
+        return self._merged is not None
+
+    def add(self, variant: Any, fields: tuple[FieldChange, ...], example: Example) -> None:
+        found = self._merged or self._apart.get(variant)
+        if found is None:
+            found = self._apart[variant] = _Collected(fields, variant, example)
+        found.add(fields, variant, example)
+        if len(self._apart) > MOST_VARIANTS:
+            first, *rest = self._apart.values()
+            for each in rest:
+                first.join(each)
+            self._merged, self._apart = first, {}
+
+    def found(self) -> Iterable[_Collected]:
+        return [self._merged] if self._merged is not None else self._apart.values()
+
+
+# Which objects are the same, and which are lost.
+
+
+def identity_of(obj: Object) -> Identity:
+    """Return the group, kind, namespace and name of an object."""
+    metadata: Object = obj.get("metadata") or {}
+    group, slash, _ = str(obj.get("apiVersion") or "").partition("/")
+    named = (str(metadata.get(each) or "") for each in ("namespace", "name"))
+    return (group if slash else "", str(obj.get("kind") or ""), *named)  # type: ignore[return-value]
+
+
+def lost_objects(
+    before: Iterable[Identity],
+    after: Iterable[Identity],
+    sources: Mapping[Identity, str] | None = None,
+) -> set[Identity]:
+    """Return the objects that go with nothing in their place.
+
+    A new object replaces one that goes and has the same kind or the same name; each replaces one.
+    `sources` name the part of the dependent that makes an object, such as a component: an object
+    of one part replaces none of another.
+    """
+    was, will_be, made_by = {*before}, {*after}, sources or {}
+    lost, free = sorted(was - will_be), sorted(will_be - was)
+    for fits in (_same_kind_and_name, _same_name, _same_kind):
+        for gone in [*lost]:
+            mine = [new for new in free if made_by.get(new) == made_by.get(gone)]
+            found = next((new for new in mine if fits(gone, new)), None)
+            if found is not None:
+                lost.remove(gone)
+                free.remove(found)
+    return {*lost}
+
+
+def _same_kind_and_name(one: Identity, other: Identity) -> bool:
+    return (one[1], one[3]) == (other[1], other[3])
+
+
+def _same_name(one: Identity, other: Identity) -> bool:
+    return one[3] == other[3]
+
+
+def _same_kind(one: Identity, other: Identity) -> bool:
+    return one[1] == other[1]
+
+
+# What changes in an object.
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """How one object changes."""
+
+    shape: tuple[Any, ...]
+    """API group, kind, change and paths."""
+    variant: Any
+    """The values, one item for each path."""
+    fields: tuple[FieldChange, ...] = ()
+    more_fields: int = 0
+
+
+def _compared(
+    identity: Identity, before: Object | None, after: Object | None, is_lost: bool
+) -> _Made | None:
+    group, kind = identity[:2]
+    if before is None or after is None:
+        change: Change = "added" if before is None else "lost" if is_lost else "removed"
+        return _Made((group, kind, change, ()), ())
+    found = [*_differences(before, after, "", is_secret=False)]
+    if not found:
+        return None
+    named = found[:MOST_FIELDS]
+    fields = tuple(_field(*each) for each in named)
+    variant = tuple((_key(old), _key(new), hidden) for _, old, new, hidden in named)
+    shape = group, kind, "changed", tuple(each.path for each in fields)
+    return _Made(shape, variant, fields, len(found) - len(named))
+
+
+class _Absent:
+    """Stands for a value that is not there, which is not the same as null."""
+
+
+_ABSENT: Final = _Absent()
+_Found = tuple[str, Any, Any, bool]
+"""A path, both values, and whether they are secret."""
+
+
+def _differences(before: Any, after: Any, path: str, *, is_secret: bool) -> Iterator[_Found]:
+    """The outermost fields that are there on one side only, and the innermost that differ."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        hides = _is_secret(before) or _is_secret(after)
+        for key in sorted({*before, *after}, key=str):
+            inside = is_secret or (hides and key in _SECRET_FIELDS)
+            pair = before.get(key, _ABSENT), after.get(key, _ABSENT)
+            yield from _differences(*pair, _joined(path, str(key)), is_secret=inside)
+    elif isinstance(before, list) and isinstance(after, list):
+        for index, old, new in _items(before, after):
+            yield from _differences(old, new, f"{path}[{index}]", is_secret=is_secret)
+    elif before == after and type(before) is type(after):  # 1, 1.0 and true are not the same
+        return
+    elif is_secret:
+        old, new = (_ABSENT if each is _ABSENT else _HIDDEN for each in (before, after))
+        yield path, old, new, True
+    else:
+        yield path, before, after, False
+
+
+_SECRET_FIELDS: Final = ("data", "stringData")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def _is_secret(obj: Object) -> bool:
+    return obj.get("kind") == "Secret" and obj.get("apiVersion") == "v1"
+
+
+def _joined(path: str, key: str) -> str:
+    if not _PLAIN.fullmatch(key):
+        return f"{path}[{key}]"
+    return f"{path}.{key}" if path else key
+
+
+def _items(before: Sequence[Any], after: Sequence[Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Items to compare: by their names where these are there and not the same, else in order."""
+    names = _named(before), _named(after)
+    if names[0] is None or names[1] is None or [*names[0]] == [*names[1]]:
+        for index in range(max(len(before), len(after))):
+            old, new = (each[index] if index < len(each) else _ABSENT for each in (before, after))
+            yield str(index), old, new
+        return
+    for name in dict.fromkeys((*names[0], *names[1])):
+        yield f"name={name}", names[0].get(name, _ABSENT), names[1].get(name, _ABSENT)
+
+
+def _named(items: Sequence[Any]) -> dict[str, Any] | None:
+    found = {
+        each["name"]: each
+        for each in items
+        if isinstance(each, Mapping) and isinstance(each.get("name"), str)
+    }
+    return found if len(found) == len(items) else None
+
+
+def _field(path: str, before: Any, after: Any, is_secret: bool) -> FieldChange:
+    return FieldChange(path, _shown(before), _shown(after), is_secret)
+
+
+def _shown(value: Any) -> str | None:
+    if value is _ABSENT:
+        return None
+    text = value if isinstance(value, str) and value.isprintable() and value else _json(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _key(value: Any) -> str | None:
+    """What is the same for the same value, and short."""
+    if value is _ABSENT:
+        return None
+    text = _json(value)
+    if len(text) <= 2 * _LONGEST:
+        return text
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _json(value: Any) -> str:
+    hidden = _without_secrets(value, value)
+    return json.dumps(hidden, ensure_ascii=False, sort_keys=True, default=str)
+
+
+# Secrets, of which nobody may see more than that they changed.
+
+
+def _hidden(
+    before: Mapping[Identity, Object], after: Mapping[Identity, Object], identity: Identity
+) -> tuple[Object | None, Object | None]:
+    old, new = before.get(identity), after.get(identity)
+    return (
+        _without_secrets(old, old) if old is not None else None,
+        _without_secrets(new, old) if new is not None else None,
+    )
+
+
+def _without_secrets(value: Any, other: Any, *, is_secret: bool = False) -> Any:
+    """A value without the data of Secrets; what differs from the other is told to be changed."""
+    if isinstance(value, Mapping):
+        hides, known = _is_secret(value), other if isinstance(other, Mapping) else {}
+        return {
+            key: _without_secrets(
+                each,
+                known.get(key, _ABSENT),
+                is_secret=is_secret or (hides and key in _SECRET_FIELDS),
+            )
+            for key, each in value.items()
+        }
+    if isinstance(value, list):
+        beside = other if isinstance(other, list) else []
+        return [
+            _without_secrets(
+                each, beside[index] if index < len(beside) else _ABSENT, is_secret=is_secret
+            )
+            for index, each in enumerate(value)
+        ]
+    if not is_secret:
+        return value
+    return _HIDDEN if other is _ABSENT or value == other else _CHANGED
+
+
+def _plural(kind: str, number: int) -> str:
+    if number == 1:
+        return kind
+    if kind.endswith("y") and kind[-2:-1] not in "aeiou":
+        return f"{kind[:-1]}ies"
+    return f"{kind}es" if kind.endswith(("s", "x", "ch", "sh")) else f"{kind}s"

@@ -1,0 +1,93 @@
+"""Slots for calls, shared fairly by namespaces: who may take one, and who waits where.
+
+Two rules. A namespace gets another slot only while it holds fewer slots than are free: one that
+fills its share leaves half of the slots to others, the next leaves half of those, and so on. A slot
+that is free goes to the namespace that holds fewest, and within a namespace to whoever came first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+__all__ = ["Slots"]
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Slots(Generic[K]):
+    """A number of slots, those who hold them, and those who wait for one.
+
+    >>> slots = Slots[str](2)
+    >>> [slots.take(name, namespace) for name, namespace in (("a", "x"), ("b", "x"), ("c", "y"))]
+    [True, False, True]
+    >>> slots.place("b")
+    1
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._held: Counter[str] = Counter()
+        self._waiting: dict[K, str] = {}
+        """The namespaces of those who wait, in the order in which they came."""
+
+    @property
+    def free(self) -> int:
+        return self.limit - self._held.total()
+
+    def held_by(self, namespace: str) -> int:
+        return self._held[namespace]
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    def take(self, owner: K, namespace: str) -> bool:
+        """Take a slot if it is the owner's turn; else the owner waits in the queue."""
+        self._waiting.setdefault(owner, namespace)
+        if owner not in self.due():
+            return False
+        del self._waiting[owner]
+        self._held[namespace] += 1
+        return True
+
+    def give_back(self, namespace: str) -> None:
+        """A call of a namespace has ended."""
+        self._held[namespace] -= 1
+        if not self._held[namespace]:
+            del self._held[namespace]
+
+    def leave(self, owner: K) -> None:
+        """The owner does not want a slot any longer."""
+        self._waiting.pop(owner, None)
+
+    def leave_all(self, chosen: Callable[[K], bool]) -> None:
+        """The same for all owners that are chosen."""
+        for owner in [each for each in self._waiting if chosen(each)]:
+            del self._waiting[owner]
+
+    def place(self, owner: K) -> int:
+        """Return the place of an owner in the queue, from 1; 0 if it does not wait."""
+        return next((n for n, each in enumerate(self._queue(), 1) if each == owner), 0)
+
+    def due(self) -> list[K]:
+        """Return those who may take a slot now."""
+        if not self._waiting or not self.free:
+            return []
+        held, free, found = Counter(self._held), self.free, []
+        for owner in self._queue():
+            namespace = self._waiting[owner]
+            if held[namespace] < free:
+                held[namespace] += 1
+                free -= 1
+                found.append(owner)
+        return found
+
+    def _queue(self) -> list[K]:
+        """Return all who wait, in the order in which slots are given to them."""
+        turns, ranked = Counter(self._held), []
+        for number, (owner, namespace) in enumerate(self._waiting.items()):
+            ranked.append((turns[namespace], number, owner))
+            turns[namespace] += 1
+        return [owner for _, _, owner in sorted(ranked, key=lambda each: each[:2])]

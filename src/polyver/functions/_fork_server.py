@@ -1,0 +1,190 @@
+"""The process that worker processes are forked from.
+
+It has loaded all functions, has one thread, and calls nothing of theirs, so that a fork is quick,
+shares their memory and is safe. Each call gets a process of its own, which nobody uses again: what
+a function leaves behind (threads, changed modules, open files) ends with it.
+
+polyver and this process talk over a socket, in lines of JSON. polyver sends `{"start": ID}` with
+two sockets, one for the messages of the call and one for what the worker prints, and
+`{"kill": ID}`. This process sends `{"ended": ID, "code": CODE}`. When the socket closes, polyver is
+gone, and all workers are killed. Workers in turn get a signal when this process dies.
+
+A worker leads a session of its own. What it started is killed with it, also what has left that
+session: orphans become children of this process (PR_SET_CHILD_SUBREAPER), which kills them. Only
+Linux can do that, and send a signal when a parent dies; elsewhere the socket has to do.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+__all__ = ["ForkServer"]
+
+_LINUX = sys.platform == "linux"
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_FDS = 16
+
+
+class ForkServer:
+    """Forks workers and reports their ends, until its socket closes."""
+
+    def __init__(self, control: socket.socket, work: Callable[[socket.socket], None]) -> None:
+        """`work` makes one call, in the worker."""
+        self._control = control
+        self._work = work
+        self._workers: dict[int, int] = {}
+        """Process ids by the ids of calls."""
+        self._received: deque[int] = deque()
+        self._buffer = b""
+        self._woken, self._wake = os.pipe()
+        # Loaded before any fork.
+        self._prctl = ctypes.CDLL(None).prctl if _LINUX else None
+
+    def run(self) -> None:
+        """Serve until polyver closes the socket or dies, and leave no process behind."""
+        for end in (self._woken, self._wake):
+            os.set_blocking(end, False)
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        if self._prctl is not None:
+            self._prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        # Objects that are here now stay: the collector of a worker need not touch, and so copy,
+        # the memory that they share.
+        gc.collect()
+        gc.freeze()
+        try:
+            while self._step():
+                pass
+        finally:
+            self._end_all()
+
+    def _step(self) -> bool:
+        control = self._control.fileno()
+        ready, _, _ = select.select([control, self._woken], [], [])
+        if self._woken in ready:
+            with suppress(BlockingIOError):
+                os.read(self._woken, 4096)
+            self._reap()
+        if control not in ready:
+            return True
+        try:
+            data, received, _, _ = socket.recv_fds(self._control, 65536, _FDS)
+        except ConnectionError:
+            return False
+        self._received += received
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        for line in lines:
+            self._obey(json.loads(line))
+        return bool(data)
+
+    def _obey(self, order: dict[str, Any]) -> None:
+        if "start" in order:
+            self._start(order["start"])
+        elif order["kill"] in self._workers:
+            self._kill(self._workers[order["kill"]])
+
+    def _start(self, call: int) -> None:
+        ends = self._received.popleft(), self._received.popleft()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            self._report({"ended": call, "code": None, "error": error.strerror})
+        else:
+            if not pid:
+                self._become_worker(*ends)
+            self._workers[call] = pid
+        for end in ends:
+            os.close(end)
+
+    def _become_worker(self, messages: int, output: int) -> None:
+        """Make one call and end; this is the new process."""
+        try:
+            parent = os.getppid()
+            os.setsid()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            if self._prctl is not None:
+                self._prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+                if os.getppid() != parent:
+                    os._exit(1)
+            for number in (1, 2):
+                os.dup2(output, number)
+            for end in (output, self._woken, self._wake, *self._received):
+                os.close(end)
+            self._control.close()
+            self._work(socket.socket(fileno=messages))
+        finally:
+            with suppress(Exception):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            # Threads that a function has left do not keep the process.
+            os._exit(0)
+
+    def _kill(self, pid: int) -> None:
+        """Kill a worker and its group; it is our child until it is waited for, so it is the one."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+    def _reap(self) -> None:
+        ended = {}
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if not pid:
+                break
+            ended[pid] = os.waitstatus_to_exitcode(status)
+        for call, pid in list(self._workers.items()):
+            if pid in ended:
+                # What it started in its own group is not wanted any longer.
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(pid, signal.SIGKILL)
+                del self._workers[call]
+                self._report({"ended": call, "code": ended[pid]})
+        self._kill_orphans()
+
+    def _kill_orphans(self) -> None:
+        """Kill what workers that have ended have left behind."""
+        for pid in _children() - set(self._workers.values()):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _end_all(self) -> None:
+        while True:
+            for pid in (*self._workers.values(), *_children()):
+                self._kill(pid)
+            try:
+                pid, _ = os.waitpid(-1, 0)
+            except ChildProcessError:
+                return
+            for call in [call for call, each in self._workers.items() if each == pid]:
+                del self._workers[call]
+
+    def _report(self, what: dict[str, Any]) -> None:
+        with suppress(OSError):  # polyver is gone, which the next read shows
+            self._control.sendall(json.dumps(what).encode() + b"\n")
+
+
+def _children() -> set[int]:
+    """Return the ids of all children of this process, as far as the system tells."""
+    try:
+        text = Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+    except OSError:
+        return set()
+    return {int(each) for each in text.split()}

@@ -1,0 +1,166 @@
+"""A limit for the memory that reviews take together.
+
+A body takes its own size while it comes. Decoding and converting it takes several times as much,
+which depends on what is in it: a megabyte of text takes three, a megabyte of empty objects thirty.
+So there are two shares. A body is only read when there is room for it in the first, and decoded
+when there is room in the second for what that is estimated to take. Each review of an allowed size
+fits into each share, and those that wait get theirs in turn: they cannot wait for each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from time import monotonic
+from typing import TypeVar
+
+from polyver.objects.status import ApiError
+
+__all__ = ["Budget", "Lease", "Refused", "Share", "estimated"]
+
+T = TypeVar("T")
+_MIB = 1 << 20
+_RESERVED = 160 * _MIB
+"""For the process itself and for small reviews, which are answered on the event loop."""
+_LEAST = 32 * _MIB
+_BODIES = 4
+"""One part in so many is for bodies, the rest for decoding them."""
+_MOST_WAITING = 256
+_COPIES = 3
+"""How often the bytes of a body are there while it is converted, besides the body."""
+_OBJECT = 160
+"""What an object or a list takes in Python, in bytes."""
+_VALUE = 40
+"""What each further value in one takes."""
+
+
+class Refused(ApiError):
+    """A review for which there is no memory now."""
+
+    def __init__(self) -> None:
+        super().__init__(429, "TooManyRequests", "too much is being reviewed; try again")
+
+
+class Share:
+    """A part of the memory, which reviews get in the order in which they ask for it."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.used = 0
+        self.waited = 0
+        """How many had to wait."""
+        self.refused = 0
+        """How many did not get what they asked for in time."""
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    def give(self, size: int) -> None:
+        """Give back what was taken."""
+        self.used -= size
+        self._wake()
+
+    async def take(self, size: int, until: float) -> None:
+        """Take so many bytes, or raise Refused if there is no room for them in time."""
+        if not self._waiting and self.used + size <= self.size:
+            self.used += size
+            return
+        if len(self._waiting) >= _MOST_WAITING:
+            self.refused += 1
+            raise Refused
+        self.waited += 1
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        entry = (size, turn)
+        self._waiting.append(entry)
+        try:
+            async with asyncio.timeout(until - monotonic()):
+                await turn
+        except BaseException as error:
+            if entry in self._waiting:
+                self._waiting.remove(entry)
+            else:  # its turn came in the same moment
+                self.used -= size
+            self._wake()
+            if isinstance(error, TimeoutError):
+                self.refused += 1
+                raise Refused from None
+            raise
+
+    def _wake(self) -> None:
+        while self._waiting and self.used + self._waiting[0][0] <= self.size:
+            size, turn = self._waiting.popleft()
+            self.used += size
+            if not turn.done():
+                turn.set_result(None)
+
+
+class Lease:
+    """What one review has taken, given back when nothing works on it any more.
+
+    A thread whose deadline has passed goes on, and what it works on stays in memory.
+    """
+
+    def __init__(self, share: Share, size: int) -> None:
+        self._give = partial(share.give, size)
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
+        self._running = 0
+        self._closed = False
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Do the work, in a thread."""
+        with self._lock:
+            self._running += 1
+        try:
+            return work()
+        finally:
+            with self._lock:
+                self._running -= 1
+                last = self._closed and not self._running
+            if last:
+                with suppress(RuntimeError):  # the event loop has ended
+                    self._loop.call_soon_threadsafe(self._give)
+
+    def close(self) -> None:
+        """Give everything back, at once or when the last thread has ended."""
+        with self._lock:
+            self._closed = True
+            idle = not self._running
+        if idle:
+            self._give()
+
+
+class Budget:
+    """The two shares."""
+
+    def __init__(self, memory: int, most_body: int) -> None:
+        """`memory` is what the process may use, `most_body` the largest body that is wanted."""
+        whole = max(memory - _RESERVED, _LEAST)
+        self.bodies = Share(whole // _BODIES)
+        self.work = Share(whole - self.bodies.size)
+        self.most_body = min(most_body, self.bodies.size)
+        """The largest body that is taken."""
+
+    @property
+    def waited(self) -> int:
+        return self.bodies.waited + self.work.waited
+
+    @property
+    def refused(self) -> int:
+        return self.bodies.refused + self.work.refused
+
+    @property
+    def used(self) -> int:
+        return self.bodies.used + self.work.used
+
+
+def estimated(body: bytes | bytearray) -> int:
+    """Return how many bytes decoding and converting a body takes, beside the body.
+
+    >>> estimated(b'{"a": [1, 2]}')
+    399
+    """
+    objects = body.count(b"{") + body.count(b"[")
+    return _COPIES * len(body) + _OBJECT * objects + _VALUE * body.count(b",")

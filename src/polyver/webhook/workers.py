@@ -1,0 +1,71 @@
+"""Worker threads for conversions that call functions of users.
+
+A function may block for any time, or for ever, so it never runs on the event loop. Each kind has
+threads of its own, a few: when all of them hang, only reviews of that kind wait, and each until its
+own deadline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
+from typing import TypeVar
+
+from polyver.objects.status import ApiError
+from polyver.serving.aside import Aside
+from polyver.webhook.conversion import Converters
+from polyver.webhook.reviews import Key
+
+__all__ = ["FunctionKinds", "Workers"]
+
+T = TypeVar("T")
+_THREADS = 8
+"""For the functions of one kind."""
+_BEGINNING = 1024
+
+
+class FunctionKinds:
+    """The kinds whose conversion calls functions."""
+
+    def __init__(self, converters: Converters) -> None:
+        self._kinds: Mapping[bytes, Key] = {
+            b'"%b"' % kind.encode(): (group, kind)
+            for (group, kind), converter in converters.items()
+            if converter.calls_functions
+        }
+
+    def __bool__(self) -> bool:
+        return bool(self._kinds)
+
+    def named_early(self, body: bytes | bytearray) -> tuple[Key, ...]:
+        """Return a kind that the beginning of a body names, where the first object is.
+
+        This saves decoding most reviews twice. It decides nothing: a review whose kind is not
+        found here is not allowed to call functions, and comes back when it would.
+        """
+        if self._kinds:
+            start = bytes(body[:_BEGINNING])
+            for text, kind in self._kinds.items():
+                if text in start:
+                    return (kind,)
+        return ()
+
+
+class Workers:
+    """The threads of all kinds."""
+
+    def __init__(self) -> None:
+        self._threads: dict[Key | None, Aside] = {}
+
+    async def run(self, kinds: Sequence[Key], work: Callable[[], T], until: float) -> T:
+        """Return what the work returns, or raise 504 at the deadline.
+
+        A thread whose deadline has passed goes on, and is in use until its function returns.
+        """
+        # A review of several kinds, or of none, must not use up the threads of one.
+        key = kinds[0] if len(kinds) == 1 else None
+        threads = self._threads.setdefault(key, Aside(_THREADS))
+        try:
+            return await threads.run_within(until - monotonic(), work)
+        except TimeoutError:
+            raise ApiError(504, "Timeout", "the conversion was not done in time") from None
