@@ -121,7 +121,8 @@ class Calling:
         """A run has ended."""
         silent, lost = asking.silent, asking.lost
         self._lanes.leave(key, revisions, answered=asking.answered, silent=silent, lost=lost)
-        self._free(key)
+        # It may wait for another release that it could not take.
+        self._free(key, revisions)
         if silent and not self.quarantined(key, [silent], asking.input_of)[0]:
             self.stick(key, silent)
         for name in asking.answered - {asking.silent}:
@@ -137,18 +138,21 @@ class Calling:
         self._stuck.setdefault(revision, set()).add(key)
 
     def forget(self, key: CompositeKey) -> None:
-        self._free(key)
+        self._free(key, [*self._stuck])
         self._lanes.forget(key)
 
     def drop(self, revision: str) -> None:
         """A revision is gone for good."""
+        self._stuck.pop(revision, None)
         self._lanes.drop(revision)
 
-    def _free(self, key: CompositeKey) -> None:
-        for name in [name for name, keys in self._stuck.items() if key in keys]:
-            self._stuck[name].discard(key)
-            if not self._stuck[name]:
-                del self._stuck[name]
+    def _free(self, key: CompositeKey, revisions: Iterable[str]) -> None:
+        for name in revisions:
+            waiting = self._stuck.get(name)
+            if waiting is not None:
+                waiting.discard(key)
+                if not waiting:
+                    del self._stuck[name]
 
     def served(self, revision: str, endpoint: str) -> set[CompositeKey]:
         """Where a revision answers now, empty if nowhere; whom that concerns.
