@@ -331,3 +331,19 @@ def test_killed_after_any_write_it_comes_to_the_same_end(after: int) -> None:
         await world.live(ended)
 
     run(scenario)
+
+
+def test_what_allows_deletion_is_copied_to_the_revision_of_now() -> None:
+    async def scenario(world: World) -> None:
+        await world.write(COMPOSITIONS, content(1))
+        [first] = await world.numbered(1)
+        allowed = {"polyver.dev/allow-deletion": "true"}
+        change = {"metadata": {"annotations": allowed}}
+        await world.client.patch(COMPOSITIONS, "example", change=change)
+        await world.until(
+            COMPOSITION_REVISIONS,
+            first["metadata"]["name"],
+            lambda found: found["metadata"].get("annotations") == allowed,
+        )
+
+    alive(scenario)

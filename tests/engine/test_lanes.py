@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from polyver.client import SystemClock
-from polyver.engine.composites._lanes import Lanes
+from polyver.engine.composites._lanes import Lanes, Lost
 
 
 def play(scenario: Callable[[Lanes[str], list[str]], Awaitable[None]], *, width: int = 1) -> None:
@@ -67,3 +67,103 @@ def test_another_endpoint_opens_a_lane() -> None:
         assert woken == ["c"]
 
     play(scenario, width=2)
+
+
+# Those whose input makes a function exit or hang.
+
+BROKEN, HUNG = Lost("input", hung=False), Lost("input", hung=True)
+
+
+def left(lanes: Lanes[str], key: str, given: str = "input") -> float:
+    return lanes.quarantined(key, ["x"], lambda: given)[1]
+
+
+async def called(lanes: Lanes[str], key: str, lost: Lost | None = None) -> None:
+    assert await lanes.enter(key, ["x"])
+    if lost is None:
+        lanes.leave(key, ["x"], answered=["x"])
+    else:
+        lanes.leave(key, ["x"], silent="x", lost=lost)
+
+
+def test_of_those_that_were_called_together_the_one_is_found_that_fails_alone() -> None:
+    async def scenario(lanes: Lanes[str], woken: list[str]) -> None:
+        for key in "abc":
+            assert await lanes.enter(key, ["x"])
+        for key in "abc":
+            lanes.leave(key, ["x"], silent="x", lost=BROKEN)
+        # Each is called alone, and nobody may come between.
+        assert await lanes.enter("a", ["x"])
+        assert not await lanes.enter("b", ["x"])
+        assert not await lanes.enter("other", ["x"])
+        lanes.leave("a", ["x"], answered=["x"])
+        assert woken == ["b"]
+        assert not await lanes.enter("other", ["x"])
+        await called(lanes, "b", BROKEN)
+        await called(lanes, "c")
+        assert (left(lanes, "a"), left(lanes, "c")) == (0, 0)
+        assert left(lanes, "b") > 30
+        assert await lanes.enter("other", ["x"])
+
+    play(scenario, width=3)
+
+
+def test_nobody_is_quarantined_because_a_function_answers_nobody() -> None:
+    async def scenario(lanes: Lanes[str], woken: list[str]) -> None:
+        del woken
+        for _ in range(5):
+            for key in "ab":
+                await called(lanes, key, BROKEN)
+        assert (left(lanes, "a"), left(lanes, "b")) == (0, 0)
+        await called(lanes, "b")
+        await called(lanes, "a", BROKEN)
+        assert left(lanes, "a") > 30
+
+    play(scenario)
+
+
+def test_one_that_hangs_three_times_while_others_are_answered_is_quarantined() -> None:
+    async def scenario(lanes: Lanes[str], woken: list[str]) -> None:
+        del woken
+        for wanted in (0.0, 0.0, 30.0):
+            assert await lanes.enter("a", ["x"])
+            await called(lanes, "b")
+            lanes.leave("a", ["x"], silent="x", lost=HUNG)
+            await called(lanes, "b")
+            assert left(lanes, "a") >= wanted
+            assert bool(left(lanes, "a")) is bool(wanted)
+
+    play(scenario, width=2)
+
+
+def test_another_input_ends_a_quarantine() -> None:
+    async def scenario(lanes: Lanes[str], woken: list[str]) -> None:
+        del woken
+        await called(lanes, "a", BROKEN)
+        await called(lanes, "b")
+        await called(lanes, "a", BROKEN)
+        assert left(lanes, "a")
+        assert left(lanes, "a", "other") == 0
+        await called(lanes, "a", Lost("other", hung=False))
+        assert left(lanes, "a", "other") == 0
+        await called(lanes, "a")
+        assert not lanes.is_suspect("a", "x")
+
+    play(scenario)
+
+
+def test_a_suspect_that_does_not_come_holds_up_nobody() -> None:
+    async def scenario(lanes: Lanes[str], woken: list[str]) -> None:
+        await called(lanes, "a", BROKEN)
+        assert await lanes.enter("b", ["x"])
+        assert not await lanes.enter("a", ["x"])
+        assert not await lanes.enter("c", ["x"])
+        lanes.leave("b", ["x"], answered=["x"])
+        assert woken == ["a"]
+        lanes.settle("a")
+        assert woken == ["a", "c"]
+        assert await lanes.enter("c", ["x"])
+        lanes.forget("a")
+        assert not lanes.is_suspect("a", "x")
+
+    play(scenario, width=3)

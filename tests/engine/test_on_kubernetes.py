@@ -10,6 +10,7 @@ import pytest
 from tests.capabilities.revisions import composing
 from tests.deadlines import HANG
 from tests.engine.composing import BUCKETS, QUICK, World, condition, is_ready, says, settings
+from tests.engine.test_composites_owning import applied_as_before, shared
 
 from polyver.capabilities.revisions.messages import Request, Response, Result, Severity
 from polyver.capabilities.revisions.messages import Resource as Composed
@@ -103,6 +104,10 @@ def test_composite_resources_are_composed() -> None:
         await world.client.delete(BUCKETS, "my-bucket")
         await world.mapped()
 
+    composing_on_a_cluster(scenario)
+
+
+def composing_on_a_cluster(scenario: Callable[[World], Awaitable[None]]) -> None:
     async def run(cluster: LocalCluster) -> None:
         async with ClusterClient(find_access(kubeconfig=cluster.kubeconfig)) as client:
             world = World(client)
@@ -113,3 +118,39 @@ def test_composite_resources_are_composed() -> None:
 
     with LocalCluster(controllers=["serviceaccount-controller"]) as cluster:
         asyncio.run(run(cluster))
+
+
+@pytest.mark.kube
+def test_composed_resources_are_not_taken_from_each_other_nor_lost_by_a_release() -> None:
+    async def scenario(world: World) -> None:
+        await world.define()
+        await world.install("a", 1, shared)
+        await world.compose(composing.composition())
+        paused = {"metadata": {"annotations": {"crossplane.io/paused": "true"}}}
+        owner = await world.bucket("one", size=1)
+        await world.until(is_ready, "one")
+        await world.client.patch(BUCKETS, "one", change=paused)
+        await world.until(says("ReconcilePaused"), "one")
+        # As it would be if one field manager had applied it for all, as in former releases.
+        await world.client.delete(MAPS, "shared", "shop")
+        await applied_as_before(world, owner, of="one", size="1", removed="since")
+        await world.bucket("two", size=2)
+        found = await world.until(says("ReconcileError"), "two")
+        assert "AcmeBucket one" in condition(found, "Synced")["message"]
+        there = await world.client.get(MAPS, "shared", "shop")
+        assert there["data"] == {"of": "one", "size": "1", "removed": "since"}
+        back = {"metadata": {"annotations": {"crossplane.io/paused": None}}}
+        await world.client.patch(BUCKETS, "one", change=back)
+        await world.mapped(shared={"of": "one", "size": "1"})
+        await world.until(is_ready, "one")
+        # A release that composes nothing is held.
+        await world.install("b", 2, nothing)
+        found = await world.until(lambda found: condition(found, "Updated"), "one")
+        assert condition(found, "Updated")["reason"] == "WouldDelete"
+        assert await world.maps() == {"shared": {"of": "one", "size": "1"}}
+
+    composing_on_a_cluster(scenario)
+
+
+def nothing(request: Request) -> Response:
+    return replace(settings(request), desired=request.desired)

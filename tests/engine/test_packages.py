@@ -59,6 +59,22 @@ def test_the_seeds_functions_run_as_printed() -> None:
     run(scenario)
 
 
+def test_what_allows_deletion_is_copied_to_the_current_revision() -> None:
+    async def scenario(world: World) -> None:
+        found = await world.install(seed())
+        name, allowed = found["metadata"]["name"], {"polyver.dev/allow-deletion": "true"}
+        change = {"metadata": {"annotations": allowed}}
+        await world.client.patch(FUNCTIONS, name, change=change)
+        current = found["status"]["currentRevision"]
+
+        def is_copied(found: Object) -> bool:
+            return bool(allowed.items() <= (found["metadata"].get("annotations") or {}).items())
+
+        await world.until(current, is_copied, FUNCTION_REVISIONS)
+
+    run(scenario)
+
+
 def test_two_revisions_are_active_at_two_endpoints_and_a_third_ends_the_first() -> None:
     async def scenario(world: World) -> None:
         limits: dict[str, Any] = {"revisionHistoryLimit": 4, "activeRevisionLimit": 2}

@@ -91,11 +91,10 @@ async def answered(channel: Channel, method: str, request: bytes, *, within: flo
         raise ConnectionClosed from None
 
 
-def failed(error: RpcError, endpoint: Endpoint, *, within: float) -> FunctionFailed:
-    """What a status means for whoever called."""
-    found = meaning(error, endpoint, within=within)
-    address = endpoint.address
-    return FunctionFailed(found.failure, found.fact, revision=endpoint.revision, address=address)
+def failed(found: Meaning, endpoint: Endpoint, *, sent: bool) -> FunctionFailed:
+    """What is raised for whoever called; `sent` if the function may have seen any of its tries."""
+    about = {"revision": endpoint.revision, "address": endpoint.address}
+    return FunctionFailed(found.failure, found.fact, **about, sent=sent)
 
 
 def meaning(error: RpcError, endpoint: Endpoint, *, within: float) -> Meaning:
@@ -105,7 +104,7 @@ def meaning(error: RpcError, endpoint: Endpoint, *, within: float) -> Meaning:
         return Meaning(Failure.BROKEN, "does not speak gRPC")
     match code:
         case Code.DEADLINE_EXCEEDED:
-            return Meaning(Failure.DEADLINE, f"did not answer within {within:g}s")
+            return Meaning(Failure.DEADLINE, f"did not answer within {within:g}s", sent=True)
         case Code.UNAVAILABLE:
             return unavailable(details, secure=endpoint.trust is not None)
         case Code.RESOURCE_EXHAUSTED:

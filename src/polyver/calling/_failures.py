@@ -32,6 +32,8 @@ class Meaning:
     failure: Failure
     fact: str
     tries: int = 1
+    sent: bool = False
+    """Whether the function may have seen the request, and have failed because of it."""
 
 
 def unavailable(details: str, *, secure: bool) -> Meaning:
@@ -44,8 +46,8 @@ def unavailable(details: str, *, secure: bool) -> Meaning:
     if found := _refused(details):
         return Meaning(Failure.REFUSED, found)
     if not details.startswith(_CONNECTING):
-        # It may have seen the request, and may have ended because of it.
-        return Meaning(Failure.UNREACHABLE, f"cannot be reached: {short(details)}", tries=2)
+        fact = f"cannot be reached: {short(details)}"
+        return Meaning(Failure.UNREACHABLE, fact, tries=2, sent=True)
     if details.endswith(_ENDED_AT_ONCE):
         return Meaning(Failure.REFUSED, _CLOSED[secure], tries=3)
     if "Connection refused" in details:

@@ -58,11 +58,14 @@ class Caller:
         self._finishing: list[_Line] = []
         """Of revisions that were forgotten while calls of them were under way."""
 
-    async def call(self, endpoint: Endpoint, request: Request, *, within: float = 10.0) -> Response:
+    async def call(
+        self, endpoint: Endpoint, request: Request, *, within: float = 10.0, resend: bool = True
+    ) -> Response:
         """What a function answers within so many seconds; FunctionFailed if it does not.
 
         Functions are pure, so a request that may have been lost is sent again, as long as there
-        is time: three times if nobody was reached, twice if the connection broke.
+        is time: three times if nobody was reached, twice if the connection broke. Without `resend`
+        a request that the function may have seen is not sent again.
         """
         now = asyncio.get_running_loop().time
         counts = self.metrics.of(endpoint.revision)
@@ -70,7 +73,7 @@ class Caller:
         began = now()
         counts.in_flight += 1
         try:
-            response = await self._called(endpoint, request, deadline)
+            response = await self._called(endpoint, request, deadline, resend=resend)
         except FunctionFailed as error:
             counts.observe(error.failure, now() - began)
             raise
@@ -98,14 +101,16 @@ class Caller:
         """How many are open."""
         return sum(line.open for line in (*self._lines.values(), *self._finishing))
 
-    async def _called(self, endpoint: Endpoint, request: Request, deadline: _Deadline) -> Response:
+    async def _called(
+        self, endpoint: Endpoint, request: Request, deadline: _Deadline, *, resend: bool
+    ) -> Response:
         await load_grpc()
         line = self._lines.get(endpoint.revision)
         if line is None:
             line = self._lines[endpoint.revision] = _Line(self._limits)
         async with line.turn(endpoint, deadline):
             content = self._encoded(endpoint, request)
-            answer = await _answered(line, endpoint, content, deadline)
+            answer = await _answered(line, endpoint, content, deadline, resend=resend)
         return await _decoded(endpoint, answer)
 
     def _encoded(self, endpoint: Endpoint, request: Request) -> bytes:
@@ -209,21 +214,25 @@ class _Line:
             await each.close()
 
 
-async def _answered(line: _Line, endpoint: Endpoint, content: bytes, deadline: _Deadline) -> bytes:
+async def _answered(
+    line: _Line, endpoint: Endpoint, content: bytes, deadline: _Deadline, *, resend: bool
+) -> bytes:
     """The bytes of an answer, after as many tries as there may be."""
     from polyver.calling._channels import ConnectionClosed, RpcError, failed, meaning
 
-    tries = 0
+    tries, sent = 0, False
     async with line.connected(endpoint) as connection:
         while True:
             tries += 1
             try:
                 return await connection.ask(content, within=deadline.left)
             except RpcError as error:
-                most = meaning(error, endpoint, within=deadline.within).tries
+                found = meaning(error, endpoint, within=deadline.within)
+                sent |= found.sent
+                most = found.tries if resend or not sent else 1
                 pause = _PAUSES[tries - 1] * (0.5 + chance()) if tries < most else 0.0
                 if tries >= most or pause >= deadline.left:
-                    raise failed(error, endpoint, within=deadline.within) from None
+                    raise failed(found, endpoint, sent=sent) from None
             except ConnectionClosed:
                 raise _closed(endpoint) from None
             await asyncio.sleep(pause)

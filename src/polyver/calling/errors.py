@@ -39,9 +39,18 @@ class FunctionFailed(PolyverError):
     """A call that came to nothing."""
 
     def __init__(
-        self, failure: Failure, fact: str, *, revision: str, address: str = "", hint: str = ""
+        self,
+        failure: Failure,
+        fact: str,
+        *,
+        revision: str,
+        address: str = "",
+        hint: str = "",
+        sent: bool = False,
     ) -> None:
         super().__init__(f"{revision} {fact}", at=address, hint=hint)
         self.failure = failure
         self.revision = revision
         self.address = address
+        self.sent = sent
+        """Whether the function may have seen the request, and have failed because of it."""

@@ -28,7 +28,8 @@ async def probe(endpoint: Endpoint, *, within: float = 2.0) -> None:
         answer = await channels.answered(channel, _HEALTH, b"", within=within)
     except channels.RpcError as error:
         if error.code() is not channels.Code.UNIMPLEMENTED:
-            raise channels.failed(error, endpoint, within=within) from None
+            found = channels.meaning(error, endpoint, within=within)
+            raise channels.failed(found, endpoint, sent=found.sent) from None
     else:
         _check(answer, endpoint)
     finally:

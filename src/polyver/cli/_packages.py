@@ -195,6 +195,7 @@ def _rights_of_compositions() -> Iterator[Right]:
     yield Right("apiextensions.k8s.io", crds, ("create", "delete"))
     yield Right("apiextensions.k8s.io", f"{crds}/status", ("patch",))
     yield Right(COMPOSITION_GROUP, COMPOSITIONS.names.plural, (*READ, "patch"))
+    yield Right(COMPOSITION_GROUP, f"{COMPOSITIONS.names.plural}/status", ("update",))
     yield Right(COMPOSITION_GROUP, COMPOSITION_REVISIONS.names.plural, (*READ, "create", "patch"))
 
 

@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 __all__ = [
+    "ALLOW_DELETION",
     "COMPOSITE",
     "COMPOSITION",
     "CONNECTION",
@@ -50,6 +51,9 @@ DEFINED: Final = "composition.polyver.dev/defined"
 """The finalizer of a definition whose kind is served, or may be."""
 DELETED_BY_FORCE: Final = "composition.polyver.dev/delete-by-force"
 """The annotation, `true`, of what may be deleted although composite resources use it."""
+ALLOW_DELETION: Final = "polyver.dev/allow-deletion"
+"""The annotation, `true`, of a revision that may delete what composite resources have; a
+Composition or a Function may have it for its revisions."""
 COMPOSITION: Final = "crossplane.io/composition-name"
 """The label by which the revisions of a composition are found."""
 CONTENT: Final = "crossplane.io/composition-hash"

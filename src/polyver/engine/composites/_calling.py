@@ -12,7 +12,7 @@ from polyver.capabilities.revisions.messages import Request, Response
 from polyver.client import Backoff, Clock
 from polyver.core import PolyverError
 from polyver.engine.composites._following import CompositeKey
-from polyver.engine.composites._lanes import Lanes
+from polyver.engine.composites._lanes import Lanes, Lost
 from polyver.engine.runtimes import Runtime
 
 __all__ = ["Asking", "Calling", "CompositeLimits"]
@@ -36,6 +36,8 @@ class CompositeLimits:
     """How long a function may be silent before those that were fine say so: it may just start."""
     backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, most=60.0))
     """When what failed is tried again."""
+    quarantine: Backoff = field(default_factory=lambda: Backoff(first=60.0, most=1800.0))
+    """When one whose input makes a function exit or hang is tried again."""
 
 
 @dataclass(slots=True)
@@ -43,17 +45,25 @@ class Asking:
     """The calls of one run."""
 
     calling: Calling
+    key: CompositeKey
+    input_of: Callable[[], str]
+    """Tells a digest of all that the calls depend on."""
     answered: set[str] = field(default_factory=set)
     """The revisions that did, whatever they answered."""
     silent: str = ""
     """The revision that did not."""
+    lost: Lost | None = None
+    """The call that it did not answer, if it may have seen it."""
 
     async def ask(self, step: Step, request: Request) -> Response:
         try:
-            response = await self.calling.call(step, request)
+            response = await self.calling.call(step, request, self.key)
         except FunctionFailed as error:
             if error.failure.passes:
                 self.silent = step.revision
+            if error.sent:
+                hung = error.failure is Failure.DEADLINE
+                self.lost = Lost(self.input_of(), hung=hung)
             raise
         self.answered.add(step.revision)
         return response
@@ -74,7 +84,7 @@ class Calling:
         self._runtime = runtime
         self._wake = wake
         self._seconds = limits.seconds
-        self._lanes = Lanes(wake, clock, width=limits.lane)
+        self._lanes = Lanes(wake, clock, width=limits.lane, quarantine=limits.quarantine)
         self._stuck: dict[str, set[CompositeKey]] = {}
         """Those that could not be composed because of a revision."""
         self._endpoints: dict[str, str] = {}
@@ -84,7 +94,7 @@ class Calling:
         await asyncio.gather(*self._forgetting, return_exceptions=True)
         await self.caller.close()
 
-    async def call(self, step: Step, request: Request) -> Response:
+    async def call(self, step: Step, request: Request, key: CompositeKey) -> Response:
         try:
             endpoint = await self._runtime.reach(step.revision, step.endpoint)
         except FunctionFailed:
@@ -93,7 +103,15 @@ class Calling:
             fact = f"cannot be reached: {error}"
             unreachable = Failure.UNREACHABLE
             raise FunctionFailed(unreachable, fact, revision=step.revision) from None
-        return await self.caller.call(endpoint, request, within=self._seconds)
+        # A suspect would make the function exit twice.
+        resend = not self._lanes.is_suspect(key, step.revision)
+        return await self.caller.call(endpoint, request, within=self._seconds, resend=resend)
+
+    def quarantined(
+        self, key: CompositeKey, revisions: Iterable[str], input_of: Callable[[], str]
+    ) -> tuple[str, float]:
+        """The revision that must not be called for a key now, and for how many seconds."""
+        return self._lanes.quarantined(key, revisions, input_of)
 
     async def enter(self, key: CompositeKey, revisions: Iterable[str]) -> bool:
         """Whether a run may begin now; else its key is woken when it may."""
@@ -101,10 +119,12 @@ class Calling:
 
     def leave(self, key: CompositeKey, revisions: Iterable[str], asking: Asking) -> None:
         """A run has ended."""
-        self._lanes.leave(key, revisions, answered=asking.answered, silent=asking.silent)
-        self._free(key)
-        if asking.silent:
-            self.stick(key, asking.silent)
+        silent, lost = asking.silent, asking.lost
+        self._lanes.leave(key, revisions, answered=asking.answered, silent=silent, lost=lost)
+        # It may wait for another release that it could not take.
+        self._free(key, revisions)
+        if silent and not self.quarantined(key, [silent], asking.input_of)[0]:
+            self.stick(key, silent)
         for name in asking.answered - {asking.silent}:
             # Whoever could not be composed because of it may try again.
             for other in self._stuck.pop(name, ()):
@@ -118,16 +138,28 @@ class Calling:
         self._stuck.setdefault(revision, set()).add(key)
 
     def forget(self, key: CompositeKey) -> None:
-        self._free(key)
+        self._free(key, [*self._stuck])
+        self._lanes.forget(key)
 
-    def _free(self, key: CompositeKey) -> None:
-        for name in [name for name, keys in self._stuck.items() if key in keys]:
-            self._stuck[name].discard(key)
-            if not self._stuck[name]:
-                del self._stuck[name]
+    def drop(self, revision: str) -> None:
+        """A revision is gone for good."""
+        self._stuck.pop(revision, None)
+        self._lanes.drop(revision)
+
+    def _free(self, key: CompositeKey, revisions: Iterable[str]) -> None:
+        for name in revisions:
+            waiting = self._stuck.get(name)
+            if waiting is not None:
+                waiting.discard(key)
+                if not waiting:
+                    del self._stuck[name]
 
     def served(self, revision: str, endpoint: str) -> set[CompositeKey]:
-        """Where a revision answers now, empty if nowhere; whom that concerns."""
+        """Where a revision answers now, empty if nowhere; whom that concerns.
+
+        Whoever has lost several calls waits until somebody else is answered, or for its back-off:
+        else it might make the function exit again before anybody else is answered.
+        """
         before = self._endpoints.pop(revision, "")
         if endpoint:
             self._endpoints[revision] = endpoint
@@ -138,4 +170,5 @@ class Calling:
         if not endpoint or endpoint == before:
             return set()
         self._lanes.open(revision)
-        return set(self._stuck.get(revision, ()))
+        stuck = self._stuck.get(revision, ())
+        return {key for key in stuck if not self._lanes.failed_again(key, revision)}

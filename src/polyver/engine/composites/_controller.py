@@ -30,18 +30,26 @@ from polyver.engine._events import Events
 from polyver.engine._outputs import number_of
 from polyver.engine.composites._calling import Calling, CompositeLimits
 from polyver.engine.composites._composing import Composing, Work
-from polyver.engine.composites._following import CompositeKey, Following, State, state_of
+from polyver.engine.composites._following import (
+    Adopting,
+    CompositeKey,
+    Following,
+    State,
+    state_of,
+)
 from polyver.engine.composites._kinds import Kinds
 from polyver.engine.composites._known import (
     Known,
     Noted,
+    allowing,
     candidate_in,
     defined_in,
     function_revision_in,
     noted_in,
 )
-from polyver.engine.composites._news import News
+from polyver.engine.composites._news import News, others_in
 from polyver.engine.composites._outputs import ComposedOutputs
+from polyver.engine.composites._reporting import AdoptionReport
 from polyver.engine.composites._telling import Telling
 from polyver.engine.compositions import COMPOSITION_REVISIONS, COMPOSITIONS, DEFINITIONS
 from polyver.engine.packages import FUNCTION_REVISIONS
@@ -99,6 +107,9 @@ class CompositeController(Controller[CompositeKey]):
             telling=self._telling,
             several=several,
             limits=limits,
+        )
+        self._report = AdoptionReport(
+            client, self._clock, events, Adopting(self._following, self._known)
         )
         self._has_begun = False
         self._waiting: set[CompositeKey] = set()
@@ -167,12 +178,28 @@ class CompositeController(Controller[CompositeKey]):
 
     def _observe(self, kind: Kind, change: Change[State]) -> Iterable[CompositeKey]:
         key = CompositeKey(kind.group, kind.kind, *change.key)
-        self._following.put(key, change.after)
+        self._put(key, change.after)
         if change.after is None:
             self._forget(key)
             return ()
         self._outputs.use(change.after.parts)
         return (key,) if self._news.is_news(key, change.after.revision) else ()
+
+    def _put(self, key: CompositeKey, state: State | None) -> None:
+        """Take note of a composite resource, and count anew who follows what it has."""
+        before = self._following.get(key)
+        self._following.put(key, state)
+        after = self._following.get(key)
+        if (before and before.followed) == (after and after.followed):
+            return
+        for each in filter(None, (before, after)):
+            self._count("Composition", each.composition)
+            for function, _ in each.calls:
+                self._count("Function", function)
+
+    def _count(self, kind: str, name: str) -> None:
+        if name:
+            self._wake(self._report.key(kind, name))
 
     def _forget(self, key: CompositeKey) -> None:
         self._waiting.discard(key)
@@ -182,7 +209,7 @@ class CompositeController(Controller[CompositeKey]):
     def _forget_kind(self, kind: Kind, known: Iterable[State]) -> Iterable[CompositeKey]:
         del known
         for key in self._following.of_kind(kind.group, kind.kind):
-            self._following.put(key, None)
+            self._put(key, None)
             self._forget(key)
         return ()
 
@@ -211,25 +238,39 @@ class CompositeController(Controller[CompositeKey]):
         if not self._has_begun:
             return ()  # all are looked at when everything is known
         told = [each for each in (change.before, change.after) if each is not None]
+        for each in told:
+            self._count("Composition", each.composition)
         targets = {each.target for each in told}
-        return {
+        moved = {
             key
             for before, after in lineages.values()
             for key in self._following.moved(targets, before, after)
         }
+        objects = [each.obj for each in told]
+        return moved | self._allowed(change.key.name, objects)
+
+    def _allowed(self, revision: str, told: Sequence[Object]) -> set[CompositeKey]:
+        """Those that may take a release because it may delete objects from now on."""
+        said = [allowing(each["metadata"]) for each in told]
+        return {*self._composing.allowed(revision)} if said[0] != said[-1] else set()
 
     def _observe_function(self, kind: Kind, change: Change[Object]) -> Iterable[CompositeKey]:
         del kind
         if change.before == change.after:
             return ()
         lineages = self._known.install(change)
+        for name in lineages:
+            self._count("Function", name)
+        if change.after is None:
+            self._calling.drop(change.key.name)
         stuck = self._calling.served(change.key.name, _endpoint(change.after))
         moved = {
             key
             for before, after in lineages.values()
             for key in self._following.calling(before, after)
         }
-        return moved | stuck
+        told = [each for each in (change.before, change.after) if each is not None]
+        return moved | stuck | self._allowed(change.key.name, told)
 
     # What it does.
 
@@ -237,6 +278,8 @@ class CompositeController(Controller[CompositeKey]):
         if not await self._is_synced():
             # What is not known yet would look as if it were not there.
             return Result(_SOON)
+        if self._report.is_for(key):
+            return await self._report.report(key)
         try:
             with self._news.working(key):
                 return await self._reconcile(key)
@@ -272,8 +315,8 @@ class CompositeController(Controller[CompositeKey]):
         defined = self._known.defined(key.group, key.kind)
         if defined is not None and self._following.owner(after["metadata"]["uid"]) is not None:
             # Known at once: who it uses must not wait for a watch to tell.
-            self._following.put(key, state_of(read_composite(after, defined), number_of(after)))
-        if _others(before) != _others(after):
+            self._put(key, state_of(read_composite(after, defined), number_of(after)))
+        if others_in(before) != others_in(after):
             self._wake(key)
 
 
@@ -281,15 +324,3 @@ def _endpoint(revision: Object | None) -> str:
     if revision is None or revision["spec"].get("desiredState") != "Active":
         return ""
     return str(revision["status"]["endpoint"])
-
-
-def _others(obj: Object) -> tuple[Any, ...]:
-    """What others say in a composite resource, so that news of it can be told from our own."""
-    metadata, spec = obj["metadata"], obj.get("spec") or {}
-    ours = {"compositionRef", "compositionRevisionRef", "resourceRefs"}
-    inside = spec.get("crossplane")
-    said = {name: each for name, each in spec.items() if name not in ours | {"crossplane"}}
-    if isinstance(inside, Mapping):
-        said |= {f".{name}": each for name, each in inside.items() if name not in ours}
-    about = (metadata.get(name) for name in ("uid", "labels", "annotations", "deletionTimestamp"))
-    return (*about, said)

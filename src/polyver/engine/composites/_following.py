@@ -5,12 +5,14 @@ Only what is needed to find them is kept of each.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
+from polyver.capabilities.revisions._adopting import Adoption, Follower, adoption_of
+from polyver.capabilities.revisions._policy import COMPOSITIONS_MANUAL, REVISIONS
 from polyver.capabilities.revisions.compositions import (
     Candidate,
     Composite,
@@ -18,11 +20,25 @@ from polyver.capabilities.revisions.compositions import (
     composite_entry,
     moved_pipelines,
 )
+from polyver.capabilities.revisions.pipeline import WOULD_DELETE
 from polyver.client import Key
-from polyver.core import Dependent, Index, Lineage, Loss, Move, Pin, Policy, Selector, affected
+from polyver.core import (
+    Dependent,
+    Exact,
+    Index,
+    Lineage,
+    Loss,
+    Move,
+    NoMatch,
+    Pin,
+    Policy,
+    Selector,
+    affected,
+    resolve,
+)
 from polyver.engine.composites._known import Known
 
-__all__ = ["CompositeKey", "Following", "State", "state_of"]
+__all__ = ["Adopting", "CompositeKey", "Following", "State", "state_of"]
 
 
 class CompositeKey(NamedTuple):
@@ -49,6 +65,17 @@ class State(Struct, frozen=True, gc=False):
     policy: Policy
     parts: tuple[tuple[str, str], ...]
     """The kinds of what it is composed of, by group and name."""
+    calls: tuple[tuple[str, str], ...] = ()
+    """The functions that composed it, and their revisions."""
+    trouble: Follower = ""
+    """What became of the release that it would move to."""
+    synced: str = ""
+    """The status of its condition `Synced`."""
+
+    @property
+    def followed(self) -> tuple[object, ...]:
+        """What the adoption of releases depends on."""
+        return self.composition, self.used, self.calls, self.trouble, self.synced, self.selector
 
 
 def state_of(composite: Composite, revision: int) -> State:
@@ -60,7 +87,28 @@ def state_of(composite: Composite, revision: int) -> State:
     used = composite.revision
     who = replace(dependent, pin=None)
     parts = tuple(sorted(kinds))
-    return State(uid, revision, composite.composition, used, who, selector, policy, parts)
+    status = composite.obj.get("status") or {}
+    calls = tuple((each["function"], each["revision"]) for each in status.get("pipeline") or ())
+    said = {each["type"]: each for each in status.get("conditions") or ()}
+    return State(
+        uid,
+        revision,
+        composite.composition,
+        used,
+        who,
+        selector,
+        policy,
+        parts,
+        calls,
+        _trouble(said.get("Updated") or {}),
+        (said.get("Synced") or {}).get("status", ""),
+    )
+
+
+def _trouble(updated: Mapping[str, Any]) -> Follower:
+    if updated.get("status") != "False":
+        return ""
+    return "held" if updated.get("reason") == WOULD_DELETE else "failing"
 
 
 class Following:
@@ -83,6 +131,13 @@ class Following:
         if state is not None:
             there[Key(*key[2:])] = state
             self._uids[state.uid] = key
+
+    def get(self, key: CompositeKey) -> State | None:
+        return self._states.get(key[:2], {}).get(Key(*key[2:]))
+
+    def states(self) -> Iterator[State]:
+        for there in self._states.values():
+            yield from there.values()
 
     def owner(self, uid: str) -> CompositeKey | None:
         return self._uids.get(uid)
@@ -122,8 +177,62 @@ class Following:
             return
         for named, there in self._states.items():
             for key, state in there.items():
-                if state.used in moved:
+                if state.used in moved or (state.trouble and self._wanted(state) in moved):
                     yield CompositeKey(*named, *key)
+
+    def _wanted(self, state: State) -> str:
+        """The CompositionRevision that one would have if it could."""
+        return _target(self._known.lineage(state.composition), state.selector, state.policy)
+
+
+class Adopting:
+    """Counts who follows the releases of Compositions and Functions."""
+
+    def __init__(self, following: Following, known: Known) -> None:
+        self._following = following
+        self._known = known
+
+    def composition(self, name: str) -> dict[str, Adoption]:
+        """The adoption of the revisions of a Composition."""
+        lineage = self._known.lineage(name)
+
+        def followers() -> Iterator[tuple[str, Follower]]:
+            for state in self._following.states():
+                if state.composition == name and state.policy is not COMPOSITIONS_MANUAL:
+                    target = _target(lineage, state.selector, state.policy)
+                    if target:
+                        yield target, _became(state, is_on_it=state.used == target)
+
+        return adoption_of(followers())
+
+    def function(self, name: str) -> dict[str, Adoption]:
+        """The adoption of the revisions of a Function."""
+        lineage = self._known.installed.lineage(name)
+        pipelines = {each.name: each for each in self._known.pipelines}
+
+        def followers() -> Iterator[tuple[str, Follower]]:
+            for state in self._following.states():
+                pipeline = pipelines.get(state.used)
+                for use in pipeline.uses if pipeline is not None else ():
+                    if use.function == name and not isinstance(use.selector, Exact):
+                        target = _target(lineage, use.selector, REVISIONS)
+                        if target:
+                            yield target, _became(state, is_on_it=(name, target) in state.calls)
+
+        return adoption_of(followers())
+
+
+def _target(lineage: Lineage, selector: Selector, policy: Policy) -> str:
+    try:
+        return resolve(lineage, selector, policy, Dependent("")).release.name
+    except NoMatch:
+        return ""
+
+
+def _became(state: State, *, is_on_it: bool) -> Follower:
+    if is_on_it:
+        return "updated" if state.synced == "True" else "failing" if state.synced else ""
+    return state.trouble
 
 
 def _may_have(state: State, defined: Defined | None, composition: str) -> bool:

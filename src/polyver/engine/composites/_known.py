@@ -6,9 +6,9 @@ Whole CompositionRevisions are read when they are used, and some of them kept.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from polyver.capabilities.revisions.compositions import (
     Candidate,
@@ -21,7 +21,7 @@ from polyver.capabilities.revisions.compositions import (
     known_composition_revision,
     read_definition,
 )
-from polyver.capabilities.revisions.names import CONTENT
+from polyver.capabilities.revisions.names import ALLOW_DELETION, CONTENT
 from polyver.capabilities.revisions.packages import Pipeline, function_of, pipeline_of
 from polyver.client import Change, Client, Object, find
 from polyver.core import Lineage
@@ -31,6 +31,7 @@ from polyver.objects.kinds import Kind
 __all__ = [
     "Known",
     "Noted",
+    "allowing",
     "candidate_in",
     "defined_in",
     "function_revision_in",
@@ -59,6 +60,12 @@ class Noted:
         return target["apiVersion"].rpartition("/")[0], target["kind"]
 
 
+def allowing(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The annotation that lets a release delete objects, if it is there."""
+    said = (metadata.get("annotations") or {}).get(ALLOW_DELETION)
+    return {"annotations": {ALLOW_DELETION: said}} if said is not None else {}
+
+
 def noted_in(kind: Kind, obj: Object) -> Noted:
     """What is kept of a CompositionRevision."""
     del kind
@@ -68,6 +75,7 @@ def noted_in(kind: Kind, obj: Object) -> Noted:
     # Its digits are worked out while all of it is here.
     content = labels.get(CONTENT) or known_composition_revision(obj).content
     light = {name: spec[name] for name in ("revision", "compositeTypeRef")}
+    about |= allowing(metadata)
     kept = {"metadata": {**about, "labels": {**labels, CONTENT: content}}, "spec": light}
     return Noted(kept, pipeline_of(obj))
 
@@ -91,7 +99,8 @@ def function_revision_in(kind: Kind, obj: Object) -> Object:
     about = ("name", "labels", "deletionTimestamp")
     said = ("desiredState", "revision", "digest", "image")
     return {
-        "metadata": {name: metadata[name] for name in about if metadata.get(name)},
+        "metadata": {name: metadata[name] for name in about if metadata.get(name)}
+        | allowing(metadata),
         "spec": {name: spec[name] for name in said if name in spec},
         "status": {"endpoint": (obj.get("status") or {}).get("endpoint", "")},
     }
@@ -152,6 +161,18 @@ class Known:
             every = (each for some in self._functions.values() for each in some.values())
             self._installed = Installed(every)
         return self._installed
+
+    def installed_as(self, revisions: Collection[str]) -> Installed:
+        """Functions as if these revisions were all there are."""
+        every = (each for some in self._functions.values() for each in some.values())
+        return Installed(each for each in every if each["metadata"]["name"] in revisions)
+
+    def is_revision(self, name: str, composition: str, labels: Mapping[str, str]) -> bool:
+        """Whether there is such a revision of a composition, with these labels."""
+        noted = self._named.get(name)
+        if noted is None or noted.composition != composition:
+            return False
+        return {*labels.items()} <= {*(noted.obj["metadata"].get("labels") or {}).items()}
 
     async def content(self, revision: str) -> Object | None:
         """A CompositionRevision as a whole; None if it is not there any more."""

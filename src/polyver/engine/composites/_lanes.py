@@ -2,6 +2,22 @@
 
 Each revision has a lane. Who finds it full waits for a moment if it gets on, and is sent away
 otherwise, to be called back when there is room: no worker stands behind one that does not answer.
+
+Some inputs make a function exit or hang. When a function exits, all calls under way are lost, and
+nobody can tell whose input it was. So whoever lost a call is a suspect, and its next call is made
+alone, with no other call of the revision under way:
+
+- It is answered: the suspicion was wrong.
+- It is lost, and the function has answered others since it lost the call before: the input is the
+  cause. The key is quarantined: it is tried again alone, after a back-off of its own that starts at
+  a minute, whoever else is answered meanwhile.
+- It is lost, and nobody was answered since: the function may fail for everybody. It remains a
+  suspect.
+
+A call that ends with its deadline while others are answered need not be made alone. Three of these
+in a row lead to a quarantine: one or two may be the fault of a function that has too much to do.
+
+The quarantine ends with an answer, or when the input changes.
 """
 
 from __future__ import annotations
@@ -9,16 +25,44 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Container, Hashable, Iterable
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
-from polyver.client import Clock
+from polyver.client import Backoff, Clock, chance
 
-__all__ = ["Lanes"]
+__all__ = ["Lanes", "Lost"]
 
 K = TypeVar("K", bound=Hashable)
 _MOMENT: Final = 0.25
+_QUARANTINE: Final = Backoff(first=60.0, most=1800.0)
+_HUNG_AT_LEAST: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A call that a function may have seen, and did not answer."""
+
+    input: str
+    """A digest of all that the call depends on."""
+    hung: bool
+    """Whether the deadline ended it; else the connection broke, as when a function exits."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Suspect:
+    """A key whose last call was lost."""
+
+    input: str
+    since: float
+    """When that was."""
+    times: int
+    """How many were lost in a row."""
+    strikes: int
+    """How many of these were its own fault."""
+    due: float
+    """When it may be tried again, if it is quarantined."""
+    alone: bool
+    """Whether nobody else may call the revision at the same time."""
 
 
 @dataclass(slots=True)
@@ -32,19 +76,44 @@ class _Lane(Generic[K]):
     failing: bool = False
     """Whether the last one to leave had no answer: then one at a time is enough to find out."""
     left: asyncio.Event = field(default_factory=asyncio.Event)
+    suspects: dict[K, _Suspect] = field(default_factory=dict)
+    answered: float = -1.0
+    """When somebody was answered last."""
 
     @property
     def is_needless(self) -> bool:
-        return not (self.inside or self.parked or self.called or self.failing)
+        waits = self.inside or self.parked or self.called
+        return not (waits or self.failing or self.suspects)
+
+    def must_be_alone(self, key: K) -> bool:
+        return key in self.suspects and self.suspects[key].alone
+
+    def has_room(self, key: K, width: int) -> bool:
+        if self.must_be_alone(key):
+            return not self.inside
+        if any(each.alone and self._is_near(other) for other, each in self.suspects.items()):
+            return False
+        return len(self.inside) < (1 if self.failing else width)
+
+    def _is_near(self, key: K) -> bool:
+        return key in self.inside or key in self.parked or key in self.called
 
 
 class Lanes(Generic[K]):
     """The lanes of all revisions."""
 
-    def __init__(self, wake: Callable[[K], None], clock: Clock, *, width: int) -> None:
+    def __init__(
+        self,
+        wake: Callable[[K], None],
+        clock: Clock,
+        *,
+        width: int,
+        quarantine: Backoff = _QUARANTINE,
+    ) -> None:
         self._wake = wake
         self._clock = clock
         self._width = width
+        self._quarantine = quarantine
         self._lanes: dict[str, _Lane[K]] = {}
         self._called: dict[K, set[str]] = {}
 
@@ -52,11 +121,11 @@ class Lanes(Generic[K]):
         """Whether there is room in all lanes, now or in a moment; else the key is woken later."""
         names = sorted(set(revisions))
         until = self._clock.time() + _MOMENT
-        while full := next((name for name in names if not self._has_room(name)), ""):
+        while full := next((name for name in names if not self._has_room(name, key)), ""):
             lane = self._lanes[full]
             left = until - self._clock.time()
             gets_on = left > 0 and not self._is_slow(lane) and await _left(lane, left)
-            if not gets_on and not self._has_room(full):
+            if not gets_on and not self._has_room(full, key):
                 self._lanes[full].parked[key] = None
                 return False
         for name in names:
@@ -67,19 +136,86 @@ class Lanes(Generic[K]):
         return True
 
     def leave(
-        self, key: K, revisions: Iterable[str], *, answered: Container[str] = (), silent: str = ""
+        self,
+        key: K,
+        revisions: Iterable[str],
+        *,
+        answered: Container[str] = (),
+        silent: str = "",
+        lost: Lost | None = None,
     ) -> None:
-        """A key is done with its calls; which revisions answered, and which one did not."""
+        """A key is done with its calls; which revisions answered, and which one did not.
+
+        `lost` tells of the call that was not answered, if the function may have seen it.
+        """
         for name in set(revisions):
             lane = self._lanes.get(name)
             if lane is None:
                 continue
+            if name == silent and lost is not None:
+                lane.suspects[key] = self._suspected(lane, key, lost)
+            elif name in answered and name != silent:
+                lane.answered = self._clock.time()
+                lane.suspects.pop(key, None)
             lane.inside.pop(key, None)
             if name == silent or name in answered:
                 lane.failing = name == silent
             lane.left.set()
             lane.left = asyncio.Event()
             self._call_back(name, lane)
+
+    def _suspected(self, lane: _Lane[K], key: K, lost: Lost) -> _Suspect:
+        now, entered = self._clock.time(), lane.inside.get(key, 0.0)
+        before = lane.suspects.get(key)
+        if before is not None and before.input != lost.input:
+            before = None
+        others_went_on = lost.hung and lane.answered > entered
+        was_alone = before is not None and before.alone and lane.answered > before.since
+        times = before.times + 1 if before is not None else 1
+        guilty = was_alone or (others_went_on and times >= _HUNG_AT_LEAST)
+        strikes = (before.strikes if before is not None else 0) + guilty
+        due = now + self._quarantine.delay(strikes, spread=chance()) if strikes else 0.0
+        return _Suspect(lost.input, now, times, strikes, due, not others_went_on)
+
+    # Suspects.
+
+    def is_suspect(self, key: K, revision: str) -> bool:
+        lane = self._lanes.get(revision)
+        return lane is not None and key in lane.suspects
+
+    def failed_again(self, key: K, revision: str) -> bool:
+        """Whether a suspect has lost a second call, so that others had better be called first."""
+        lane = self._lanes.get(revision)
+        return lane is not None and key in lane.suspects and lane.suspects[key].times > 1
+
+    def quarantined(
+        self, key: K, revisions: Iterable[str], input_of: Callable[[], str]
+    ) -> tuple[str, float]:
+        """The revision that must not be called for a key now, and for how many seconds."""
+        for name in revisions:
+            lane = self._lanes.get(name)
+            suspect = lane.suspects.get(key) if lane is not None else None
+            if lane is None or suspect is None or not suspect.strikes:
+                continue
+            if suspect.input != input_of():
+                lane.suspects[key] = replace(suspect, strikes=0, due=0.0)
+            elif (left := suspect.due - self._clock.time()) > 0:
+                return name, left
+        return "", 0.0
+
+    def forget(self, key: K) -> None:
+        """A key is gone."""
+        for name, lane in [*self._lanes.items()]:
+            if lane.suspects.pop(key, None) is not None:
+                self._call_back(name, lane)
+
+    def drop(self, revision: str) -> None:
+        """A revision is gone for good."""
+        lane = self._lanes.get(revision)
+        if lane is not None:
+            lane.suspects.clear()
+            lane.failing = False
+            self._call_back(revision, lane)
 
     def settle(self, key: K) -> None:
         """Work on a key has ended; if it was called back and did not come, others may."""
@@ -96,9 +232,9 @@ class Lanes(Generic[K]):
             lane.failing = False
             self._call_back(revision, lane)
 
-    def _has_room(self, name: str) -> bool:
+    def _has_room(self, name: str, key: K) -> bool:
         lane = self._lanes.get(name)
-        return lane is None or len(lane.inside) < (1 if lane.failing else self._width)
+        return lane is None or lane.has_room(key, self._width)
 
     def _is_slow(self, lane: _Lane[K]) -> bool:
         oldest = min(lane.inside.values(), default=self._clock.time())
@@ -106,11 +242,16 @@ class Lanes(Generic[K]):
 
     def _call_back(self, name: str, lane: _Lane[K]) -> None:
         room = (1 if lane.failing else self._width) - len(lane.inside) - len(lane.called)
-        for key in [*islice(lane.parked, max(room, 0))]:
+        while lane.parked:
+            key = next(iter(lane.parked))
+            alone = lane.must_be_alone(key)
+            if room <= 0 or (alone and (lane.inside or lane.called)):
+                break
             del lane.parked[key]
             lane.called.add(key)
             self._called.setdefault(key, set()).add(name)
             self._wake(key)
+            room = 0 if alone else room - 1
         if lane.is_needless:
             del self._lanes[name]
 

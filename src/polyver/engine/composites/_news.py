@@ -5,11 +5,13 @@ Of two states the one with the higher resourceVersion is later, so that nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-__all__ = ["News"]
+from polyver.client import Object
+
+__all__ = ["News", "others_in"]
 
 K = TypeVar("K", bound=Hashable)
 
@@ -47,3 +49,15 @@ class News(Generic[K]):
         finally:
             if self._told.pop(key) > self._noted.get(key, -1):
                 self._wake(key)
+
+
+def others_in(obj: Object) -> tuple[Any, ...]:
+    """What others say in a composite resource, so that news of it can be told from our own."""
+    metadata, spec = obj["metadata"], obj.get("spec") or {}
+    ours = {"compositionRef", "compositionRevisionRef", "resourceRefs"}
+    inside = spec.get("crossplane")
+    said = {name: each for name, each in spec.items() if name not in ours | {"crossplane"}}
+    if isinstance(inside, Mapping):
+        said |= {f".{name}": each for name, each in inside.items() if name not in ours}
+    about = (metadata.get(name) for name in ("uid", "labels", "annotations", "deletionTimestamp"))
+    return (*about, said)

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from polyver.capabilities.revisions._conditions import Fact
 from polyver.capabilities.revisions.names import PAUSED
 from polyver.capabilities.revisions.pipeline import (
     Event,
@@ -17,6 +18,7 @@ from polyver.capabilities.revisions.pipeline import (
     composite_conditions,
     deleting_conditions,
     paused_conditions,
+    stayed_conditions,
 )
 from polyver.client import Client, Clock, Object, Resource, timestamp
 from polyver.engine._events import Events
@@ -75,9 +77,14 @@ class Telling:
     async def failed(self, resource: Resource, found: Object, outcome: Outcome) -> Object:
         """Nothing came of it: all but conditions, and what is told anyway, stays as it was."""
         conditions = composite_conditions(found, outcome, now=timestamp(self._clock))
-        told = {"Synced", *(each.type for each in outcome.conditions)}
+        told = {"Synced", *outcome.types}
         status = {**_kept(found), **outcome.status}
         return await self._say(resource, found, status, conditions, told)
+
+    async def stayed(self, resource: Resource, found: Object, updated: Fact) -> Object:
+        """It keeps what another release has made: that alone is told."""
+        conditions = stayed_conditions(found, updated, now=timestamp(self._clock))
+        return await self._say(resource, found, _kept(found), conditions, {updated.type})
 
     async def composed(
         self,
@@ -95,7 +102,7 @@ class Telling:
         if published or before:
             status["connectionDetails"] = {"lastPublishedTime": now} if published else before
         conditions = composite_conditions(found, outcome, unsynced, now=now)
-        told = {*_SYSTEM, *(each.type for each in outcome.conditions)}
+        told = {*_SYSTEM, *outcome.types}
         return await self._say(resource, found, status, conditions, told)
 
     async def _say(

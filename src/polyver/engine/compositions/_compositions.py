@@ -21,7 +21,8 @@ from polyver.capabilities.revisions.compositions import (
     is_going,
     known_composition_revision,
 )
-from polyver.capabilities.revisions.names import USED
+from polyver.capabilities.revisions.names import ALLOW_DELETION, USED
+from polyver.capabilities.revisions.pipeline import allows_deletion
 from polyver.client import Change, Client, Clock, Object, Resource, SystemClock, find
 from polyver.core import listed
 from polyver.engine._controller import Controller, Result, Watch, exactly
@@ -102,6 +103,8 @@ class CompositionController(Controller[str]):
             known = [*map(known_composition_revision, revisions.values())]
             changes = composition_changes(obj, known)
             refusals += changes.refusals or await self._perform(obj, changes, known, revisions)
+            if not refusals and allows_deletion(obj):
+                await self._allow_deletion(changes.current)
         for each in refusals:
             await self._events.tell(obj, each.reason, str(each), type="Warning")
 
@@ -137,6 +140,12 @@ class CompositionController(Controller[str]):
         message = f"{known.name} is revision {known.number}"
         await self._events.tell(obj, "RevisionCreated", message)
         return []
+
+    async def _allow_deletion(self, current: str) -> None:
+        """Copy the annotation of a Composition to the revision that is its content now."""
+        found = await find(self._client, COMPOSITION_REVISIONS, current)
+        if found is not None and not allows_deletion(found):
+            await self._change(found, {"metadata": {"annotations": {ALLOW_DELETION: "true"}}})
 
     async def _change(self, obj: Object, change: Object) -> None:
         metadata = obj["metadata"]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from polyver.capabilities import Refusal
-from polyver.capabilities.revisions.names import COPIED, ENDPOINT, IN_USE
+from polyver.capabilities.revisions.names import ALLOW_DELETION, COPIED, ENDPOINT, IN_USE
 from polyver.capabilities.revisions.packages import (
     UNPACKING,
     Function,
@@ -26,6 +26,7 @@ from polyver.capabilities.revisions.packages import (
     revision_object,
     revision_patch,
 )
+from polyver.capabilities.revisions.pipeline import allows_deletion
 from polyver.client import Change, Client, Clock, Object, SystemClock, find, timestamp
 from polyver.engine._controller import Controller, Result, Watch, exactly
 from polyver.engine._events import Events
@@ -112,6 +113,7 @@ class FunctionController(Controller[str]):
             return None
         if not refusals:
             refusals += await self._perform(obj, plan, known, revisions)
+            await self._allow_deletion(obj, revisions.get(plan.current or ""))
         await self._tell(obj, plan, refusals, _seen(obj, answer, plan, revisions))
         later = [each for each in (answer.again, _LATER if uses is None else None) if each]
         return Result(min(later)) if later else None
@@ -187,6 +189,11 @@ class FunctionController(Controller[str]):
         return await self._client.patch(
             FUNCTION_REVISIONS, metadata["name"], change=change, manager=_MANAGER
         )
+
+    async def _allow_deletion(self, obj: Object, current: Object | None) -> None:
+        """Copy the annotation of a Function to its current revision."""
+        if current is not None and allows_deletion(obj) and not allows_deletion(current):
+            await self._change(current, {"metadata": {"annotations": {ALLOW_DELETION: "true"}}})
 
     async def _delete(self, obj: Object) -> None:
         metadata = obj["metadata"]

@@ -310,6 +310,14 @@ class CompositionRevisionSpec(_Composed):
 
 
 @part
+class CompositionStatus:
+    """What has become of the newest revisions."""
+
+    conditions: Conditions | None
+    """Adopted."""
+
+
+@part
 class CompositionRevisionStatus:
     """What is true of the revision."""
 
@@ -371,6 +379,7 @@ class Composition:
     """How a composite resource is made of others: a pipeline of functions."""
 
     spec: CompositionSpec
+    status: CompositionStatus | None
 
 
 @COMPOSITION_REVISIONS.version(

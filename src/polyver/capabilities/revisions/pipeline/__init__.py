@@ -23,6 +23,14 @@ from polyver.capabilities.revisions.pipeline._machine import (
     failed,
     fetched,
 )
+from polyver.capabilities.revisions.pipeline._moving import (
+    WOULD_DELETE,
+    FailedMove,
+    allows_deletion,
+    lost_objects,
+    updated_fact,
+    would_delete,
+)
 from polyver.capabilities.revisions.pipeline._outcome import (
     Outcome,
     composite_conditions,
@@ -32,6 +40,7 @@ from polyver.capabilities.revisions.pipeline._outcome import (
     published_details,
     published_to,
     refused,
+    stayed_conditions,
     without,
 )
 from polyver.capabilities.revisions.pipeline._resources import (
@@ -54,11 +63,13 @@ from polyver.capabilities.revisions.pipeline._run import (
 
 __all__ = [
     "MOST_ROUNDS",
+    "WOULD_DELETE",
     "Call",
     "Composed",
     "Done",
     "Effect",
     "Event",
+    "FailedMove",
     "Failure",
     "Fetch",
     "Found",
@@ -66,6 +77,7 @@ __all__ = [
     "Removed",
     "Run",
     "Step",
+    "allows_deletion",
     "answered",
     "check_distinct",
     "composite_conditions",
@@ -76,6 +88,7 @@ __all__ = [
     "failed",
     "fetched",
     "found_among",
+    "lost_objects",
     "observe",
     "paused_conditions",
     "published_details",
@@ -85,5 +98,8 @@ __all__ = [
     "secrets_of",
     "shown",
     "start",
+    "stayed_conditions",
+    "updated_fact",
     "without",
+    "would_delete",
 ]

@@ -47,7 +47,7 @@ __all__ = [
 
 MOST_ROUNDS: Final = 5
 """How often a function may ask for more before it is called no more."""
-SYSTEM: Final = frozenset({"Ready", "Synced", "Healthy"})
+SYSTEM: Final = frozenset({"Ready", "Synced", "Healthy", "Updated"})
 """The conditions that are not for functions."""
 _CAPABILITIES = tuple(each for each in Capability if each is not Capability.UNSPECIFIED)
 _TRUTH: dict[Status, Truth] = {Status.TRUE: "True", Status.FALSE: "False"}

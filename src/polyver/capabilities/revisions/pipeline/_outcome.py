@@ -34,6 +34,7 @@ __all__ = [
     "published_details",
     "published_to",
     "refused",
+    "stayed_conditions",
     "without",
 ]
 
@@ -67,6 +68,14 @@ class Outcome:
     ttl: float | None = None
     failure: Failure | None = None
     """Why nothing is to be done."""
+    updated: Fact | None = None
+    """Whether it has the newest releases that it may have, if that is worth telling."""
+
+    @property
+    def types(self) -> set[str]:
+        """The conditions that are told, but for those of the system."""
+        found = {each.type for each in self.conditions}
+        return found | ({self.updated.type} if self.updated is not None else set())
 
 
 def conclude(run: Run, *, distinct: bool = True) -> Outcome:
@@ -149,6 +158,8 @@ def composite_conditions(
 
 def _system(outcome: Outcome, unsynced: Sequence[str]) -> Iterator[Fact]:
     failure = outcome.failure
+    if outcome.updated is not None:
+        yield outcome.updated
     if failure is not None:
         yield Fact("Synced", "False", failure.reason, failure.message)
         return  # nobody knows whether it is ready; what is there has not changed
@@ -170,6 +181,11 @@ def _unknown(composite: Object, told: set[str]) -> Iterator[Fact]:
     for each in mapping(composite.get("status")).get("conditions") or ():
         if each["type"] not in SYSTEM | told:
             yield Fact(each["type"], "Unknown", "FatalError", message)
+
+
+def stayed_conditions(composite: Object, updated: Fact, *, now: str) -> list[dict[str, Any]]:
+    """The conditions of a composite resource that keeps what another release has made."""
+    return conditions_with(composite, [updated], now=now)
 
 
 def paused_conditions(composite: Object, *, now: str) -> list[dict[str, Any]]:

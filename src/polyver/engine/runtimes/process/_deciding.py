@@ -29,7 +29,7 @@ class Timing:
     """For one answer to the question whether it is well."""
     silence: float = 60.0
     """Without any answer after which a child hangs: a function that computes may be busy."""
-    stable: float = 300.0
+    stable: float = 30.0
     """Of service after which earlier failures are forgotten."""
     drain: float = 30.0
     """In which calls under way may finish after the endpoint has moved or gone."""
@@ -123,7 +123,7 @@ class Tries:
     def after(self, served: float, timing: Timing) -> Tries:
         """One more has failed, after so many seconds of service.
 
-        >>> Tries(4).after(299, Timing()), Tries(4).after(300, Timing())
+        >>> Tries(4).after(29, Timing()), Tries(4).after(30, Timing())
         (Tries(failures=5), Tries(failures=1))
         """
         return Tries(1 if served >= timing.stable else self.failures + 1)
