@@ -512,7 +512,7 @@ def test_uninstalling_says_what_it_waits_for(server: EmbeddedServer, run: Run) -
     command = [sys.executable, "-m", "polyver", "uninstall", "--with-objects", "--yes"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
-        waiting = next(line for line in process.stdout if "waiting" in line)
+        waiting = next(line for line in process.stdout if f"{LAMPS}: waiting" in line)
         assert waiting.strip() == (
             f"CustomResourceDefinition {LAMPS}: waiting for 1 objects; "
             "finalizers of default/desk (ex.io/mine)"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.capabilities.definitions.samples import definition, templated
-from tests.walks.support import eventually
+from tests.walks.support import eventually, request
 
 from polyver.testing import EmbeddedServer
 
@@ -58,7 +58,7 @@ def server() -> Iterator[EmbeddedServer]:
         kind = "CompositeResourceDefinition"
         made = named("apiextensions.crossplane.io/v1", kind, "things.ex.org", spec=DEFINED)
         running.request("POST", f"{CROSSPLANE}/compositeresourcedefinitions", made)
-        eventually(lambda: running.request("GET", "/apis/ex.org/v1/things"))
+        eventually(lambda: request(running, "GET", "/apis/ex.org/v1/things"))
         yield running
 
 

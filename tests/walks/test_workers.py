@@ -124,7 +124,8 @@ class Up:
 
     def blueprint(self, namespace: str, **actions: list[dict[str, Any]]) -> None:
         path = f"{KANISTER}/namespaces/{namespace}/blueprints"
-        self.make(path, "bp", actions={name: {"phases": each} for name, each in actions.items()})
+        made = {name: {"phases": each, "secretNames": ["login"]} for name, each in actions.items()}
+        self.make(path, "bp", actions=made)
 
     def run(self, namespace: str, action: str, *, count: int = 1, **more: Any) -> None:
         spec = {"name": action, "blueprint": "bp", **more}
@@ -295,7 +296,8 @@ def check_sensitive_outputs(up: Up, secret: str, named: Any) -> None:
     ]
     left = {"made": {"keyValue": {"url": outputs["url"], "size": "12"}}}
     path = f"{KANISTER}/namespaces/default/blueprints"
-    content = {"actions": {"make": {"phases": phases, "outputArtifacts": left}}}
+    make = {"phases": phases, "outputArtifacts": left, "secretNames": ["login"]}
+    content = {"actions": {"make": make}}
     up.make(path, "sensitive", **content)
     up.run("default", "make", secrets=named, blueprint="sensitive")
     status = up.over("default", "make")

@@ -243,7 +243,10 @@ class _Workers:
             self._timer.cancel()
         try:
             async with self._starting:
-                if self._server is None or self._server.is_gone:
+                if self._server is not None and self._server.is_gone:
+                    await self._server.close()  # so that the process does not stay as a zombie
+                    self._server = None
+                if self._server is None:
                     self._server = await _ForkServer.start(self._origin, self._command)
             worker, ended = await self._server.fork()
         except BaseException as error:

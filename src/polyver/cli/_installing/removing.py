@@ -171,17 +171,17 @@ class Remover:
         self.tell(f"{name} removed")
 
     async def _until_gone(self, name: Named, uid: str) -> None:
-        reported = ""
+        reported, looks = "", 0
 
         async def is_gone() -> bool:
-            nonlocal reported
+            nonlocal reported, looks
             if name == Named(CRDS, CONVERSIONS.definition().name):
                 await self._free_conversions()
             found = await find(self.client, name.resource, name.name, name.namespace)
             if found is None or found["metadata"]["uid"] != uid:
                 return True
-            left = await self._left(found, name)
-            if left != reported:
+            left, looks = await self._left(found, name), looks + 1
+            if left != reported and looks > 1:
                 self.tell(f"{name}: waiting for {left}")
                 reported = left
             return False
@@ -199,6 +199,8 @@ class Remover:
             page = await self.client.list(_resource(obj), limit=500, metadata=True)
         except ApiError:
             return "its objects"
+        if not page.items:
+            return "the API server"
         held = [each for each in page.items if each["metadata"].get("finalizers")]
         count = f"{len(page.items)}{' or more' if page.more else ''} objects"
         return f"{count}; finalizers of {listed([*map(_held, held)], most=3)}" if held else count
