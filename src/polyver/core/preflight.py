@@ -24,6 +24,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from polyver.core.replacement import Role, without_replacement
+
 __all__ = [
     "MOST_FIELDS",
     "MOST_VARIANTS",
@@ -326,27 +328,11 @@ def lost_objects(
     of one part replaces none of another.
     """
     was, will_be, made_by = {*before}, {*after}, sources or {}
-    lost, free = sorted(was - will_be), sorted(will_be - was)
-    for fits in (_same_kind_and_name, _same_name, _same_kind):
-        for gone in [*lost]:
-            mine = [new for new in free if made_by.get(new) == made_by.get(gone)]
-            found = next((new for new in mine if fits(gone, new)), None)
-            if found is not None:
-                lost.remove(gone)
-                free.remove(found)
-    return {*lost}
 
+    def role(each: Identity) -> Role:
+        return Role(made_by.get(each, ""), each[1], each[3])
 
-def _same_kind_and_name(one: Identity, other: Identity) -> bool:
-    return (one[1], one[3]) == (other[1], other[3])
-
-
-def _same_name(one: Identity, other: Identity) -> bool:
-    return one[3] == other[3]
-
-
-def _same_kind(one: Identity, other: Identity) -> bool:
-    return one[1] == other[1]
+    return {*without_replacement(sorted(was - will_be), sorted(will_be - was), role)}
 
 
 # What changes in an object.

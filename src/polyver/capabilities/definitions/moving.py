@@ -15,6 +15,7 @@ from polyver.capabilities.definitions.applying import rendered_from
 from polyver.capabilities.definitions.choosing import Chosen, Homes, choose, resolution_data
 from polyver.capabilities.definitions.names import ALLOW_DELETION, TYPES
 from polyver.core import FailedMove, PolyverError, Release, listed
+from polyver.core.replacement import Role
 from polyver.objects import digest
 
 __all__ = [
@@ -26,7 +27,7 @@ __all__ = [
     "choice_of",
     "failed_before",
     "inputs_of",
-    "without_replacement",
+    "role_of",
 ]
 
 Object = Mapping[str, Any]
@@ -159,43 +160,9 @@ class Piece(NamedTuple):
         return self.group, self.kind, self.namespace, self.name
 
 
-def without_replacement(gone: Iterable[Piece], new: Iterable[Piece]) -> list[Piece]:
-    """The objects that go with nothing in their place.
-
-    A new object of the same component replaces one that goes and has the same kind or the same
-    name; each replaces one.
-
-    >>> a, b, c = (Piece("", "ConfigMap", "default", name, "web") for name in "abc")
-    >>> [str(each) for each in without_replacement([a, b], [c])]
-    ['ConfigMap default/b']
-    """
-    left, free = [*gone], [*new]
-    for fits in (_same_kind_and_name, _same_name, _same_kind):
-        for each in [*left]:
-            found = next((other for other in free if _replaces(other, each, fits)), None)
-            if found is not None:
-                free.remove(found)
-                left.remove(each)
-    return left
-
-
-_Fits = Callable[[Piece, Piece], bool]
-
-
-def _replaces(new: Piece, gone: Piece, fits: _Fits) -> bool:
-    return new.component == gone.component and fits(new, gone)
-
-
-def _same_kind_and_name(one: Piece, other: Piece) -> bool:
-    return (one.kind, one.name) == (other.kind, other.name)
-
-
-def _same_name(one: Piece, other: Piece) -> bool:
-    return one.name == other.name
-
-
-def _same_kind(one: Piece, other: Piece) -> bool:
-    return one.kind == other.kind
+def role_of(piece: Piece) -> Role:
+    """How an object is known to those who use it."""
+    return Role(piece.component, piece.kind, piece.name)
 
 
 class WouldDelete(PolyverError):

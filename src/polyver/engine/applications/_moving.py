@@ -15,12 +15,13 @@ from polyver.capabilities.definitions.moving import (
     Piece,
     Target,
     WouldDelete,
-    without_replacement,
+    role_of,
 )
 from polyver.capabilities.definitions.reporting import reason_of
 from polyver.capabilities.definitions.uses import WOULD_DELETE
 from polyver.client import Object
 from polyver.core import PolyverError
+from polyver.core.replacement import without_replacement
 from polyver.engine._applied import noted, part_of
 from polyver.engine.applications._applying import Applier, Problem
 from polyver.engine.applications._outputs import part_in
@@ -116,7 +117,7 @@ class Trials:
         gone = [x for x in before if x.identity in there and x.identity not in after]
         made = {each.identity for each in before}
         added = [x for name, x in after.items() if name not in made]
-        lost = without_replacement(gone, added)
+        lost = without_replacement(gone, added, role_of)
         return Failure(WOULD_DELETE, str(WouldDelete(new, lost))) if lost else None
 
     async def _without(self, found: Object, options: Options, so_far: Trial) -> list[Piece]:

@@ -1,0 +1,47 @@
+"""Objects that a release deletes, and those that take their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple, TypeVar
+
+__all__ = ["Role", "without_replacement"]
+
+T = TypeVar("T")
+
+
+class Role(NamedTuple):
+    """How an object is known to those who use it."""
+
+    part: str
+    """The part of the dependent that makes it, such as a component."""
+    kind: str
+    name: str
+
+
+def without_replacement(gone: Iterable[T], new: Iterable[T], role: Callable[[T], Role]) -> list[T]:
+    """Return the objects that go with nothing in their place.
+
+    A new object replaces one that goes if the same part makes it and it has the same kind or the
+    same name. Each replaces one.
+
+    >>> a, b, c = (Role("web", "ConfigMap", name) for name in "abc")
+    >>> [each.name for each in without_replacement([a, b], [c], lambda each: each)]
+    ['b']
+    """
+    left, free = [*gone], [*new]
+    for fits in _CLOSEST_FIRST:
+        for each in [*left]:
+            wanted = role(each)
+            found = next((other for other in free if fits(role(other), wanted)), None)
+            if found is not None:
+                free.remove(found)
+                left.remove(each)
+    return left
+
+
+_CLOSEST_FIRST: Final[tuple[Callable[[Role, Role], bool], ...]] = (
+    lambda one, other: one == other,
+    lambda one, other: (one.part, one.name) == (other.part, other.name),
+    lambda one, other: (one.part, one.kind) == (other.part, other.kind),
+)
