@@ -17,6 +17,7 @@ from polyver.capabilities.definitions.choosing import (
     revision_of,
 )
 from polyver.capabilities.definitions.kinds import DEFINITIONS, GROUP
+from polyver.capabilities.definitions.names import ALLOW_DELETION
 from polyver.capabilities.definitions.planning import (
     PlannedLoss,
     PlannedMove,
@@ -45,8 +46,6 @@ __all__ = ["Plan", "PlannedApplication", "PlannedDefinition", "plan_on"]
 Object = dict[str, Any]
 _PLURALS = {kind.kind: kind.names.plural for kind in DEFINITIONS}
 _NOTHING = Rendered()
-_ALLOW_DELETION: Final = "polyver.dev/allow-deletion"
-"""The annotation of a definition whose release may delete objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +173,7 @@ class _Planner:
             self._revisions |= new_revisions(read_definition(new)[0], decision)
             self.touched |= {each.application for each in moves}
             self.touched |= {each.application for each in losses}
-            if (new["metadata"].get("annotations") or {}).get(_ALLOW_DELETION) != "true":
+            if (new["metadata"].get("annotations") or {}).get(ALLOW_DELETION) != "true":
                 self._unallowed |= {each.application for each in moves}
         label = f"{kind} {namespace}/{name}"
         planned = PlannedDefinition(label, decision, tuple(refused), moves, losses)

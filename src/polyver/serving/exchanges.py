@@ -18,6 +18,7 @@ __all__ = ["Exchange", "Way", "head_of"]
 
 Message = Mapping[str, Any]
 _BODILESS = (204, 304)
+_PIECE = 256 * 1024
 _NO_HEADERS: tuple[tuple[bytes, bytes], ...] = ()
 
 
@@ -211,6 +212,21 @@ class Exchange:
         await self._changed.wait()
 
     async def send(self, message: Message) -> None:
+        """Send a part of an answer, in pieces: the next when the client has taken most before.
+
+        To encrypt and copy a large body takes long. Others are answered between two pieces.
+        """
+        body = memoryview(message.get("body", b""))
+        if len(body) > _PIECE and self.method != "HEAD":
+            while len(body) > _PIECE:
+                piece = bytes(body[:_PIECE])
+                await self._send({**message, "body": piece, "more_body": True})
+                await asyncio.sleep(0)
+                body = body[_PIECE:]
+            message = {**message, "body": bytes(body)}
+        await self._send(message)
+
+    async def _send(self, message: Message) -> None:
         while not self.gone and (writable := self._way.writable) is not None:
             await writable
         if self.gone:

@@ -55,7 +55,6 @@ _COUNTED_HERE = 1024 * 1024
 """What larger bodies will take is estimated in a worker thread."""
 _SENDING = 60.0
 """How long a client may take to read an answer, in seconds."""
-_PIECE = 256 * 1024
 """How much of an answer is sent at a time."""
 _LOGGED_EVERY = 1.0
 """How often refusals for want of memory are logged, at most, in seconds."""
@@ -171,17 +170,9 @@ class App:
                 await self._send(response, send)
 
     async def _send(self, response: Response, send: Send) -> None:
-        """Send an answer in pieces: the next when the client has taken most of those before."""
         closing = [("connection", "close")] if self._draining else []
-        assert isinstance(response.body, bytes)
-        body = memoryview(response.body)
         await send(start(response, closing))
-        for at in range(0, len(body), _PIECE):
-            more = at + _PIECE < len(body)
-            piece = bytes(body[at : at + _PIECE])
-            await send({"type": "http.response.body", "body": piece, "more_body": more})
-        if not body:
-            await send({"type": "http.response.body", "body": b""})
+        await send({"type": "http.response.body", "body": response.body})
 
     async def _answer(self, scope: Scope, receive: Receive, held: ExitStack) -> Response:
         path, method = scope["path"], scope["method"]

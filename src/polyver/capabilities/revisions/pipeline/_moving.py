@@ -13,8 +13,9 @@ from polyver.capabilities.revisions._asking import mapping
 from polyver.capabilities.revisions._conditions import Fact
 from polyver.capabilities.revisions.names import ALLOW_DELETION
 from polyver.capabilities.revisions.pipeline._outcome import Outcome
-from polyver.capabilities.revisions.pipeline._resources import Removed, shown
+from polyver.capabilities.revisions.pipeline._resources import shown
 from polyver.core import listed
+from polyver.core.replacement import Role, without_replacement
 from polyver.objects.owners import controller_of
 
 __all__ = [
@@ -44,31 +45,27 @@ class FailedMove:
 
 def lost_objects(
     composite: Object, outcome: Outcome, before: Outcome | None = None
-) -> list[Removed]:
-    """What a composite resource would lose by a move, with nothing in its place.
+) -> list[Object]:
+    """Return what a composite resource would lose by a move, with nothing in its place.
 
     `before` is what the release that it has makes of it now: what that would delete as well is
-    the wish of a user. An object has something in its place if there is a new one of its kind or
-    of its name.
+    the wish of a user.
     """
     uid = composite["metadata"].get("uid", "")
-    added = [each.obj for each in outcome.apply if not each.exists]
-    kinds = {(each["apiVersion"].partition("/")[0], each["kind"]) for each in added}
-    names = {each["metadata"]["name"] for each in added}
     wished = {shown(each.obj) for each in before.remove} if before is not None else set()
-    return [
-        each
-        for each in outcome.remove
-        if controller_of(each.obj) == uid
-        and (each.obj["apiVersion"].partition("/")[0], each.obj["kind"]) not in kinds
-        and each.obj["metadata"]["name"] not in names
-        and shown(each.obj) not in wished
-    ]
+    gone = [each.obj for each in outcome.remove if controller_of(each.obj) == uid]
+    new = [each.obj for each in outcome.apply if not each.exists]
+    lost = without_replacement(gone, new, _role)
+    return [each for each in lost if shown(each) not in wished]
 
 
-def would_delete(release: str, lost: Iterable[Removed]) -> FailedMove:
+def _role(obj: Object) -> Role:
+    return Role("", obj["kind"], obj["metadata"]["name"])
+
+
+def would_delete(release: str, lost: Iterable[Object]) -> FailedMove:
     """A move that is held because of what would be deleted."""
-    names = listed([shown(each.obj) for each in lost], most=_FEW)
+    names = listed([shown(each) for each in lost], most=_FEW)
     fact = f"it would delete {names}, with nothing in their place"
     hint = f'annotate the revision with {ALLOW_DELETION}: "true" to allow it'
     return FailedMove(release, WOULD_DELETE, f"{fact}; {hint}")
