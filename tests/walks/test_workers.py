@@ -122,9 +122,12 @@ class Up:
         about = {"apiVersion": group if "." in group else "v1", "kind": named}
         self.ask("POST", path, {**about, "metadata": {"name": name}, **content})
 
-    def blueprint(self, namespace: str, **actions: list[dict[str, Any]]) -> None:
+    def blueprint(
+        self, namespace: str, *, secrets: list[str] | None = None, **actions: list[dict[str, Any]]
+    ) -> None:
         path = f"{KANISTER}/namespaces/{namespace}/blueprints"
-        made = {name: {"phases": each, "secretNames": ["login"]} for name, each in actions.items()}
+        named = {"secretNames": secrets} if secrets else {}
+        made = {name: {"phases": each, **named} for name, each in actions.items()}
         self.make(path, "bp", actions=made)
 
     def run(self, namespace: str, action: str, *, count: int = 1, **more: Any) -> None:
@@ -268,7 +271,7 @@ def walked(up: Up) -> str:
         "template": [phase("Quick", text=f"{{{{ fail {secret[2:-2].strip()} }}}}")],
         "http": [phase("HTTPCall", url=f"http://127.0.0.1:1/?password={secret}")],
     }
-    up.blueprint("default", **actions)
+    up.blueprint("default", secrets=["login"], **actions)
     named = {"login": {"name": "login"}}
     for action in actions:
         up.run("default", action, secrets=named)
@@ -311,7 +314,7 @@ def check_sensitive_outputs(up: Up, secret: str, named: Any) -> None:
     assert kept(up, made["outputSecret"]) == {"password": "made-p4ssword", "url": url}
     # A restore cannot use a masked artifact, so it is kept whole as well.
     [action] = status["actions"]
-    assert action["artifacts"] == {"made": {"keyValue": {"url": "***", "size": "12"}}}
+    assert action["artifacts"]["made"]["keyValue"] == {"url": "***", "size": "12"}
     assert kept(up, action["artifactsSecret"])["made"]["keyValue"]["url"] == url
     assert "its artifacts hold values from Secrets" in status["warnings"][0]
     again = {"artifacts": action["artifacts"], "blueprint": "sensitive"}

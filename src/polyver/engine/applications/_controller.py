@@ -72,6 +72,8 @@ __all__ = ["ApplicationController"]
 _Data = Mapping[str, Any]
 _DEFINITIONS = [Resource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS]
 _SOON, _LATER, _SLOW = 0.05, 60.0, 1.0
+_GOING = frozenset({"Forbidden", "MethodNotAllowed", "NotFound"})
+"""How API servers refuse objects of a kind whose definition is being deleted."""
 _LONGEST = 4096
 """How many characters of a failure the status reports."""
 _MOMENTS = 20
@@ -173,8 +175,9 @@ class ApplicationController(Controller[Key]):
         if wanted.options is not None and wanted.options.targets:
             result = await self._move(found, wanted.options, key)
         else:
+            due = key in self._due
             self._due.discard(key)
-            result = await self._bring(found, wanted, key)
+            result = await self._bring(found, wanted, key, due=due)
         await self._recording.delete(self._recording.revisions.surplus(key), key)
         return result
 
@@ -253,8 +256,10 @@ class ApplicationController(Controller[Key]):
             await sleep(self._clock, _SOON)
         return self.synced
 
-    async def _bring(self, found: Object, wanted: Wanted, key: Key) -> Result | None:
-        """Bring what is on the server to what is wanted."""
+    async def _bring(
+        self, found: Object, wanted: Wanted, key: Key, *, due: bool = False
+    ) -> Result | None:
+        """Bring what is on the server to what is wanted; without back-off if it is due."""
         before = found.get("status") or {}
         annotations = found["metadata"].get("annotations") or {}
         is_applied = wanted.digest == before.get("appliedDigest") == annotations.get(APPLYING)
@@ -263,7 +268,7 @@ class ApplicationController(Controller[Key]):
             await self._look(applied)
             if all(self._outputs.is_as_applied(each, key) for each in applied):
                 return await self._tell_health(found, wanted, Applied(applied))
-            if left := self._patience.left(key):
+            if not due and (left := self._patience.left(key)):
                 return Result(left)
             self._patience.spend(key)
         rendering = asyncio.create_task(self._rendered(wanted))
@@ -327,6 +332,11 @@ class ApplicationController(Controller[Key]):
         if not wanted.taken and not await self._recording.record(found, wanted, key):
             return Result(_SOON)
         applied = await self._applier.apply(found, placed)
+        if any(each.reason in _GOING for each in applied.problems):
+            # A kind may have gone since it was discovered: the next discovery says so.
+            if not all(self._is_served(each.object) for each in placed):
+                return Result(_SOON)
+            self._waiting.add(key)
         if wanted.taken and failure_of(applied.problems) is not None:
             return await self._take_back(found, wanted, applied.problems, key)
         await self._recording.record(found, wanted, key)
@@ -337,6 +347,9 @@ class ApplicationController(Controller[Key]):
         if applied.problems:
             return await self._tell_unapplied(found, wanted, applied)
         return await self._tell_health(found, wanted, applied, anew=True)
+
+    def _is_served(self, obj: Object) -> bool:
+        return (obj["apiVersion"], obj["kind"]) in self._kinds
 
     async def _prune(self, found: Object, parts: Sequence[Part], applied: Applied) -> list[Part]:
         """Delete what is wanted no longer; what could not be deleted is given back."""
