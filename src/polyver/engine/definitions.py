@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from polyver.capabilities.definitions._entries import newest_of
-from polyver.capabilities.definitions.adopting import Adoption, adoption_of
+from polyver.capabilities.definitions.adopting import adoption_of
 from polyver.capabilities.definitions.choosing import lineage_in
 from polyver.capabilities.definitions.kinds import (
     APPLICATIONS,
@@ -60,6 +60,7 @@ from polyver.client import (
     timestamp,
 )
 from polyver.core import Lineage
+from polyver.core.adoption import Adoption
 from polyver.engine._controller import Controller, Result, Watch, exactly
 from polyver.engine._events import Events
 from polyver.engine._identity import identity_of

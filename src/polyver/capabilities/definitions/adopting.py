@@ -9,37 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 from polyver.capabilities.definitions.uses import Use, question_of
 from polyver.core import Lineage, Policy, PolyverError, Selector, Series, Unspecified, resolve
+from polyver.core.adoption import Adoption, Follower, adopted
 
-__all__ = ["Adoption", "adoption_data", "adoption_fact", "adoption_of"]
+__all__ = ["adoption_data", "adoption_fact", "adoption_of"]
 
 Object = Mapping[str, Any]
-_NAMED: Final = 3
-"""How many releases the message of a condition names."""
-
-
-class Adoption(NamedTuple):
-    """How many dependents follow a release, and what became of them."""
-
-    followers: int = 0
-    updated: int = 0
-    held: int = 0
-    """It would delete objects of theirs."""
-    failing: int = 0
-    """It cannot be rendered or applied for them."""
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether each of them has tried it."""
-        return self.followers == self.updated + self.held + self.failing
-
-    def __str__(self) -> str:
-        noun = "follower" if self.followers == 1 else "followers"
-        rest = f"{self.updated} on it, {self.held} held, {self.failing} failing"
-        return f"{self.followers} {noun}, {rest}"
 
 
 def adoption_of(uses: Iterable[tuple[Use, int]], lineage: Lineage) -> dict[str, Adoption]:
@@ -55,7 +33,7 @@ def adoption_of(uses: Iterable[tuple[Use, int]], lineage: Lineage) -> dict[str, 
                 free = replace(use.dependent, failed_move=None)
                 release = resolve(lineage, asked, policy, free).release
                 before = found.get(release.name, Adoption())
-                found[release.name] = _counted(before, _state(use, release.pin), number)
+                found[release.name] = before.with_follower(_state(use, release.pin), number)
     return {
         each.name: found[each.name] for each in reversed(lineage.releases) if each.name in found
     }
@@ -69,18 +47,13 @@ def _follows(use: Use, asked: Selector, policy: Policy) -> bool:
     return isinstance(asked, Series)
 
 
-def _state(use: Use, pin: object) -> str:
+def _state(use: Use, pin: object) -> Follower:
     failed = use.dependent.failed_move
     if use.dependent.pin == pin:
         return "failing" if use.is_failing else "updated"
     if failed is not None and failed.to == pin:
         return "held" if failed.deletes else "failing"
     return ""
-
-
-def _counted(adoption: Adoption, state: str, number: int) -> Adoption:
-    found = adoption._replace(followers=adoption.followers + number)
-    return found._replace(**{state: getattr(found, state) + number}) if state else found
 
 
 def adoption_data(versions: Sequence[Object], adoption: Mapping[str, Adoption]) -> list[Object]:
@@ -94,22 +67,5 @@ def adoption_data(versions: Sequence[Object], adoption: Mapping[str, Adoption]) 
 
 
 def adoption_fact(adoption: Mapping[str, Adoption]) -> dict[str, str]:
-    """What the condition `Adopted` says."""
-    if not adoption:
-        said = {"status": "True", "reason": "NoFollowers", "message": "nothing follows it"}
-        return {"type": "Adopted", **said}
-    told = [f"{name}: {each}" for name, each in adoption.items()]
-    more = f"; and {len(told) - _NAMED} more versions" if len(told) > _NAMED else ""
-    message = "; ".join(told[:_NAMED]) + more
-    reason = _reason(adoption.values())
-    status = "True" if reason == "Adopted" else "False"
-    return {"type": "Adopted", "status": status, "reason": reason, "message": message}
-
-
-def _reason(adoption: Iterable[Adoption]) -> str:
-    known = [*adoption]
-    if any(each.failing for each in known):
-        return "Failing"
-    if any(each.held for each in known):
-        return "Held"
-    return "Adopted" if all(each.is_settled for each in known) else "Progressing"
+    """Return the condition `Adopted` of a definition."""
+    return {"type": "Adopted", **adopted(adoption, noun="versions")._asdict()}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from polyver.capabilities.revisions._adopting import Adoption, Follower, adoption_of
+from polyver.capabilities.revisions._adopting import adoption_of
 from polyver.capabilities.revisions._policy import COMPOSITIONS_MANUAL, REVISIONS
 from polyver.capabilities.revisions.compositions import (
     Candidate,
@@ -36,6 +36,7 @@ from polyver.core import (
     affected,
     resolve,
 )
+from polyver.core.adoption import Adoption, Follower
 from polyver.engine.composites._known import Known
 
 __all__ = ["Adopting", "CompositeKey", "Following", "State", "state_of"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from polyver.capabilities.revisions._adopting import Adoption, adopted_fact
+from polyver.capabilities.revisions._adopting import adopted_fact
 from polyver.capabilities.revisions._conditions import condition_of, conditions_with
 from polyver.client import Client, Clock, Object, Resource, find, timestamp
+from polyver.core.adoption import Adoption
 from polyver.engine._controller import Result
 from polyver.engine._events import Events
 from polyver.engine.composites._applying import MANAGER

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from polyver.capabilities.definitions._entries import newest_of
-from polyver.capabilities.definitions.adopting import Adoption, adoption_data, adoption_fact
+from polyver.capabilities.definitions.adopting import adoption_data, adoption_fact
 from polyver.capabilities.definitions.names import ALLOW_DELETION, revision_name
 from polyver.capabilities.definitions.publishing._deciding import Decision
 from polyver.capabilities.definitions.publishing._reading import Refusal
 from polyver.core import Lineage, Release, Serial
+from polyver.core.adoption import Adoption
 
 __all__ = ["status_of", "with_adoption"]
 

@@ -1,0 +1,74 @@
+"""Adoption: how many dependents follow a release, and how many of them have it.
+
+A dependent follows a release if it moves to new releases by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple
+
+__all__ = ["Adopted", "Adoption", "Follower", "adopted"]
+
+Follower = Literal["", "updated", "held", "failing"]
+"""What became of a dependent that follows a release; empty if it has not tried it yet."""
+_NAMED: Final = 3
+"""How many releases the message of a condition names."""
+
+
+class Adoption(NamedTuple):
+    """How many dependents follow a release, and what became of them."""
+
+    followers: int = 0
+    updated: int = 0
+    held: int = 0
+    """The release would delete objects of theirs."""
+    failing: int = 0
+    """The release does not work for them."""
+
+    def with_follower(self, state: Follower, number: int = 1) -> Adoption:
+        """Count further dependents that follow the release."""
+        found = self._replace(followers=self.followers + number)
+        return found._replace(**{state: getattr(found, state) + number}) if state else found
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether each of them has tried it."""
+        return self.followers == self.updated + self.held + self.failing
+
+    def __str__(self) -> str:
+        noun = "follower" if self.followers == 1 else "followers"
+        rest = f"{self.updated} on it, {self.held} held, {self.failing} failing"
+        return f"{self.followers} {noun}, {rest}"
+
+
+class Adopted(NamedTuple):
+    """The condition `Adopted` of a lineage."""
+
+    status: Literal["True", "False"]
+    reason: str
+    message: str
+
+
+def adopted(releases: Mapping[str, Adoption], *, noun: str) -> Adopted:
+    """Return the condition of a lineage whose releases, in this order, somebody follows.
+
+    >>> print(*adopted({"1.2.0": Adoption(3, 2, 0, 1)}, noun="versions"))
+    False Failing 1.2.0: 3 followers, 2 on it, 0 held, 1 failing
+    """
+    if not releases:
+        return Adopted("True", "NoFollowers", "nothing follows it")
+    told = [f"{name}: {each}" for name, each in releases.items()]
+    more = f"; and {len(told) - _NAMED} more {noun}" if len(told) > _NAMED else ""
+    reason = _reason([*releases.values()])
+    return Adopted(
+        "True" if reason == "Adopted" else "False", reason, "; ".join(told[:_NAMED]) + more
+    )
+
+
+def _reason(known: list[Adoption]) -> str:
+    if any(each.failing for each in known):
+        return "Failing"
+    if any(each.held for each in known):
+        return "Held"
+    return "Adopted" if all(each.is_settled for each in known) else "Progressing"
