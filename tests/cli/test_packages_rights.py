@@ -104,9 +104,11 @@ async def compositions(client: Client) -> None:
     mine = composition(api_version=f"{GROUP}/v1beta1")
     await client.create(COMPOSITIONS, await taken(client, mine))
     await client.create(COMPOSITIONS, mine)
-    using: Object = {"compositionRevisionRef": {"name": await revised(client, 1)}}
+    using: Object = {"compositionRef": {"name": "example"}}
+    using["compositionRevisionRef"] = {"name": await revised(client, 1)}
     await client.create(BUCKETS, {**bucket(**using), "apiVersion": f"{GROUP}/v1beta1"})
     await until(client, COMPOSITIONS, "example", "", is_used)
+    await until(client, COMPOSITIONS, "example", "", lambda obj: bool(condition(obj, "Adopted")))
     await client.patch(COMPOSITIONS, "example", change={"metadata": {"labels": {"a": "b"}}})
     await revised(client, 2)
     await client.patch(COMPOSITIONS, "example", change={"metadata": {"labels": {"a": None}}})
