@@ -92,7 +92,7 @@ async def answered(channel: Channel, method: str, request: bytes, *, within: flo
 
 
 def failed(found: Meaning, endpoint: Endpoint, *, sent: bool) -> FunctionFailed:
-    """What is raised for whoever called; `sent` if the function may have seen any of its tries."""
+    """Return the error to raise; `sent` means that the function may have seen the request."""
     about = {"revision": endpoint.revision, "address": endpoint.address}
     return FunctionFailed(found.failure, found.fact, **about, sent=sent)
 

@@ -41,7 +41,7 @@ class Before:
 
     @classmethod
     def of(cls, subject: Subject) -> Before:
-        """What a kind that is read here does."""
+        """Return the conversions of a kind that this process has loaded."""
         converter = subject.converter
 
         def convert(obj: Object, version: str) -> tuple[Object, Object]:
@@ -150,7 +150,7 @@ class _Run:
         return any(each.path == change.path for each in self._changes(obj, way))
 
     def _changes(self, obj: Object, way: _Way) -> Iterator[_Change]:
-        """What is seen otherwise; nothing if the old conversions failed, too."""
+        """Report each field that clients see changed; none if the old conversions fail."""
         try:
             given = self.before.convert(obj, way.stored)[0] if way.stored else obj
             was = self.before.convert(given, way.target)[1]

@@ -1,7 +1,7 @@
-"""What was before: definitions and conversions in files, of a git revision, or on a cluster.
+"""Earlier definitions and conversions: in files, in a git revision, or on a cluster.
 
-The kinds of a revision are read by a process of its own, from a copy of the files: Python that was
-imported here cannot be imported a second time.
+A separate process reads the kinds of a revision from a copy of the files: this process cannot
+import another version of a module that it has imported.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _RUN = "import sys; from polyver.cli import main; sys.exit(main())"
 
 @dataclass(slots=True)
 class Earlier:
-    """What was before: CustomResourceDefinitions, and conversions as far as they are known."""
+    """Earlier CustomResourceDefinitions, and the earlier conversions that are known."""
 
     definitions: dict[str, dict[str, Any]] = field(default_factory=dict)
     conversions: dict[Key, Before] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Earlier:
 def earlier(
     against: str, names: Sequence[str], kinds: Sequence[str], conversions: Sequence[str]
 ) -> Iterator[Earlier]:
-    """What was before, for as long as the body runs; `names` are the definitions of now."""
+    """Yield the earlier state while the body runs; `names` are the current definitions."""
     if against.startswith(CLUSTER):
         yield _on_cluster(against, names)
     elif Path(against).exists():
@@ -84,7 +84,7 @@ def compared(
 def behaving(
     subjects: Sequence[Subject], before: Earlier, against: str, *, examples: int, seed: int
 ) -> Iterator[Finding]:
-    """What users of the objects that were before see otherwise by the conversions of now."""
+    """Report the fields that the current conversions show differently from the earlier ones."""
     for subject in subjects if examples else ():
         converter = subject.converter
         known = before.conversions.get((converter.group, converter.kind))
@@ -145,7 +145,7 @@ def _in_manifests(names: Sequence[str]) -> Earlier:
 def _conversions_in(
     documents: Sequence[Document], definitions: Iterable[Definition]
 ) -> dict[Key, Before]:
-    """What Conversions did; one that could not be used then is nothing to compare with."""
+    """Return the earlier conversions; warn about each invalid Conversion and skip it."""
     known = {(each.group, each.kind): each for each in definitions}
     made: dict[Key, Before] = {}
     for document in objects_of(documents, GROUP, KIND):

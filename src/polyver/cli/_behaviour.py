@@ -26,7 +26,7 @@ _RUN = "import sys; from polyver.cli._behaviour import answer; answer(sys.argv[1
 
 
 class NotConvertedThen(Exception):
-    """What another revision says about an object that it cannot convert."""
+    """The earlier revision could not convert an object; the message is its error."""
 
 
 @contextmanager

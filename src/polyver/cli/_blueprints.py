@@ -18,7 +18,10 @@ BLUEPRINTS = Resource("cr.kanister.io", "v1alpha1", "blueprints")
 
 
 def documents_in(names: Sequence[str]) -> list[Document]:
-    """What files and folders hold; of `cluster:CONTEXT` the blueprints and ActionSets there."""
+    """Return the documents in files and folders, and those of `cluster:CONTEXT`.
+
+    From a cluster, only blueprints and ActionSets are read.
+    """
     files = [name for name in names if not name.startswith(CLUSTER)]
     found = read_manifests(files) if files else []
     for name in names:

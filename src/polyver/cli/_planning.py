@@ -61,7 +61,7 @@ class PlannedDefinition:
 
 @dataclass(frozen=True, slots=True)
 class PlannedApplication:
-    """What would become of an application; its changes are in the report of the plan."""
+    """The outcome of a plan for one application; the report of the plan has its changes."""
 
     name: str
     written: bool

@@ -1,7 +1,7 @@
-"""What a promotion would break: blueprints that follow the stable version, checked with the next.
+"""Checks which blueprints that follow the stable version a promotion would break.
 
-Functions of blueprints are not pure, so that nothing is tried out: argument lists are compared, and
-what templates read of outputs.
+Functions of blueprints are not pure, so the check runs none of them: it compares their arguments,
+and the outputs that templates read.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _with_lineage(
 
 
 def _new_errors(blueprint: Blueprint, before: Functions, after: Functions) -> list[Finding]:
-    """What is wrong with a blueprint afterwards and is right now."""
+    """Return the errors that a blueprint has after the promotion and does not have now."""
     was = {each.path for each in check_blueprint(blueprint, before) if each.is_error}
     found = [each for each in check_blueprint(blueprint, after) if each.is_error]
     return [each for each in found if each.path not in was]

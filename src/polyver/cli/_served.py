@@ -33,14 +33,14 @@ _NAMESPACE = "polyver-system"
 
 @dataclass(frozen=True, slots=True)
 class ServedFunctions:
-    """What a control plane says that blueprints can call there."""
+    """The functions that a control plane reports as available to its blueprints."""
 
     server: str
     data: dict[str, Any]
 
     @property
     def known(self) -> Functions:
-        """The same as a command works with it; there is nothing to call."""
+        """The same functions in the form that commands use; they cannot be called."""
         return Functions({each["name"]: _known(each, self.server) for each in self._functions})
 
     @property
@@ -56,9 +56,9 @@ def asked_functions(
     *,
     traceback: bool,
 ) -> Functions:
-    """What a command about a server works with: what that has, or the code that was named.
+    """Return the functions of the code that was named, or of the server if none was named.
 
-    Where both are there and differ, that is a warning.
+    Warn if the named functions differ from those of the server.
     """
     if not functions and not catalogue:
         return functions_on(context).known
@@ -71,7 +71,7 @@ def asked_functions(
 
 
 def functions_on(context: str) -> ServedFunctions:
-    """What the control plane of a context says; one that does not say is an error."""
+    """Return the functions that the control plane reports; raise Unreadable if it fails."""
     from polyver.client.cluster import ClusterClient, find_access
 
     access = find_access(context)

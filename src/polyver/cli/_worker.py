@@ -64,7 +64,7 @@ def _loaded(wanted: Mapping[str, Any]) -> tuple[Known, str]:
         if _digest(Path(file)) != digest:
             return {}, f"{file} was changed since polyver started; start polyver again to use it"
     try:
-        # What modules print when they are loaded was printed when polyver loaded them.
+        # Discard what modules print on import: polyver printed it when it imported them first.
         with redirect_stderr(io.StringIO()):
             found = registered_functions(wanted["names"], Path(wanted["folder"]))
     except PolyverError as error:

@@ -251,7 +251,7 @@ def _part(lock: str, named: Named) -> tuple[Locked, ...]:
 
 
 def _parts(lock: str, wanted: Sequence[Named]) -> list[tuple[Locked, ...]]:
-    """What a lock has for applications; all that are missing are named."""
+    """Return what a lock has for each application; raise UnknownName for all that it lacks."""
     known = lock_in(lock).applications
     missing = ["/".join(each) for each in wanted if each not in known]
     if missing:

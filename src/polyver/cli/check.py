@@ -102,12 +102,12 @@ def _compared(
     examples: int,
     seed: int,
 ) -> list[Finding]:
-    """What users of what was before lose, or see otherwise."""
+    """Return the incompatible changes since the earlier definitions and conversions."""
     from polyver.cli._against import behaving, compared, earlier
 
     with earlier(against, [*loaded.definitions], kinds, conversions) as before:
         found = [*compared(loaded.definitions, before, against)]
-        # What functions print is for people, and not part of what was found.
+        # Conversion functions may print: their output must not mix with the findings on stdout.
         with redirect_stdout(sys.stderr):
             seen = behaving(loaded.subjects, before, against, examples=examples, seed=seed)
             return [*found, *seen]
@@ -123,7 +123,7 @@ def _checked(
         # It would leave a folder where it is run.
         os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(data_folder() / "hypothesis"))
     for subject in subjects:
-        # What functions print is for people, and not part of what was found.
+        # Conversion functions may print: their output must not mix with the findings on stdout.
         with progress_bar(subject.name, examples) as progress, redirect_stdout(sys.stderr):
             yield subject, run(subject, examples=examples, seed=seed, progress=progress)
 

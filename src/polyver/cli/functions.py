@@ -117,7 +117,7 @@ def _data(
     *,
     traceback: bool,
 ) -> dict[str, Any]:
-    """What a server has, or what is here; with both, what differs is a warning."""
+    """Return the functions of a server or the local ones; warn if both are given and differ."""
     from polyver.capabilities.functions.registering import functions_data
     from polyver.cli._functions import load_known
     from polyver.cli._served import functions_on, warn_of_differences
@@ -137,7 +137,7 @@ def _data(
 
 
 def _is_pointed_at_server() -> bool:
-    """Whether there is a server, and no project around here with functions of its own."""
+    """Return True if a cluster is configured and the current project has no functions."""
     from polyver.cli._catalogues import catalogue_files
     from polyver.cli._kinds import project_names
 
@@ -209,7 +209,7 @@ def _function(data: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _is(text: str, wanted: SemVer) -> bool:
-    """Whether a version is the one that is wanted, build metadata or not."""
+    """Return True if the version equals the wanted one; build metadata is ignored."""
     return not SemVer.complete(text) < wanted and not wanted < SemVer.complete(text)
 
 

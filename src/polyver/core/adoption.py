@@ -33,7 +33,7 @@ class Adoption(NamedTuple):
 
     @property
     def is_settled(self) -> bool:
-        """Whether each of them has tried it."""
+        """True if every follower has tried the release."""
         return self.followers == self.updated + self.held + self.failing
 
     def __str__(self) -> str:

@@ -18,7 +18,7 @@ from polyver.core.selectors import Selector
 
 __all__ = ["Answer", "Index", "Loss", "Move", "Moves", "affected", "answers"]
 
-# What it has, what it must have, and what it could not take.
+# The pin, the lock and the failed move of a dependent.
 _Pins = tuple[Pin | None, Pin | None, FailedMove | None]
 _Key = tuple[Selector, Policy, _Pins, tuple[bool, ...]]  # and which gates' labels it has
 _Place = tuple[str, str]  # a dependent's name and where in it

@@ -243,7 +243,7 @@ def _group(shape: tuple[Any, ...], more_fields: int, found: _Collected) -> Group
 
 @dataclass(slots=True)
 class _Collected:
-    """What is known of a group so far."""
+    """The data of a group while changes are added to it."""
 
     fields: tuple[FieldChange, ...]
     variant: Any
@@ -335,7 +335,7 @@ def lost_objects(
     return {*without_replacement(sorted(was - will_be), sorted(will_be - was), role)}
 
 
-# What changes in an object.
+# The changes of one object.
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,7 +443,7 @@ def _shown(value: Any) -> str | None:
 
 
 def _key(value: Any) -> str | None:
-    """What is the same for the same value, and short."""
+    """Return a short key that is equal for equal values: the JSON, or its digest if it is long."""
     if value is _ABSENT:
         return None
     text = _json(value)
@@ -471,7 +471,7 @@ def _hidden(
 
 
 def _without_secrets(value: Any, other: Any, *, is_secret: bool = False) -> Any:
-    """A value without the data of Secrets; what differs from the other is told to be changed."""
+    """Return a value with the data of Secrets masked, and marked where it differs from `other`."""
     if isinstance(value, Mapping):
         hides, known = _is_secret(value), other if isinstance(other, Mapping) else {}
         return {

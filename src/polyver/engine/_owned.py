@@ -89,7 +89,7 @@ def _former(made: Object, family: str, manager: str) -> Iterator[str]:
 
 
 def _bare(made: Object, content: Object) -> Object:
-    """A configuration that states nothing: whoever applies it gives up all that it applied."""
+    """Return a configuration with no fields: a manager that applies it gives up its fields."""
     metadata: Mapping[str, Any] = made["metadata"]
     kept = {name: metadata[name] for name in ("name", "namespace", "uid") if metadata.get(name)}
     return {"apiVersion": content["apiVersion"], "kind": content["kind"], "metadata": kept}

@@ -106,7 +106,7 @@ def _message(error: Exception, code: CodeType | None) -> str:
 
 
 def _has_conditions(version: DefinedVersion | None) -> bool:
-    """Whether the API server keeps conditions in the status of objects in this version."""
+    """Return True if the API server does not prune `status.conditions` in this version."""
     schema: Mapping[str, Any] | None = version.schema if version is not None else None
     if schema is None:
         return True

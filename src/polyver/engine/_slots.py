@@ -1,8 +1,9 @@
-"""Slots for calls, shared fairly by namespaces: who may take one, and who waits where.
+"""Slots for calls, shared fairly between namespaces, and the queue for them.
 
 Two rules. A namespace gets another slot only while it holds fewer slots than are free: one that
-fills its share leaves half of the slots to others, the next leaves half of those, and so on. A slot
-that is free goes to the namespace that holds fewest, and within a namespace to whoever came first.
+fills its share leaves half of the slots to others, the next leaves half of those, and so on. A free
+slot goes to the namespace that holds the fewest, and within a namespace in first-in, first-out
+order.
 """
 
 from __future__ import annotations

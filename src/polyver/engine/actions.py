@@ -499,7 +499,7 @@ def _always(number: int, change: Callable[[ActionRun], ActionRun]) -> _Change:
 
 
 def _is_untaken(error: PolyverError) -> bool:
-    """Whether to store the same again would be refused again."""
+    """Return True if a retry with the same content would fail again."""
     refused = isinstance(error, ApiError) and error.code in _UNTAKEN
     return refused or isinstance(error, NotKept)
 

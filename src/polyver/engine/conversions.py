@@ -167,7 +167,7 @@ class ConversionController(Controller[str]):
             await self._unpoint(crd)
 
     def _is_ours(self, crd: Object) -> bool:
-        """Whether a definition names us; a replica that does not write cannot tell."""
+        """Return True if a CRD names our webhook; always True in a replica that does not write."""
         return self._told is None or _is_told(crd, self._told)
 
     async def _write_down(
@@ -204,7 +204,7 @@ class ConversionController(Controller[str]):
         return known
 
     def _rest(self, key: str) -> str:
-        """What is said of a Conversion that makes no sense, and made sense before."""
+        """Return the end of the message about a Conversion that was valid and is not any more."""
         return "; objects are converted as before" if key in self._published else ""
 
     def _withdraw(self, key: str) -> None:

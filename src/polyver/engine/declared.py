@@ -40,7 +40,7 @@ _TIMEOUT = 60.0
 
 
 class _Seen(Struct, frozen=True, gc=False):
-    """What this controller keeps of an object that it applied."""
+    """The data that this controller keeps of an object that it applied."""
 
     owner: str
     """The uid of its controller; empty without one."""
@@ -50,7 +50,7 @@ class _Seen(Struct, frozen=True, gc=False):
     revision: int
 
     def differs(self, other: _Seen | None) -> bool:
-        """Whether somebody replaced the object, or changed a field that this controller applied."""
+        """Return True if another client replaced the object or changed a field applied here."""
         if other is None:
             return True
         return (self.uid, self.owner, self.fields) != (other.uid, other.owner, other.fields)

@@ -152,7 +152,7 @@ class ForkServer:
             ended[pid] = os.waitstatus_to_exitcode(status)
         for call, pid in list(self._workers.items()):
             if pid in ended:
-                # What it started in its own group is not wanted any longer.
+                # Kill the processes that the worker started in its process group.
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(pid, signal.SIGKILL)
                 del self._workers[call]

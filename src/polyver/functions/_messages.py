@@ -50,7 +50,7 @@ class Request(msgspec.Struct):
 
 
 class Answer(msgspec.Struct, omit_defaults=True):
-    """What a worker process reports: lines of the log, and in the end an output or a failure."""
+    """A message of a worker process: a line of the log, or at the end an output or a failure."""
 
     level: str = ""
     """info or warning, of a line of the log."""

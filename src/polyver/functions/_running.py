@@ -33,7 +33,7 @@ _DEEPEST = 90
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """What calls of functions may take."""
+    """Limits for calls of functions."""
 
     at_once: int = 32
     """How many calls may run at the same time."""
@@ -175,7 +175,7 @@ def output_of(result: object, function: Function, *, largest: int) -> dict[str, 
 
 
 def _nests_deeply(value: object) -> bool:
-    """Whether something is too deep for templates, or for those who copy it."""
+    """Return True if a value is nested too deeply for templates, or to be copied."""
     level = [value]
     for _ in range(_DEEPEST):
         inside = [list(each.values()) for each in level if isinstance(each, dict)]

@@ -122,12 +122,12 @@ class Masks:
                 return value
 
     def is_in(self, value: object) -> bool:
-        """Whether plain data holds a value that must not be shown, in keys or in values."""
+        """Return True if plain data contains a value that must not be shown, as key or value."""
         return any(self.mask(text) != text for text in _strings(value, keys=True))
 
 
 def is_masked(value: object) -> bool:
-    """Whether a value in plain data was masked."""
+    """Return True if a string in plain data is masked."""
     return any(MASK in text for text in _strings(value))
 
 

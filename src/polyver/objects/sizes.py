@@ -8,7 +8,7 @@ __all__ = ["is_larger"]
 
 
 def is_larger(value: Any, size: int) -> bool:
-    """Whether plain data would take more than about so many bytes of JSON.
+    """Return True if plain data would take more than about `size` bytes of JSON.
 
     The walk ends as soon as that is known, so it costs little however large the data is.
 

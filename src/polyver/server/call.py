@@ -48,7 +48,7 @@ class Warnings:
 
     @property
     def full(self) -> bool:
-        """Whether there is no room for another one."""
+        """True if no further warning fits into the answer."""
         return self._cut and self._length >= _MOST_WARNED
 
     def add(self, text: str) -> None:

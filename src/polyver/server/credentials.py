@@ -94,7 +94,7 @@ class Credentials:
 
     @property
     def are_there(self) -> bool:
-        """Whether credentials were made in the folder before."""
+        """True if the folder has credentials already."""
         return self._token_file("admin").exists() or self._note.exists()
 
     @property
@@ -278,7 +278,7 @@ def _digest(file: Path) -> str:
 
 
 def _is_key(content: bytes) -> bool:
-    """Whether a file looks like a whole private key, without the library that reads keys."""
+    """Return True if a file looks like a whole private key, without a cryptography library."""
     found = _KEY.fullmatch(content.strip())
     if found is None:
         return False

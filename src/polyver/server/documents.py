@@ -44,7 +44,7 @@ class Documents:
         self._edition = _Edition(catalogue, release, address)
 
     def has(self, path: str) -> bool:
-        """Whether the document at a path is made already, or takes no time to make."""
+        """Return True if the document at a path is cached, or takes no time to make."""
         edition = self._edition
         return edition.number == self._catalogue.edition and edition.has(path)
 

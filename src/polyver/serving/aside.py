@@ -30,12 +30,13 @@ class Aside:
         self._given_up = 0
 
     async def run(self, work: Callable[[], T], *, left: Callable[[], float] | None = None) -> T:
-        """What the work gives; whoever is cancelled meanwhile leaves it to itself.
+        """Run the work in a worker thread and return its result.
 
-        `left` returns how many seconds the work may still take. It is asked once the work has a
+        If the caller is cancelled meanwhile, the thread still finishes the work.
+
+        `left` returns how many seconds the work may still take. It is called once the work has a
         thread, so waiting for one does not count, and again when these seconds are over. At 0 the
-        work is given up with a TimeoutError: its thread goes on by itself, and the next work gets
-        its place.
+        work is given up with a TimeoutError: its thread continues, and the next work may start.
         """
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()

@@ -61,7 +61,7 @@ class _Collector:
     def end_pause(self) -> None:
         with self._lock:
             self._jobs -= 1
-        # What the next step of the same request works on is still there.
+        # Resume later: the next step of the same request still uses the same objects.
         asyncio.get_running_loop().call_later(_STEPS_END, self.go_on)
 
     def go_on(self) -> None:
@@ -172,7 +172,7 @@ class Turns:
 
     @property
     def over(self) -> bool:
-        """Whether it is time to call `next`."""
+        """True if it is time to call `next`."""
         return time.monotonic() > self._end
 
     async def next(self) -> None:

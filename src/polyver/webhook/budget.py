@@ -97,9 +97,9 @@ class Share:
 
 
 class Lease:
-    """What one review has taken, given back when nothing works on it any more.
+    """The memory that one review has taken; given back when no thread works on it any more.
 
-    A thread whose deadline has passed goes on, and what it works on stays in memory.
+    A thread continues after its deadline, and the objects that it works on stay in memory.
     """
 
     def __init__(self, share: Share, size: int) -> None:

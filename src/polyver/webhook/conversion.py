@@ -56,7 +56,7 @@ class Converter(Protocol):
 
     @property
     def calls_functions(self) -> bool:
-        """Whether code of a user has a part in it, which may take any time and raise anything."""
+        """True if conversions call user code, which may take any time and raise any exception."""
         ...
 
     def convert_raw(self, raw: bytes | msgspec.Raw, version: str) -> bytes | msgspec.Raw:

@@ -137,7 +137,7 @@ class UnknownKind(PolyverError):
         self.named = api_version.rpartition("/")[0], kind
 
     def is_defined_by(self, placed: Iterable[Placed]) -> bool:
-        """Whether one of these objects is the CustomResourceDefinition of that kind."""
+        """Return True if one of these objects is the CustomResourceDefinition of that kind."""
         return any(self.named == _defines(each) for each in placed)
 
 

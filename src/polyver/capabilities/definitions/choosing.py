@@ -112,7 +112,7 @@ def choose(use: Use, homes: Homes) -> Chosen:
 
 
 def _is_gone(use: Use, lineage: Lineage) -> bool:
-    """Whether the release that a place is pinned to was removed."""
+    """Return True if the pinned release was removed, or if there is no such release."""
     pin = use.dependent.pin
     release = lineage.get(pin.release) if pin is not None else None
     return release is None or release.stage.is_gone

@@ -49,17 +49,17 @@ class Target(NamedTuple):
 
 
 def allows_deletion(release: Release) -> bool:
-    """Whether a release may delete objects of those who move to it."""
+    """Return True if a move to this release may delete objects of an application."""
     return release.labels.get(ALLOW_DELETION) == "true"
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the places of an application get, and what they keep where a move fails."""
+    """The release of each reference of an application, and the one it keeps if a move fails."""
 
     chosen: Sequence[Chosen]
     kept: Mapping[str, Chosen] = field(default_factory=dict)
-    """By the places that would move and can stay."""
+    """By the path of each reference that would move, and can stay on its release."""
 
     @property
     def targets(self) -> tuple[Target, ...]:
@@ -96,7 +96,7 @@ def _target(chosen: Chosen) -> Target:
 
 
 def choice_of(chosen: Sequence[Chosen], homes: Callable[[str, str], Homes]) -> Choice:
-    """What was chosen, with what each place keeps if it cannot take that."""
+    """Return the chosen releases, with the one that each reference keeps if its move fails."""
     kept = {}
     for each in chosen:
         stayed = _kept(each, homes(each.use.kind, each.use.definition))
@@ -139,7 +139,7 @@ def failed_before(
     return {each: known[key] for each, key in found.items() if key in known}
 
 
-# What a move would delete.
+# The objects that a move would delete.
 
 
 class Piece(NamedTuple):

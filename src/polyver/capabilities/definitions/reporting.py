@@ -57,7 +57,7 @@ def with_facts(
 
 
 def supported_fact(errors: Iterable[object]) -> Fact:
-    """Whether all that an application uses is executed; else every path that is not."""
+    """Return the condition `Supported`: its message lists the fields that are not executed."""
     found = [str(each) for each in errors if isinstance(each, Unsupported)]
     if not found:
         return Fact("Supported", "True", "Supported", "all fields that are set are executed")
@@ -87,7 +87,7 @@ def confirmed(status: Object, fact: Fact) -> Fact:
 
 
 def holds(status: Object, fact: Fact) -> bool:
-    """Whether a status has the condition of a fact with the same answer."""
+    """Return True if the status has this condition with the same `status` value."""
     known = {each["type"]: each["status"] for each in status.get("conditions") or ()}
     return bool(known.get(fact.type) == fact.status)
 
@@ -98,9 +98,9 @@ def failed_fact(kind: str, reason: str, errors: Sequence[object]) -> Fact:
 
 
 def updated_fact(status: Object) -> Fact | None:
-    """Whether an application could take all releases that it would move to.
+    """Return the condition `Updated`: False if a move of the application to a release failed.
 
-    Nothing is reported of an application that never failed to.
+    Return None if no move has failed and the status does not have the condition yet.
     """
     failed = [each for each in status.get("resolutions") or () if each.get("failedMove")]
     if failed:

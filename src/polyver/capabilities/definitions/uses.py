@@ -179,7 +179,7 @@ def _failed_move(known: Object | None) -> FailedMove | None:
 
 
 def is_failing(status: Object) -> bool:
-    """Whether an application has failed, and nothing was ever applied for it as a whole."""
+    """Return True if an application has failed and was never applied as a whole."""
     return status.get("status") == "failed" and not status.get("appliedDigest")
 
 

@@ -192,7 +192,7 @@ class Remover:
             raise Unreadable(fact, at=self.place, hint=hint)
 
     async def _left(self, obj: Object, name: Named) -> str:
-        """What has to go before an object goes."""
+        """Return a description of what delays the deletion of an object."""
         if name.kind != CRDS:
             return "its pods"
         try:

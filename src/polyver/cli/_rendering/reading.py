@@ -97,7 +97,7 @@ class _Metadata(_Unnamed, kw_only=True):
 
 
 class _Observed(msgspec.Struct, rename="camel"):
-    """What every object says that functions get to see; some examples leave out its name."""
+    """The required fields of an observed object; some examples omit its name."""
 
     api_version: str
     kind: str
@@ -246,10 +246,10 @@ def read_xrd(path: str, composite: Written) -> tuple[Defined, Object]:
 
 
 def read_observed(path: str, composite: Written) -> dict[str, Object]:
-    """Composed resources that are there, by what they are called in the pipeline.
+    """Return the observed composed resources by their names in the pipeline.
 
-    What the controller would not give to functions is given to them all the same, as Crossplane's
-    command does, with a warning.
+    Functions also get resources that the controller would not pass to them, with a warning, as
+    Crossplane's command does.
     """
     found: dict[str, Written] = {}
     for each in _objects(path, _Observed):

@@ -202,7 +202,7 @@ class ApplicationController(Controller[Key]):
         return self._sooner(result, failed, key, tried=again)
 
     def _is_due(self, key: Key, failed: Mapping[Target, _Data]) -> bool:
-        """Whether it is time to try again what may work by now."""
+        """Return True if failed moves are due for a retry: kinds changed, or the back-off is over."""
         if key in self._due:
             return True
         passing = any(each["reason"] in PASSING for each in failed.values())
@@ -222,7 +222,7 @@ class ApplicationController(Controller[Key]):
     def _failed(
         self, found: Object, options: Options, failed: Mapping[Target, Failure]
     ) -> dict[Target, _Data]:
-        """What the status reports of moves that failed."""
+        """Return the entry `failedMove` of the status for each move that failed."""
         known = (found.get("status") or {}).get("resolutions") or ()
         before = {
             each["failedMove"]["message"]: each["failedMove"]
@@ -458,7 +458,7 @@ class ApplicationController(Controller[Key]):
         facts = [failed_fact(kind, reason_of(errors[0]), errors) for kind in ("Rendered", "Ready")]
         if not any(isinstance(each, TookTooLong) for each in errors):  # then nothing was looked at
             facts.append(supported_fact(errors))
-        # What is not executed is resolved all the same, and reported as such.
+        # References are resolved and reported even if the application has unsupported fields.
         refused = any(isinstance(each, Unsupported) for each in errors)
         status = {**(wanted.status if refused else _unproven(found, wanted)), "status": "failed"}
         await self._telling.tell(found, self._telling.with_facts(status, facts, found))

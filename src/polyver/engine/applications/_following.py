@@ -64,7 +64,7 @@ class Following:
         moves = affected(known.indexes[namespace], before, after)
         changed: list[Move | Loss] = [*moves.moves, *moves.losses]
         keys = {_key(each.dependent.name) for each in changed}
-        # Who could not take a release tries again, or has nothing to report any more.
+        # Applications that failed to move to a changed release try again, or clear the failure.
         for release in before:
             if after.get(release.name) != release:
                 keys |= known.failed.get(release.pin, set())

@@ -47,7 +47,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Trial:
-    """What an application can be: what works of what it would move to."""
+    """The releases that work for an application, of those that it would move to."""
 
     wanted: Wanted | None = None
     """None if nothing works."""
@@ -121,10 +121,10 @@ class Trials:
         return Failure(WOULD_DELETE, str(WouldDelete(new, lost))) if lost else None
 
     async def _without(self, found: Object, options: Options, so_far: Trial) -> list[Piece]:
-        """The objects that the application has without the new targets, as it is written now.
+        """Return the objects of the application as its spec is now, without the new targets.
 
-        What a user's own edit removes is not among them. If that cannot be rendered, they are
-        the objects of all components that the application still has.
+        Objects that the user's own edit removes are not among them. If this variant cannot be
+        rendered, return the applied objects of the components that the spec still has.
         """
         if so_far.wanted is not None:
             return _pieces(so_far.placed)
@@ -147,7 +147,7 @@ def _unrendered(errors: Sequence[PolyverError]) -> Failure:
 
 
 def failure_of(problems: Sequence[Problem]) -> Failure | None:
-    """What it means that objects cannot be applied; an error that passes is raised."""
+    """Return the failure for objects that cannot be applied; raise an error that is transient."""
     passing = next((each.error for each in problems if each.error is not None), None)
     if passing is not None:
         raise passing

@@ -110,7 +110,7 @@ class Recording:
         taken: Collection[Target],
         failed: Mapping[Target, Mapping[str, Any]] | None = None,
     ) -> Wanted:
-        """What an application is to be if it moves to some releases and not to others."""
+        """Return the desired state of an application that moves to the `taken` targets only."""
         now = timestamp(self._clock)
         resolutions = options.choice.resolutions(taken, failed or {}, now=now)
         revision, is_new = revision_of(found, resolutions, options.newest)

@@ -155,10 +155,10 @@ class Calling:
                     del self._stuck[name]
 
     def served(self, revision: str, endpoint: str) -> set[CompositeKey]:
-        """Where a revision answers now, empty if nowhere; whom that concerns.
+        """Record the endpoint of a revision, empty if none; return the keys to reconcile.
 
-        Whoever has lost several calls waits until somebody else is answered, or for its back-off:
-        else it might make the function exit again before anybody else is answered.
+        A key that has lost several calls waits until another key gets an answer, or for its
+        back-off: it might make the function exit again before other keys get an answer.
         """
         before = self._endpoints.pop(revision, "")
         if endpoint:

@@ -291,7 +291,7 @@ class Composing:
     async def _move(self, work: Work, composition: str, target: str, pinned: str) -> Result | None:
         """Compose by the newest release that works: the newest, a newer one, or that which it has.
 
-        What fails, or would delete objects, changes nothing.
+        A release that fails, or would delete objects, changes nothing.
         """
         recorded = _recorded(work.found)
         now, then = self._known.installed, self._known.installed_as([*recorded.values()])
@@ -348,7 +348,7 @@ class Composing:
         return result if self._known.installed is installed else Result(0.0)
 
     async def _tried(self, work: Work, resolved: _Resolved, pinned: str) -> _Ran | FailedMove:
-        """What comes of a release that a composite resource does not have yet."""
+        """Run a release that a composite resource does not use yet; return the run or failure."""
         release = self._new_in(work, resolved, pinned)
         try:
             self._check_served(work, resolved.steps)
@@ -373,7 +373,7 @@ class Composing:
         return ran
 
     async def _as_before(self, work: Work, pinned: str) -> Outcome | None:
-        """What the release that it has makes of it now, if that can still be called."""
+        """Return the outcome of the current release, or None if it cannot be called or fails."""
         then = self._known.installed_as([*_recorded(work.found).values()])
         try:
             resolved = await self._resolved(work, pinned, then)
@@ -384,14 +384,14 @@ class Composing:
         return ran.outcome if ran is not None and ran.outcome.failure is None else None
 
     def _new_in(self, work: Work, resolved: _Resolved, pinned: str) -> str:
-        """What is new in a release, as conditions name it."""
+        """Return the names of the new revisions in a release, as conditions show them."""
         recorded = _recorded(work.found)
         found = [resolved.name] if resolved.name != pinned else []
         found += [name for step, name in resolved.calls.items() if recorded.get(step) != name]
         return " with ".join(dict.fromkeys(found))
 
     async def _allows_deletion(self, work: Work, resolved: _Resolved, pinned: str) -> bool:
-        """Whether somebody says that what is new in a release may delete objects."""
+        """Return True if an annotation allows a new revision in the release to delete objects."""
         recorded = _recorded(work.found)
         if resolved.name != pinned:
             name = composition_of(resolved.revision)
@@ -418,13 +418,13 @@ class Composing:
             work.wrote(await self._telling.stayed(work.resource, work.found, updated))
             await self._tell_events(work, [event], ())
         else:
-            # What its user has changed since is not composed.
+            # The user's latest changes are not composed, so report the failure.
             refusal = Refusal(failed.reason, updated.message)
             await self._failed(work, replace(refused(refusal), updated=updated))
         return self._retry(work.key) if failed.passes else Result(self._limits.resync)
 
     def _is_early(self, key: CompositeKey) -> bool:
-        """Whether a release may just be starting, so that nothing needs to be told of it."""
+        """Return True while a release may still be starting, so that no failure is reported."""
         now = self._clock.time()
         return now - self._since.setdefault(key, now) < self._limits.quiet
 

@@ -75,7 +75,7 @@ class State(Struct, frozen=True, gc=False):
 
     @property
     def followed(self) -> tuple[object, ...]:
-        """What the adoption of releases depends on."""
+        """The fields that the adoption of releases depends on."""
         return self.composition, self.used, self.calls, self.trouble, self.synced, self.selector
 
 

@@ -168,7 +168,7 @@ class Known:
         return Installed(each for each in every if each["metadata"]["name"] in revisions)
 
     def is_revision(self, name: str, composition: str, labels: Mapping[str, str]) -> bool:
-        """Whether there is such a revision of a composition, with these labels."""
+        """Return True if the composition has a revision of this name with these labels."""
         noted = self._named.get(name)
         if noted is None or noted.composition != composition:
             return False

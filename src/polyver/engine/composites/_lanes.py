@@ -1,17 +1,18 @@
-"""How many composite resources call a revision at a time, so that a slow one has few workers.
+"""Concurrency limits for calls of each revision, so that a slow one occupies few workers.
 
-Each revision has a lane. Who finds it full waits for a moment if it gets on, and is sent away
-otherwise, to be called back when there is room: no worker stands behind one that does not answer.
+Each revision has a limit, here called a lane. If the lane is full, a composite resource waits for
+a moment while calls complete; otherwise it is parked, and its key is woken when there is room. So
+no worker waits for a revision that does not answer.
 
 Some inputs make a function exit or hang. When a function exits, all calls under way are lost, and
-nobody can tell whose input it was. So whoever lost a call is a suspect, and its next call is made
-alone, with no other call of the revision under way:
+the input that caused it is unknown. So each key that lost a call is a suspect, and its next call
+is made alone, with no other call of the revision under way:
 
 - It is answered: the suspicion was wrong.
 - It is lost, and the function has answered others since it lost the call before: the input is the
   cause. The key is quarantined: it is tried again alone, after a back-off of its own that starts at
-  a minute, whoever else is answered meanwhile.
-- It is lost, and nobody was answered since: the function may fail for everybody. It remains a
+  a minute, even if other keys get answers meanwhile.
+- It is lost, and no key got an answer since: the function may fail for all keys. The key remains a
   suspect.
 
 A call that ends with its deadline while others are answered need not be made alone. Three of these
@@ -184,7 +185,7 @@ class Lanes(Generic[K]):
         return lane is not None and key in lane.suspects
 
     def failed_again(self, key: K, revision: str) -> bool:
-        """Whether a suspect has lost a second call, so that others had better be called first."""
+        """Return True if a suspect has lost a second call: other keys should be called first."""
         lane = self._lanes.get(revision)
         return lane is not None and key in lane.suspects and lane.suspects[key].times > 1
 

@@ -52,7 +52,7 @@ class News(Generic[K]):
 
 
 def others_in(obj: Object) -> tuple[Any, ...]:
-    """What others say in a composite resource, so that news of it can be told from our own."""
+    """Return the fields that other clients write, to tell their changes from our own."""
     metadata, spec = obj["metadata"], obj.get("spec") or {}
     ours = {"compositionRef", "compositionRevisionRef", "resourceRefs"}
     inside = spec.get("crossplane")

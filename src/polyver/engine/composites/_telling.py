@@ -82,7 +82,7 @@ class Telling:
         return await self._say(resource, found, status, conditions, told)
 
     async def stayed(self, resource: Resource, found: Object, updated: Fact) -> Object:
-        """It keeps what another release has made: that alone is told."""
+        """Set only the condition `updated`: the resource keeps what another release composed."""
         conditions = stayed_conditions(found, updated, now=timestamp(self._clock))
         return await self._say(resource, found, _kept(found), conditions, {updated.type})
 

@@ -39,13 +39,13 @@ _DEEPEST = 8
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is known of a value before it is there."""
+    """The fields that a value is known to have before it exists."""
 
     fields: Mapping[str, Shape] = field(default_factory=dict)
     others: bool = False
-    """Whether it may have fields that nobody knows of."""
+    """True if it may have fields other than these."""
     maybe: bool = False
-    """Whether nobody knows if it will be there at all."""
+    """True if the value may not exist at all."""
 
 
 ANYTHING = Shape(others=True)
@@ -79,9 +79,9 @@ _MADE = _Value(ANYTHING)
 
 
 def inspect_template(text: str, shape: Shape, *, name: str = "template") -> list[Access]:
-    """Return the fields that a template reads and that may not be there.
+    """Return the fields that a template reads and that may not exist.
 
-    What is wrong with the template itself raises `InvalidTemplate`.
+    Raise `InvalidTemplate` if the template itself is invalid.
 
     >>> shape = Shape({"Options": ANYTHING, "Phases": Shape({"a": TEXT})})
     >>> [(each.path, each.missing) for each in inspect_template(
@@ -158,7 +158,7 @@ class _Inspection:
 
     @contextmanager
     def _branch(self) -> Iterator[None]:
-        """What is inside may not be run."""
+        """Mark fields that are read inside as uncertain: the branch may not be executed."""
         certain, self._certain = self._certain, False
         with self._scope():
             yield
@@ -251,7 +251,7 @@ class _Inspection:
 
 
 def _indexed(value: _Value, words: list[Node]) -> _Value:
-    """What `index` finds by texts that are written there; it fails at nothing that is absent."""
+    """Return the value that `index` finds by literal strings; an absent key is no error."""
     for word in words:
         name = word.value if isinstance(word, Constant) else None
         if value.path is None or not isinstance(name, str) or name not in value.shape.fields:

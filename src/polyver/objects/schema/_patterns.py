@@ -13,7 +13,7 @@ _MOST_STATES = 100
 
 
 def has_large_pattern(schema: Mapping[str, Any]) -> bool:
-    """Whether the schema has a pattern that is large once its repeats are written out."""
+    """Return True if the schema has a pattern that is large once its repeats are expanded."""
     return any(map(_is_large, _patterns(schema)))
 
 

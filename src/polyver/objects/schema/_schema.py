@@ -64,7 +64,7 @@ class Schema:
 
     @cached_property
     def costly(self) -> bool:
-        """Whether a check takes long even if an object is small: by its patterns."""
+        """True if the patterns of the schema make validation slow even for a small object."""
         return has_large_pattern(self._schema)
 
     @cached_property

@@ -304,7 +304,7 @@ class Webhooks:
 
 
 async def _holds(condition: Holds, facts: cel.Facts) -> bool:
-    """Whether a condition holds: found out here if that takes few steps, else off the loop."""
+    """Evaluate a condition: on the event loop if it takes few steps, else off the loop."""
     try:
         with limited(_FEW_STEPS):
             return condition.holds(facts)

@@ -1,6 +1,6 @@
-"""Rules that cannot work on the types of the schemas that they name: refused before they are used.
+"""Checks that refuse a Conversion whose rules do not fit the types in the schemas.
 
-`polyver check` finds them, too; but whoever applies a Conversion may not have run it.
+`polyver check` reports the same errors, but the author of a Conversion may not have run it.
 """
 
 from __future__ import annotations

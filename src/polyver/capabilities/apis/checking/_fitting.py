@@ -240,7 +240,7 @@ def fits(before: Schema, after: Schema) -> bool:
 
 
 def is_type_of(value: Any, schema: Schema) -> bool:
-    """Whether a value is of the type that a schema says, whatever else that asks for."""
+    """Return True if a value has the `type` of a schema; other constraints are not checked."""
     known = _TYPES.get(schema.get("type", ""))
     if known is None or (value is None and schema.get("nullable")):
         return True

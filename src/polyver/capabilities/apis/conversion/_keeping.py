@@ -43,7 +43,7 @@ class Place(Protocol):
         ...
 
     def may_be_in(self, top: Object) -> bool:
-        """Whether an object whose fields may still be bytes can have a carry."""
+        """Return True if an object, whose fields may still be bytes, may have preserved fields."""
         ...
 
     def split_raw(self, top: Object) -> tuple[Object, Carry]:
@@ -59,7 +59,7 @@ class Place(Protocol):
         ...
 
     def restore(self, obj: Object, old: Mapping[str, Any]) -> None:
-        """Give an object the carry of the one it replaces, if whoever wrote it left that out."""
+        """Copy the preserved fields of the old object if the client omitted them in its update."""
         ...
 
 
@@ -217,7 +217,7 @@ class Keeping:
         return _BESIDE.join(self.place.put(obj, carry.unknown), carry)
 
     def may_be_in(self, top: Object) -> bool:
-        """Whether an object whose fields may still be bytes can have a carry."""
+        """Return True if an object, whose fields may still be bytes, may have preserved fields."""
         return self.place.may_be_in(top) or _BESIDE.may_be_in(top)
 
     def split_raw(self, top: Object) -> tuple[Object, Carry]:
@@ -234,7 +234,7 @@ class Keeping:
         return self.place.join_raw(top, carry)
 
     def restore(self, obj: Object, old: Mapping[str, Any]) -> None:
-        """Give an object the carry of the one it replaces, if whoever wrote it left that out."""
+        """Copy the preserved fields of the old object if the client omitted them in its update."""
         self.place.restore(obj, old)
         _BESIDE.restore(obj, old)
 

@@ -92,7 +92,7 @@ def checked(run: Run, functions: Functions) -> Run:
 
 
 def _unreadable(action: ActionRun, functions: Functions) -> Iterator[str]:
-    """What templates of an action read, and what will not be there."""
+    """Report the values that templates of an action read and that will not exist."""
     written: Mapping[str, Any] = action.snapshot["action"]
     if b"{{" not in encode_json(written):
         return

@@ -69,10 +69,10 @@ class Use:
 
 
 def check_blueprint(blueprint: Blueprint, functions: Functions) -> Iterator[Finding]:
-    """All that is wrong with names, versions, arguments and templates, and what is deprecated.
+    """Report errors in names, versions, arguments and templates, and what is deprecated.
 
-    What templates read, and of which nobody knows before it runs whether it will be there, is
-    listed as unknown.
+    A value that a template reads is reported as unknown if it may or may not exist when the action
+    runs.
     """
     for action in blueprint.actions.values():
         yield from _templates(blueprint, action, functions)

@@ -1,8 +1,8 @@
-"""The templates of a blueprint, checked before anything runs: do they read what will be there?
+"""Checks, before an action runs, that the templates of a blueprint read values that will exist.
 
-Each place of an action has a shape: the names that its templates may read there. A name that can
-never be there is a mistake. What only whoever runs the action knows, such as its options, is
-unknown; when an ActionSet starts it is known, and the same check is made again with that.
+Each part of an action has a shape: the names that its templates may read there. A name that can
+never exist is an error. Names that only an ActionSet provides, such as options, are unknown at
+first; when an ActionSet starts they are known, and the same check runs again with them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ARTIFACT = Shape({"KeyValue": ANYTHING, "KopiaSnapshot": TEXT})
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What an ActionSet gives to an action; before there is one, nobody knows."""
+    """The names that an ActionSet provides to an action; unknown before there is an ActionSet."""
 
     options: Names
     artifacts: Names
@@ -150,7 +150,7 @@ class _World:
     # What can be read there.
 
     def _early(self) -> Shape:
-        """What the `objects` of phases may read: they are looked for before anything runs."""
+        """Return the names that `objects` of phases may read, which are fetched before any phase."""
         return Shape({"Options": self._options(), **self._objects()})
 
     def _shape(self, place: int, *, is_end: bool = False) -> Shape:
@@ -212,7 +212,7 @@ class _World:
         names = function.outputs.names
         return Shape(dict.fromkeys(names, ANYTHING), others=function.outputs.others)
 
-    # What is wrong, in words.
+    # Error messages.
 
     def problems(self, text: str, path: Path, spot: _Spot) -> Iterator[Problem]:
         try:

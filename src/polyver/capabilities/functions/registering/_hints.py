@@ -80,8 +80,8 @@ class Unrendered:
     >>> from typing import Annotated
     >>> Condition = Annotated[str, Unrendered()]
 
-    Whether its templates are right is found out when it is called, unless `sees_params` says that
-    they are rendered with `ctx.params`; the keys in `but` are then not.
+    Its templates are checked only when the function is called. With `sees_params`, the function
+    renders them with `ctx.params`, and they are checked before; except those of the keys in `but`.
     """
 
     sees_params: bool = False

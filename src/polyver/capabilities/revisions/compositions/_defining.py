@@ -113,10 +113,10 @@ def crd_content(obj: Object, crd: Object | None = None) -> dict[str, Any]:
 
 
 def conversion_change(obj: Object, crd: Object) -> dict[str, Any] | None:
-    """A merge patch that has a kind converted as its definition says; None if it is.
+    """Return a merge patch that sets `spec.conversion` of the CRD as defined; None if it is set.
 
-    What others filled in, such as a CA, makes no difference. A kind with several versions in use
-    that somebody converts is never left without: its objects would lose fields.
+    Fields that other clients filled in, such as a CA bundle, are ignored. The conversion of a kind
+    with several versions in use is never removed: its objects would lose fields.
     """
     wanted, there = _conversion(obj["spec"]), _conversion(crd["spec"])
     if wanted["strategy"] == "None" != there["strategy"] and len(versions_in_use(crd)) > 1:

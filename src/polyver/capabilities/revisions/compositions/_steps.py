@@ -283,10 +283,10 @@ def _activate(names: list[str]) -> str:
 
 
 def moved_pipelines(pipelines: Iterable[Pipeline], before: Lineage, after: Lineage) -> set[str]:
-    """The CompositionRevisions of which a step gets something else after a change of a function.
+    """Return the CompositionRevisions with a step whose resolution a change of a function changes.
 
-    A step that got nothing, and gets nothing for another reason, is one of them. Gates are not
-    asked: whom they hold is between a rollout and each composite resource.
+    This includes a step that was unresolved and stays unresolved for another reason. Gates are
+    ignored: a rollout evaluates them for each composite resource.
     """
     known: dict[Selector, bool] = {}
     found = set()
@@ -302,7 +302,7 @@ def moved_pipelines(pipelines: Iterable[Pipeline], before: Lineage, after: Linea
 
 
 def _got(lineage: Lineage, selector: Selector) -> Pin | tuple[str, ...]:
-    """What a step gets, or the revisions that it would get if they were active."""
+    """Return the pin that a step resolves to; if none, the names of the matching revisions."""
     try:
         return resolve(lineage, selector, REVISIONS, Dependent("")).release.pin
     except NoMatch:

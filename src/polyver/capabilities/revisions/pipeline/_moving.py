@@ -72,7 +72,7 @@ def would_delete(release: str, lost: Iterable[Object]) -> FailedMove:
 
 
 def allows_deletion(obj: Object | None) -> bool:
-    """Whether an object says that its release may delete objects."""
+    """Return True if an annotation of the object allows its release to delete objects."""
     annotations = mapping(obj["metadata"].get("annotations")) if obj is not None else {}
     return annotations.get(ALLOW_DELETION) == "true"
 

@@ -73,7 +73,7 @@ class Outcome:
 
     @property
     def types(self) -> set[str]:
-        """The conditions that are told, but for those of the system."""
+        """The types of the reported conditions, except `Synced` and `Ready`."""
         found = {each.type for each in self.conditions}
         return found | ({self.updated.type} if self.updated is not None else set())
 

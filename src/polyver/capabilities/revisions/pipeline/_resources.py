@@ -104,7 +104,7 @@ def composed_of(
 
 
 def check_distinct(composite: Object, made: Iterable[Composed]) -> None:
-    """Refuse to compose one object twice: whoever comes last would win, each time."""
+    """Refuse to compose one object twice: the last one would overwrite the others each time."""
     taken: dict[Identity, str] = {_identity(composite): ""}
     for each in made:
         other = taken.setdefault(_identity(each.obj), each.name)
@@ -187,10 +187,10 @@ def _wrong(name: str, fact: str, at: str) -> Refusal:
 def removed_of(
     observed: Mapping[str, Resource], composed: Iterable[Composed]
 ) -> tuple[Removed, ...]:
-    """What is there and was not composed again, in the order of names."""
+    """Return the existing resources that were not composed again, sorted by name."""
     kept = [*composed]
     wanted = {_identity(each.obj) for each in kept}
-    # What was read from a file may have no name, and is known by its name in the pipeline alone.
+    # A resource from a file may have no metadata.name: only its name in the pipeline identifies it.
     again = {each.name for each in kept if each.exists}
     return tuple(
         Removed(name, there.resource)
