@@ -202,7 +202,7 @@ class ApplicationController(Controller[Key]):
         return self._sooner(result, failed, key, tried=again)
 
     def _is_due(self, key: Key, failed: Mapping[Target, _Data]) -> bool:
-        """Return True if failed moves are due for a retry: kinds changed, or the back-off is over."""
+        """Return True if failed moves are due for a retry: new kinds, or the back-off is over."""
         if key in self._due:
             return True
         passing = any(each["reason"] in PASSING for each in failed.values())

@@ -150,7 +150,7 @@ class _World:
     # What can be read there.
 
     def _early(self) -> Shape:
-        """Return the names that `objects` of phases may read, which are fetched before any phase."""
+        """Return the names that `objects` of phases may read; they are fetched before phases."""
         return Shape({"Options": self._options(), **self._objects()})
 
     def _shape(self, place: int, *, is_end: bool = False) -> Shape:
