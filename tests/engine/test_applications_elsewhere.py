@@ -110,7 +110,7 @@ def test_what_somebody_makes_at_the_same_moment_is_not_taken() -> None:
 
 def test_of_two_applications_that_make_an_object_at_the_same_moment_one_has_it() -> None:
     class Slow(DirectClient):
-        """Looks take their time, so that whoever looks at the same moment sees the same."""
+        """Delays reads, so that both applications read the same state before either writes."""
 
         async def _send(self, ask: Ask) -> Answer:
             answer = await super()._send(ask)

@@ -139,7 +139,7 @@ def test_a_release_that_would_delete_objects_is_held_until_that_is_allowed() -> 
         assert "ConfigMap shop/three, ConfigMap shop/two" in message
         assert uses(found) == composing.name_of("a")
         await world.mapped(one={"by": "a"}, two={"by": "a"}, three={"by": "a"})
-        # What its user removes is removed.
+        # The controller still deletes an object that an edit of the spec removes.
         await world.client.patch(BUCKETS, "my-bucket", change={"spec": {"size": 2}})
         await world.mapped(one={"by": "a"}, two={"by": "a"})
         await world.client.patch(FUNCTION_REVISIONS, revision["metadata"]["name"], change=ALLOWED)
@@ -214,7 +214,7 @@ def test_a_function_that_does_not_answer_is_tried_again_and_the_old_one_goes_on(
     run(scenario)
 
 
-# What authors of releases see.
+# The condition `Adopted` and its Events, for the authors of releases.
 
 
 def adopted(reason: str, message: str) -> Any:

@@ -203,7 +203,7 @@ def test_an_edit_holds_although_the_release_does_not_work(platform: Platform, na
     app["spec"]["components"][0]["properties"] = {"color": "red"}
     got = platform.deploy(app)
     assert (got["status"]["status"], versions_of(got)) == ("failed", ["1.0.0"])
-    # Whoever asks for the release gets it, or fails.
+    # An application that requests the release exactly gets it, or fails.
     app["spec"]["components"][0] |= {"type": f"{name}@1.1.0", "properties": IMAGE}
     got = platform.deploy(app)
     assert (got["status"]["status"], versions_of(got)) == ("failed", ["1.0.0"])

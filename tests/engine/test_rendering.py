@@ -110,7 +110,7 @@ def test_a_template_that_takes_too_long_is_given_up_and_it_alone_is_slow() -> No
         assert late.at == "spec.components[0]"
         # The other version of that application was not slow.
         assert not (await rendered(renderer, quick, "quick", "a")).errors
-        # The slow one is not rendered for others either, for a while, and they are told why.
+        # For a minute, other applications cannot use it either; their error has the reason.
         [left] = (await rendered(renderer, slow, "slow", "a")).errors
         told = (
             f"slow 1.0.0 {limit} a moment ago, for spec.components[0] of Application default/both"

@@ -24,7 +24,7 @@ _SETTLED = 3
 
 @dataclass(frozen=True)
 class Measured:
-    """What others saw while a shape was at work."""
+    """Delays of other clients while the server handles the requests of a shape."""
 
     shape: Shape
     statuses: tuple[int, ...]

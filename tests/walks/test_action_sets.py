@@ -194,7 +194,7 @@ def test_artifacts_say_what_made_them_and_another_major_version_is_warned_about(
     backup = started(server, "backup", "backup", "complete")["status"]["actions"][0]
     makers = [{"name": "Dump", "version": "v1.4.0"}]
     assert backup["artifacts"] == {"dump": {"keyValue": {"path": "/a"}, "functions": makers}}
-    # As whoever restores it does: the artifacts of the one are given to the other.
+    # A user who restores a backup passes its artifacts to the restore action.
     given = {"artifacts": backup["artifacts"]}
     same = started(server, "same", "restore", "complete", **given)["status"]
     assert "warnings" not in same

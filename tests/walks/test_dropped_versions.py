@@ -82,7 +82,7 @@ def without() -> str:
 
 
 def rewritten(kubectl: Kubectl, script: Path) -> None:
-    """What is typed to take the entries of v1 out of all objects."""
+    """Remove the managedFields entries of v1 from all objects, with the commands of the how-to."""
     group = kubectl.walk.group
     found = kubectl("get", f"lamps.v2.{group}", "-A", "-o", "json", "--show-managed-fields").out
     made = subprocess.run(
@@ -119,7 +119,7 @@ def test_following_the_how_to_leaves_appliers_working(
     (tmp_path / "without.py").write_text(without())
     rewritten(kubectl, tmp_path / "without.py")
     define(lamps, version("v2", storage=True), stored=["v2"])
-    # What was owned in v2 still is: a field that is applied no longer goes.
+    # v2 still owns its fields: apply removes a field that the manifest no longer has.
     found = applied(kubectl, lamp(lamps, "v2", "moved", size="3"))
     assert (found["spec"], found["metadata"]["labels"]) == ({"size": "3"}, {"by": "hand"})
     found = applied(kubectl, lamp(lamps, "v2", "left", size="4", colour="red"), "--force-conflicts")
@@ -127,7 +127,7 @@ def test_following_the_how_to_leaves_appliers_working(
     assert len(lamps.request("GET", path(lamps, "v2"))["items"]) == 2
 
 
-# What only polyver's own server looks at.
+# Only the embedded server makes these checks.
 
 
 def refused(walk: Walk, *versions: Object, stored: list[str]) -> str:
@@ -192,7 +192,7 @@ def test_a_version_that_a_conversion_leads_through_is_not_dropped(embedded: Walk
 
 
 def _dropped(walk: Walk, versions: tuple[Object, ...]) -> bool:
-    """Whether a version could be dropped, which has to wait until the new edges are served."""
+    """Try to drop a version; this fails until the new edges are served."""
     try:
         define(walk, *versions, stored=["v1"])
     except ApiError as error:
@@ -203,7 +203,7 @@ def _dropped(walk: Walk, versions: tuple[Object, ...]) -> bool:
 
 
 def _narrowed(walk: Walk, at: str) -> bool:
-    """Whether a version could be left out of a Conversion, which others write, too."""
+    """Try to remove v2 from a Conversion; this may conflict with the controller's writes."""
     found = walk.request("GET", at)
     found["spec"] |= {"versions": ["v1", "v3"], "edges": [{"from": "v1", "to": "v3"}]}
     try:

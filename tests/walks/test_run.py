@@ -204,7 +204,7 @@ def refusal(server: Server, method: str, path: str, body: Object | None = None) 
 
 
 def is_freed(server: Server, path: str) -> bool:
-    """Whether the finalizers of an object could be taken away."""
+    """Try to remove the finalizers of an object; return True if the server accepts that."""
     found = request(server, "GET", path)
     found["metadata"]["finalizers"] = []
     return refusal(server, "PUT", path, found) is None
@@ -216,7 +216,7 @@ def terminating(server: Server, name: str) -> str:
 
 
 def works(server: Server, group: str) -> bool:
-    """Whether a lamp is as it was written, after somebody has changed it in the other version."""
+    """Update a lamp in v2, and return True if v1 still has the spec that was written."""
     found = request(server, "GET", lamps(group, "v2", "a"))
     found["metadata"]["labels"] = {"at": found["metadata"]["resourceVersion"]}
     request(server, "PUT", lamps(group, "v2", "a"), found)

@@ -216,7 +216,7 @@ def test_an_escaped_kind_does_not_bring_a_function_onto_the_loop(
 
 
 class Gate:
-    """What functions and hooks of the kinds below wait for, or raise."""
+    """Blocks or fails the functions and hooks of the kinds below, as `spec.do` requests."""
 
     def __init__(self) -> None:
         self.opened = threading.Event()

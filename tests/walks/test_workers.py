@@ -189,7 +189,7 @@ def test_hung_functions_end_at_their_deadline_and_their_slots_are_free(up: Up) -
     up.run("default", "crash")
     told = up.over("default", "crash")["error"]["message"]
     assert "Crash v0.0.0: its worker process ended with exit code 3" in told
-    # What a function prints and logs is bounded.
+    # polyver limits the output that a function prints and logs.
     up.run("default", "prints")
     up.over("default", "prints")
     eventually(lambda: "further lines are left out" in up.log.read_text())
@@ -255,7 +255,7 @@ def test_values_of_secrets_are_shown_nowhere(tmp_path: Path) -> None:
 
 
 def walked(up: Up) -> str:
-    """What anybody who may read all but Secrets can see in the end."""
+    """Run actions that leak Secrets; return all that a user without access to Secrets can read."""
     data = {"password": PASSWORD, "token": TOKEN}
     up.make("/api/v1/namespaces/default/secrets", "login", stringData=data)
     secret = "{{ .Secrets.login.Data.password }}"
