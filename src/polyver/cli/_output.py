@@ -50,10 +50,11 @@ def emit(data: object, output: Format) -> None:
 
 
 def print_lines(*lines: str) -> None:
-    """Print lines as they are."""
+    """Print lines as they are, at once: some are progress, and standard output may be a pipe."""
     with printing():
         for line in lines:
             sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
 
 
 @contextmanager
