@@ -269,7 +269,9 @@ def test_a_release_that_an_application_could_not_take_is_shown(around: Visited) 
         found = visitor.lineage("definitions", path)
         rows = [(row["release"], row.get("reason", "")) for row in found["uses"]["items"]]
         told = "1.0.1: 1 follower, 0 on it, 0 held, 1 failing"
-        return rows == [("1.0.0", "kept: the move to 1.0.1 failed")] and found.get("problem") == told
+        return (
+            rows == [("1.0.0", "kept: the move to 1.0.1 failed")] and found.get("problem") == told
+        )
 
     around.eventually(stayed)
 
