@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.capabilities.apis.conversions import EVERY_RULE, SCHEMAS
 from tests.walks.conftest import DEFINITIONS
-from tests.walks.support import eventually
+from tests.walks.support import eventually, request
 
 from polyver import apis
 from polyver.capabilities.apis.conversion import ANNOTATION
@@ -350,10 +350,11 @@ def test_a_kind_in_python_is_defined_converted_and_kept_by_its_controller(
     found = lamps.request("GET", LAMPS.format("v2") + "/a")
     assert found["spec"] == {"power": "60"}
     maps = "/api/v1/namespaces/default/configmaps/a-power"
-    made = eventually(lambda: lamps.request("GET", maps))
+    made = eventually(lambda: request(lamps, "GET", maps))
     assert made["data"] == {"power": "60"}
     assert made["metadata"]["ownerReferences"][0]["kind"] == "Lamp"
-    eventually(lambda: lamps.request("GET", LAMPS.format("v1") + "/a")["status"]["shines"])
+    path = LAMPS.format("v1") + "/a"
+    eventually(lambda: lamps.request("GET", path).get("status", {}).get("shines"))
     found = lamps.request("GET", LAMPS.format("v2") + "/a")
     found["spec"]["power"] = "75"
     found["metadata"].pop("annotations")
