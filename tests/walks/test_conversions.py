@@ -87,7 +87,7 @@ def server(stored: str) -> Iterator[EmbeddedServer]:
         running.request("POST", DEFINITIONS, definition(stored))
         running.request("POST", CONVERSIONS, conversion())
         eventually(lambda: is_serving(running))
-        eventually(lambda: running.request("GET", path("v1")))
+        eventually(lambda: request(running, "GET", path("v1")))
         yield running
 
 

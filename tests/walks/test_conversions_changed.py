@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.walks.conftest import DEFINITIONS
 from tests.walks.kubectl import Kubectl, kubectls
-from tests.walks.support import Walk, eventually
+from tests.walks.support import Walk, eventually, request
 from tests.walks.test_conversions import (
     CONVERSIONS,
     GROUP,
@@ -46,7 +46,7 @@ def start(running: EmbeddedServer, crd: Object | None = None) -> None:
     running.request("POST", DEFINITIONS, crd or definition())
     running.request("POST", CONVERSIONS, conversion())
     eventually(lambda: is_serving(running))
-    eventually(lambda: running.request("GET", path("v1")))
+    eventually(lambda: request(running, "GET", path("v1")))
 
 
 def condition(server: EmbeddedServer) -> tuple[str, str, str]:
