@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from tests.editing import edited
 from tests.walks.support import Server, Walk, definition, eventually, request
 
 from polyver.testing import EmbeddedServer, LocalCluster
@@ -29,7 +31,7 @@ def walk(server: Server) -> Iterator[Walk]:
     eventually(lambda: request(server, "GET", f"/api/v1/namespaces/{name}/serviceaccounts/default"))
     walk = Walk(server, name, f"{name}.walks.dev")
     yield walk
-    _withdraw(walk)
+    withdraw(walk)
     request(server, "DELETE", f"/api/v1/namespaces/{name}")
 
 
@@ -41,12 +43,24 @@ def widgets(walk: Walk) -> Walk:
     return walk
 
 
-def _withdraw(walk: Walk) -> None:
-    """Whatever a walk left, the next one has Widgets in a group that is its own."""
-    if walk.request("DELETE", f"{DEFINITIONS}/{walk.widgets_crd}") is None:
+def withdraw(walk: Walk) -> None:
+    """Delete the Widgets of a walk and their definition, if they are there.
+
+    The objects are read in the version in which they are stored: nobody has to convert them.
+    """
+    crd = f"{DEFINITIONS}/{walk.widgets_crd}"
+    found = walk.request("GET", crd)
+    if found is None:
         return
-    widgets = f"/apis/{walk.group}/v1/namespaces/{walk.namespace}/widgets"
+    [stored] = [each["name"] for each in found["spec"]["versions"] if each["storage"]]
+    walk.request("DELETE", crd)
+    widgets = f"/apis/{walk.group}/{stored}/namespaces/{walk.namespace}/widgets"
     for left in (walk.request("GET", widgets) or {}).get("items", []):
-        if left["metadata"].pop("finalizers", None):
-            walk.request("PUT", f"{widgets}/{left['metadata']['name']}", left)
+        if left["metadata"].get("finalizers"):
+            edited(walk.request, f"{widgets}/{left['metadata']['name']}", _let_go)
+    eventually(lambda: walk.request("GET", crd) is None)
     eventually(lambda: walk.request("GET", f"/apis/{walk.group}") is None)
+
+
+def _let_go(obj: Any) -> None:
+    obj["metadata"]["finalizers"] = []

@@ -10,7 +10,7 @@ import ssl
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -20,12 +20,14 @@ from typing import Any
 import pytest
 from tests.capabilities.apis.conversions import EVERY_RULE, SCHEMAS
 from tests.deadlines import HANG
-from tests.walks.conftest import DEFINITIONS
+from tests.editing import edited
+from tests.walks.conftest import DEFINITIONS, withdraw
 from tests.walks.support import PATIENCE, Walk, eventually
 from tests.walks.test_serve import served
 
 from polyver.capabilities.apis.conversion import ANNOTATION
 from polyver.objects import dump_yaml, load_manifests
+from polyver.objects.status import ApiError
 from polyver.testing import EmbeddedServer
 
 Object = dict[str, Any]
@@ -114,6 +116,9 @@ class Widgets:
         found: Object = self.walk.request("GET", f"{DEFINITIONS}/{self.walk.widgets_crd}")
         return found
 
+    def edit_crd(self, change: Callable[[Object], object]) -> None:
+        edited(self.walk.request, f"{DEFINITIONS}/{self.walk.widgets_crd}", change)
+
     @contextmanager
     def watched(self, version: str) -> Iterator[list[Object]]:
         """The events in a version from now on, as they come."""
@@ -177,8 +182,7 @@ def widgets(walk: Walk, tmp_path: Path) -> Iterator[Widgets]:
         found = Widgets(walk)
         eventually(lambda: is_converted(found))
         yield found
-        walk.request("DELETE", f"{DEFINITIONS}/{walk.widgets_crd}")
-        eventually(lambda: walk.request("GET", f"{DEFINITIONS}/{walk.widgets_crd}") is None)
+        withdraw(walk)
         if not webhook:
             walk.request("DELETE", f"{CONVERSIONS}/{walk.widgets_crd}")
 
@@ -290,10 +294,7 @@ def test_another_version_is_stored_and_objects_are_what_they_were(widgets: Widge
     widgets.create("v1", "a", V1)
     before = {version: widgets.spec(version) for version in VERSIONS}
     for stored in ("v3", "v1"):
-        crd = widgets.crd()
-        for each in crd["spec"]["versions"]:
-            each["storage"] = each["name"] == stored
-        assert widgets.ask("PUT", f"{DEFINITIONS}/{widgets.walk.widgets_crd}", crd).code == 200
+        widgets.edit_crd(partial(_store, stored))
         eventually(partial(_is_stored, widgets, stored))
         eventually(lambda: all(widgets.ask("GET", widgets.path(v)).code == 200 for v in VERSIONS))
         assert {version: widgets.spec(version) for version in VERSIONS} == before
@@ -303,6 +304,11 @@ def test_another_version_is_stored_and_objects_are_what_they_were(widgets: Widge
         assert visible(widgets) == V1
         before = {version: widgets.spec(version) for version in VERSIONS}
     assert widgets.crd()["status"]["storedVersions"] == ["v2", "v3", "v1"]
+
+
+def _store(version: str, crd: Object) -> None:
+    for each in crd["spec"]["versions"]:
+        each["storage"] = each["name"] == version
 
 
 def _is_stored(widgets: Widgets, version: str) -> bool:
@@ -338,20 +344,23 @@ def test_an_object_is_held_and_let_go_in_whatever_version(widgets: Widgets) -> N
     eventually(lambda: widgets.ask("GET", gone).code == 404, patience=HANG)
 
 
+def _drop_v3(crd: Object) -> None:
+    crd["spec"]["versions"] = [v for v in crd["spec"]["versions"] if v["name"] != "v3"]
+
+
 def test_a_version_that_is_gone_stops_applies_until_its_owners_are_forgotten(
     widgets: Widgets,
 ) -> None:
     widgets.create("v2", "a", {"schedule": "s"})
     widgets.apply("v3", "new", {"host": "h"})
-    crd = widgets.crd()
-    crd["spec"]["versions"] = [v for v in crd["spec"]["versions"] if v["name"] != "v3"]
-    dropped = widgets.ask("PUT", f"{DEFINITIONS}/{widgets.walk.widgets_crd}", crd)
     if isinstance(widgets.walk.server, EmbeddedServer):
         # It looks, and does not let it come to that.
-        assert (dropped.code, "managedFields name v3, of new" in str(dropped.body)) == (422, True)
+        with pytest.raises(ApiError, match="managedFields name v3, of new") as refused:
+            widgets.edit_crd(_drop_v3)
+        assert refused.value.code == 422
         assert widgets.apply("v2", "new", {"host": "i"}).code == 200
         return
-    assert dropped.code == 200
+    widgets.edit_crd(_drop_v3)
     eventually(lambda: widgets.ask("GET", widgets.path("v3")).code == 404)
     text = f"request to convert CR to an invalid group/version: {widgets.walk.group}/v3"
     eventually(lambda: widgets.apply("v2", "new", {"host": "i"}).code == 500)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from kubernetes import client, config, watch
-from tests.walks.conftest import DEFINITIONS
+from tests.walks.conftest import DEFINITIONS, withdraw
 from tests.walks.support import Walk, eventually
 
 APPLY = "application/apply-patch+yaml"
@@ -73,7 +73,10 @@ class Widgets:
 def widgets_by_webhook(
     walk: Walk, url: str, ca: str, schemas: Mapping[str, Any], *, storage: str
 ) -> Iterator[Widgets]:
-    """Widgets with a spec of these schemas, by their versions; all of them are served."""
+    """Widgets with a spec of these schemas, by their versions; all of them are served.
+
+    At the end they are deleted, while the webhook still answers.
+    """
     conversion = {
         "strategy": "Webhook",
         "webhook": {
@@ -94,8 +97,11 @@ def widgets_by_webhook(
     spec = {"group": walk.group, "scope": "Namespaced", "names": names, "versions": versions}
     body = {"metadata": {"name": walk.widgets_crd}, "spec": spec | {"conversion": conversion}}
     walk.request("POST", DEFINITIONS, body)
-    for name in schemas:
-        eventually(partial(walk.request, "GET", f"/apis/{walk.group}/{name}/widgets"))
     loaded: Any = config
-    with loaded.new_client_from_config(str(walk.kubeconfig)) as api:
-        yield Widgets(walk, api)
+    try:
+        for name in schemas:
+            eventually(partial(walk.request, "GET", f"/apis/{walk.group}/{name}/widgets"))
+        with loaded.new_client_from_config(str(walk.kubeconfig)) as api:
+            yield Widgets(walk, api)
+    finally:
+        withdraw(walk)
