@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from tests.capabilities.definitions.samples import (
     path_of,
     served,
 )
+from tests.editing import edited
 
 from polyver.admission.configurations import configurations
 from polyver.admission.definitions import DEFINITIONS_WANTED
@@ -137,14 +139,16 @@ def test_labels_and_annotations_are_free_in_both(platform: Platform, name: str) 
     whole = definition(name, "1.0.0", "1.1.0")
     platform.publish(whole)
     for version in ("v1beta1", "v2beta1"):
-        found = platform.get(whole | {"apiVersion": f"{GROUP}/{version}"})
-        found["metadata"]["labels"] = {"via": version}
-        found["metadata"]["annotations"] = {"via": version}
-        platform.request("PUT", path_of(found), found)
+        path = path_of(whole | {"apiVersion": f"{GROUP}/{version}"})
+        edited(platform.request, path, partial(_describe, version))
     found = platform.get(whole)
     assert found["spec"] == whole["spec"]
     assert found["metadata"]["labels"] == {"via": "v2beta1"}
     assert found["metadata"]["annotations"]["definition.polyver.dev/api-version"] == "v2beta1"
+
+
+def _describe(version: str, obj: Object) -> None:
+    obj["metadata"] |= {"labels": {"via": version}, "annotations": {"via": version}}
 
 
 def test_a_legacy_definition_is_not_changed_in_v2beta1(platform: Platform, name: str) -> None:
@@ -213,10 +217,12 @@ def test_what_is_used_is_not_deleted(platform: Platform, name: str) -> None:
 def test_a_revision_never_changes(platform: Platform, name: str) -> None:
     platform.publish(definition(name, "1.0.0"))
     path = f"/apis/{GROUP}/v1beta1/namespaces/{SYSTEM}/definitionrevisions/{name}-v1.0.0"
-    found = platform.request("GET", path)
-    found["spec"]["componentDefinition"]["spec"]["podSpecPath"] = "other"
+
+    def change(found: Object) -> None:
+        found["spec"]["componentDefinition"]["spec"]["podSpecPath"] = "other"
+
     with pytest.raises(ApiError, match="a revision never changes"):
-        platform.request("PUT", path, found)
+        edited(platform.request, path, change)
 
 
 # The semver gate.

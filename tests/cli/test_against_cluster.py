@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.cli.test_check import BACKUPS, MOVE
 from tests.cli.test_cli import Ran
+from tests.editing import edited
 from tests.walks.support import eventually
 
 from polyver.objects import Document, dump_yaml, load_manifests
@@ -99,10 +100,12 @@ def test_a_version_that_objects_are_stored_in_is_missed(
     before = definition()
     names = [each["name"] for each in before["spec"]["versions"] if not each["storage"]]
     server.request("POST", DEFINITIONS, before)
-    stored = server.request("GET", f"{DEFINITIONS}/{NAME}")
-    for each in stored["spec"]["versions"]:
-        each["storage"] = each["name"] == names[0]
-    server.request("PUT", f"{DEFINITIONS}/{NAME}", stored)
+
+    def store_another(crd: Any) -> None:
+        for each in crd["spec"]["versions"]:
+            each["storage"] = each["name"] == names[0]
+
+    edited(server.request, f"{DEFINITIONS}/{NAME}", store_another)
     after = definition()
     kept = [each for each in after["spec"]["versions"] if each["name"] == names[0]]
     after["spec"]["versions"] = [{**kept[0], "storage": True}]

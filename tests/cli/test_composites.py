@@ -10,6 +10,7 @@ import pytest
 from tests.capabilities.revisions import composing
 from tests.cli.test_cli import Ran
 from tests.cli.test_render import served
+from tests.editing import edited
 from tests.engine.installing import MemoryRuntime
 from tests.walks.support import eventually
 from tests.web.visiting import Visitor
@@ -182,7 +183,7 @@ def test_a_new_revision_moves_who_follows_it(
 ) -> None:
     before = _bucket(server, "good")["status"]["pipeline"][0]["revision"]
     path = f"{PACKAGES}/functions/{composing.FUNCTION}"
-    eventually(lambda: _replaced(server, path, "ex.io/a:v2"))
+    edited(server.request, path, lambda found: found["spec"].update(package="ex.io/a:v2"))
     after = eventually(lambda: _moved(server, before))
     capsys.readouterr()  # what the control plane, which is in this process, has logged
     found = json.loads(Ran(capsys, "why", "xr/good", "-o", "json", "--explain").out)
@@ -190,18 +191,6 @@ def test_a_new_revision_moves_who_follows_it(
     assert (step["has"], step["gets"]) == (after, after)
     assert step["rejected"] == [{"name": before, "why": f"{after} is higher"}]
     assert Ran(capsys, "impact", f"package/{composing.FUNCTION}@1").out == "nobody uses it\n"
-
-
-def _replaced(server: EmbeddedServer, path: str, package: str) -> bool:
-    found = server.request("GET", path)
-    try:
-        return bool(
-            server.request("PUT", path, {**found, "spec": {**found["spec"], "package": package}})
-        )
-    except ApiError as error:
-        if error.reason != "Conflict":
-            raise
-        return False
 
 
 def _moved(server: EmbeddedServer, before: str) -> str:

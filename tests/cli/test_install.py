@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.cli.test_cli import Ran
+from tests.editing import edited
 
 from polyver.admission.configurations import Wanted, configurations
 from polyver.apis import Webhook
@@ -345,9 +346,9 @@ def test_a_conversion_that_was_applied_later_is_left_to_it(
     assert "warning: nobody is said to convert Lamp between v2, v1, so the cluster" in ran.err
     client = {"url": "https://127.0.0.1:1/convert"}
     webhook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
-    crd = server.request("GET", f"{CRDS}/{LAMPS}")
-    crd["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
-    server.request("PUT", f"{CRDS}/{LAMPS}?fieldManager=polyver", crd)
+    by = {"strategy": "Webhook", "webhook": webhook}
+    path = f"{CRDS}/{LAMPS}?fieldManager=polyver"
+    edited(server.request, path, lambda crd: crd["spec"].update(conversion=by))
     assert run("install", "--image", "shop/polyver:1", "--kinds", "crds.yaml").code == 0
     assert server.request("GET", f"{CRDS}/{LAMPS}")["spec"]["conversion"]["strategy"] == "Webhook"
 
@@ -517,9 +518,7 @@ def test_uninstalling_says_what_it_waits_for(server: EmbeddedServer, run: Run) -
             f"CustomResourceDefinition {LAMPS}: waiting for 1 objects; "
             "finalizers of default/desk (ex.io/mine)"
         )
-        found = server.request("GET", f"{at}/desk")
-        found["metadata"]["finalizers"] = None
-        server.request("PUT", f"{at}/desk", found)
+        edited(server.request, f"{at}/desk", lambda obj: obj["metadata"].update(finalizers=None))
         rest = process.stdout.read()
     assert process.returncode == 0
     assert f"CustomResourceDefinition {LAMPS} removed" in rest

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.capabilities.revisions.samples import digest_of, function, package
 from tests.cli.test_cli import Ran
+from tests.editing import edited
 from tests.engine.installing import MemoryRuntime, condition
 from tests.walks.support import PATIENCE, eventually
 
@@ -74,8 +75,12 @@ def write(server: EmbeddedServer, obj: dict[str, Any]) -> dict[str, Any]:
     if name not in there:
         server.request("POST", path, obj)
     else:
-        metadata = {**there[name]["metadata"], "labels": obj["metadata"]["labels"]}
-        server.request("PUT", f"{path}/{name}", {**obj, "metadata": metadata})
+
+        def change(found: dict[str, Any]) -> None:
+            found["metadata"]["labels"] = obj["metadata"]["labels"]
+            found["spec"] = obj["spec"]
+
+        edited(server.request, f"{path}/{name}", change)
 
     def current() -> dict[str, Any] | None:
         found: dict[str, Any] = server.request("GET", f"{path}/{name}")

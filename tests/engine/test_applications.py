@@ -21,6 +21,7 @@ from tests.capabilities.definitions.samples import (
     served,
     versions_of,
 )
+from tests.editing import edited
 from tests.walks.support import eventually
 
 from polyver.objects import load_manifests
@@ -310,9 +311,12 @@ def test_the_pin_is_in_a_revision_that_never_changes(platform: Platform, name: s
     path = f"/apis/{GROUP}/v1beta1/namespaces/default/applicationrevisions/{name}-v1"
     revision = platform.request("GET", path)
     assert [each["version"] for each in revision["spec"]["resolutions"]] == ["1.0.0"]
-    revision["spec"]["resolutions"][0]["version"] = "2.0.0"
+
+    def change(found: Object) -> None:
+        found["spec"]["resolutions"][0]["version"] = "2.0.0"
+
     with pytest.raises(ApiError, match="a revision never changes"):
-        platform.request("PUT", path, revision)
+        edited(platform.request, path, change)
 
 
 def test_the_pin_survives_the_loss_of_the_status(platform: Platform, name: str) -> None:
@@ -320,9 +324,8 @@ def test_the_pin_survives_the_loss_of_the_status(platform: Platform, name: str) 
     app = application(name, name)
     platform.deploy(app)
     platform.publish(definition(name, "1.0.0", "2.0.0"))
-    found = platform.get(app)
     path = f"/apis/{GROUP}/v1beta1/namespaces/default/applications/{name}/status"
-    platform.request("PUT", path, {**found, "status": {}})
+    edited(platform.request, path, lambda found: found.update(status={}))
     platform.uses(app, "1.0.0")
 
 

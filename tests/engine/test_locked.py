@@ -24,6 +24,7 @@ from tests.capabilities.definitions.samples import (
     served,
     versions_of,
 )
+from tests.editing import edited
 from tests.engine.test_definitions import unreviewed
 from tests.walks.support import eventually
 
@@ -299,8 +300,7 @@ def test_a_lock_that_came_another_way_and_makes_no_sense_is_told_and_can_go(
     unreviewed(tmp_path, definition("web", "1.0.0"), app)
     with served(data=tmp_path) as platform:
         assert "expected a list, got text" in failure(platform, app)
-        stored = platform.get(app)
-        stored["metadata"]["labels"] = {"seen": "yes"}
-        platform.request("PUT", path_of(app), stored)
+        labels = {"seen": "yes"}
+        edited(platform.request, path_of(app), lambda obj: obj["metadata"].update(labels=labels))
         platform.request("DELETE", path_of(app))
         eventually(lambda: not platform.request("GET", collection_of(app))["items"])

@@ -23,6 +23,7 @@ from tests.capabilities.definitions.samples import (
     versions_of,
 )
 from tests.cli.test_cli import Ran
+from tests.editing import edited
 from tests.walks.support import definition as widgets
 from tests.walks.support import eventually
 
@@ -79,9 +80,11 @@ def updated(platform: Platform, app: Object, version: str) -> Object:
 
 def annotate(platform: Platform, revision: str, **annotations: str) -> None:
     path = f"/apis/{GROUP}/v1beta1/namespaces/{SYSTEM}/definitionrevisions/{revision}"
-    found = platform.request("GET", path)
-    found["metadata"].setdefault("annotations", {}).update(annotations)
-    platform.request("PUT", path, found)
+
+    def change(found: Object) -> None:
+        found["metadata"].setdefault("annotations", {}).update(annotations)
+
+    edited(platform.request, path, change)
 
 
 def revisions(platform: Platform, app: str) -> list[list[str]]:

@@ -18,6 +18,7 @@ from tests.capabilities.definitions.samples import (
     served,
     templated,
 )
+from tests.editing import edited
 from tests.walks.support import definition as widgets
 from tests.walks.support import eventually
 
@@ -311,9 +312,9 @@ def test_what_is_deleted_or_changed_by_hand_is_put_back(platform: Platform, name
     wanted = data(platform, f"{name}-c0")
     platform.request("DELETE", f"{MAPS}/{name}-c0")
     eventually(lambda: data(platform, f"{name}-c0") == wanted)
-    changed = platform.request("GET", f"{MAPS}/{name}-c0")
-    changed["data"] = {"image": "mine", "more": "stays"}
-    platform.request("PUT", f"{MAPS}/{name}-c0?fieldManager=editor", changed)
+    mine = {"image": "mine", "more": "stays"}
+    path = f"{MAPS}/{name}-c0?fieldManager=editor"
+    edited(platform.request, path, lambda found: found.update(data=mine))
     eventually(lambda: data(platform, f"{name}-c0") == {**(wanted or {}), "more": "stays"})
     got = platform.until(app, lambda got: "taken back" in condition(got, "Applied")["message"])
     assert 'conflict with "editor" using v1: .data.image' in condition(got, "Applied")["message"]
@@ -340,9 +341,9 @@ spec:
     [service] = got["status"]["services"]
     assert service["message"] == f"Deployment default/{name} 0 of 1 replicas are up to date"
     path = f"/apis/apps/v1/namespaces/default/deployments/{name}/status"
-    told = platform.request("GET", path)
     numbers = dict.fromkeys(("replicas", "updatedReplicas", "availableReplicas"), 1)
-    platform.request("PUT", path, {**told, "status": {"observedGeneration": 1, **numbers}})
+    status = {"observedGeneration": 1, **numbers}
+    edited(platform.request, path, lambda found: found.update(status=status))
     got = platform.until(app, lambda got: condition(got, "Ready")["status"] == "True")
     assert got["status"]["services"][0]["healthy"] is True
 

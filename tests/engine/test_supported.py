@@ -18,6 +18,7 @@ from tests.capabilities.definitions.samples import (
     templated,
     versions_of,
 )
+from tests.editing import edited
 
 from polyver.capabilities.definitions.applying import inputs_digest
 from polyver.capabilities.definitions.names import APPLYING
@@ -167,11 +168,14 @@ def test_an_application_that_an_earlier_release_of_polyver_applied_is_refused_as
     # As it was left: all of it applied, and no condition that says whether all was executed.
     found = platform.get(app)
     digest = inputs_digest(found, found["status"]["latestRevision"])
-    found["metadata"]["annotations"] = {APPLYING: digest}
-    found = platform.request("PUT", path_of(app), found)
-    kept = [each for each in found["status"]["conditions"] if each["type"] == "Resolved"]
-    found["status"] |= {"status": "running", "appliedDigest": digest, "conditions": kept}
-    platform.request("PUT", f"{path_of(app)}/status", found)
+    noted = {"annotations": {APPLYING: digest}}
+    edited(platform.request, path_of(app), lambda each: each["metadata"].update(noted))
+
+    def apply(found: Object) -> None:
+        kept = [each for each in found["status"]["conditions"] if each["type"] == "Resolved"]
+        found["status"] |= {"status": "running", "appliedDigest": digest, "conditions": kept}
+
+    edited(platform.request, f"{path_of(app)}/status", apply)
     found = platform.until(app, lambda each: each["status"]["status"] == "failed")
     assert condition(found, "Supported")["status"] == "False"
 

@@ -224,9 +224,16 @@ def test_a_kind_that_changed_shows_old_objects_as_it_is_now() -> None:
         await define(client)
         await client.make(WIDGETS, widget("a"))
         schema = {"type": "object", "properties": {"size": {"type": "integer", "default": 3}}}
-        changed = await client.get(f"{DEFINITIONS}/widgets.ex.io")
-        changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema
-        await client.ask("PUT", f"{DEFINITIONS}/widgets.ex.io", changed)
+
+        async def is_changed() -> bool:
+            # The server writes the status of a definition after it began to serve the kind.
+            changed = await client.get(f"{DEFINITIONS}/widgets.ex.io")
+            changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema
+            answer = await client.ask("PUT", f"{DEFINITIONS}/widgets.ex.io", changed)
+            assert answer.status in (200, 409), answer.body
+            return answer.status == 200
+
+        await eventually(is_changed)
 
         async def has_default() -> bool:
             return bool((await client.get(f"{WIDGETS}/a")).get("size") == 3)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from bench.composites import function_folder
+from tests.editing import edited
 from tests.walks.replicas import NAMESPACE, Balancer, replicas
 from tests.walks.support import PATIENCE, eventually, request
 
@@ -19,7 +20,6 @@ from polyver import apis
 from polyver.capabilities.apis.conversion_kind import CONVERSIONS
 from polyver.capabilities.revisions.kinds import COMPOSITION_KINDS, KINDS
 from polyver.objects import dump_yaml
-from polyver.objects.status import ApiError
 from polyver.testing import EmbeddedServer, LocalCluster
 from polyver.testing._requests import ask
 
@@ -48,19 +48,14 @@ class Platform:
     def write(self, path: str, obj: Object) -> None:
         """Create an object, or replace what it says."""
         name = obj["metadata"]["name"]
-        while True:
-            there = request(self.server, "GET", f"{path}/{name}")
-            if there is None:
-                self.request("POST", path, obj)
-                return
-            metadata = {**there["metadata"], **obj["metadata"]}
-            try:
-                self.request("PUT", f"{path}/{name}", {**there, **obj, "metadata": metadata})
-            except ApiError as error:
-                if error.reason != "Conflict":
-                    raise
-            else:
-                return
+        if request(self.server, "GET", f"{path}/{name}") is None:
+            self.request("POST", path, obj)
+            return
+
+        def change(there: Object) -> None:
+            there |= {**obj, "metadata": {**there["metadata"], **obj["metadata"]}}
+
+        edited(self.request, f"{path}/{name}", change)
 
     def revisions(self, function: str) -> list[Object]:
         """Those of a function, by their numbers."""

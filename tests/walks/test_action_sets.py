@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.editing import edited
 from tests.walks.support import eventually
 
 from polyver.cli._functions import load_functions
@@ -136,15 +137,14 @@ def test_what_failed_is_never_complete(
 
 
 def test_the_spec_of_a_running_action_set_cannot_be_changed(server: EmbeddedServer) -> None:
-    running = started(server, "waits", "wait", "running")
+    started(server, "waits", "wait", "running")
     path = f"{INSIDE}/actionsets/waits"
-    edited = {**running, "spec": action_set("waits", "half")["spec"]}
+    other = {"spec": action_set("waits", "half")["spec"]}
     with pytest.raises(ApiError) as refused:
-        server.request("PUT", path, edited)
+        edited(server.request, path, lambda found: found.update(other))
     assert refused.value.code == 403
     assert "it is running: its spec cannot be changed any more" in refused.value.message
-    labelled = {**running, "metadata": {**running["metadata"], "labels": {"a": "b"}}}
-    server.request("PUT", path, labelled)
+    edited(server.request, path, lambda found: found["metadata"].update(labels={"a": "b"}))
     server.request("POST", MAPS, config_map("awaited"))
     over = eventually(
         lambda: (
@@ -155,7 +155,7 @@ def test_the_spec_of_a_running_action_set_cannot_be_changed(server: EmbeddedServ
     )
     assert over["status"]["progress"]["percentCompleted"] == "100"
     # It is over: an edit is taken, and changes nothing.
-    server.request("PUT", path, {**over, "spec": edited["spec"]})
+    edited(server.request, path, lambda found: found.update(other))
 
 
 # Templates are checked before anything runs.

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.capabilities.apis.conversions import EVERY_RULE, SCHEMAS
+from tests.editing import edited
 from tests.walks.conftest import DEFINITIONS
 from tests.walks.support import eventually, request
 
@@ -155,16 +156,16 @@ def test_the_status_is_converted_as_well(server: EmbeddedServer) -> None:
 def test_a_conversion_that_makes_no_sense_is_refused_with_its_place(
     server: EmbeddedServer,
 ) -> None:
-    wrong = server.request("GET", f"{CONVERSIONS}/{NAME}")
-    wrong["spec"]["edges"][1]["rules"] = [{"mov": {"from": "spec.a", "to": "spec.b"}}]
+    path = f"{CONVERSIONS}/{NAME}"
+    rules = [{"mov": {"from": "spec.a", "to": "spec.b"}}]
     with pytest.raises(ApiError) as refused:
-        server.request("PUT", f"{CONVERSIONS}/{NAME}", wrong)
+        edited(server.request, path, lambda obj: obj["spec"]["edges"][1].update(rules=rules))
     assert refused.value.code == 422
     [cause] = (refused.value.details or {})["causes"]
     assert cause["field"] == "spec.edges[1].rules[0].mov"
-    wrong["spec"] = conversion()["spec"] | {"versions": ["v1", "v2"]}
+    less = conversion()["spec"] | {"versions": ["v1", "v2"]}
     with pytest.raises(ApiError, match="v3"):
-        server.request("PUT", f"{CONVERSIONS}/{NAME}", wrong)
+        edited(server.request, path, lambda obj: obj.update(spec=less))
     assert is_serving(server)
 
 
@@ -177,12 +178,15 @@ def test_the_definition_says_who_converts_while_there_is_a_conversion(
         return str(found["spec"]["conversion"]["strategy"])
 
     assert strategy() == "Webhook"
-    crd = server.request("GET", f"{DEFINITIONS}/{NAME}")
-    for each in crd["spec"]["versions"]:
-        each["served"] = each["storage"]
-    server.request("PUT", f"{DEFINITIONS}/{NAME}", crd)
+    edited(server.request, f"{DEFINITIONS}/{NAME}", _serve_one)
     server.request("DELETE", f"{CONVERSIONS}/{NAME}")
     eventually(lambda: strategy() == "None")
+
+
+def _serve_one(crd: Object) -> None:
+    """Have a kind serve the version alone that it stores."""
+    for each in crd["spec"]["versions"]:
+        each["served"] = each["storage"]
 
 
 def test_a_definition_that_named_another_webhook_names_this_one() -> None:
@@ -355,10 +359,12 @@ def test_a_kind_in_python_is_defined_converted_and_kept_by_its_controller(
     assert made["metadata"]["ownerReferences"][0]["kind"] == "Lamp"
     path = LAMPS.format("v1") + "/a"
     eventually(lambda: lamps.request("GET", path).get("status", {}).get("shines"))
-    found = lamps.request("GET", LAMPS.format("v2") + "/a")
-    found["spec"]["power"] = "75"
-    found["metadata"].pop("annotations")
-    lamps.request("PUT", LAMPS.format("v2") + "/a", found)
+
+    def change(found: Object) -> None:
+        found["spec"]["power"] = "75"
+        found["metadata"].pop("annotations")
+
+    edited(lamps.request, LAMPS.format("v2") + "/a", change)
     eventually(lambda: lamps.request("GET", maps)["data"] == {"power": "75"})
     assert lamps.request("GET", LAMPS.format("v1") + "/a")["spec"] == {
         "watts": 75,

@@ -18,6 +18,7 @@ from tests.capabilities.definitions.samples import (
     path_of,
     templated,
 )
+from tests.editing import edited
 from tests.walks.replicas import NAMESPACE, Balancer, replicas
 from tests.walks.seeded import printed_definition
 from tests.walks.support import Server, eventually, request
@@ -124,9 +125,8 @@ def test_applications_are_rendered_applied_moved_pruned_and_put_back(platform: P
     platform.until(app, lambda each: condition(each, "Updated").get("reason") == "WouldDelete")
     assert all(request(platform.server, "GET", path) for path in paths)
     revision = f"/apis/{GROUP}/v1beta1/namespaces/{SYSTEM}/definitionrevisions/parts-v1.2.4"
-    allowed = platform.request("GET", revision)
-    allowed["metadata"]["annotations"] = {"polyver.dev/allow-deletion": "true"}
-    platform.request("PUT", revision, allowed)
+    allowed = {"annotations": {"polyver.dev/allow-deletion": "true"}}
+    edited(platform.request, revision, lambda found: found["metadata"].update(allowed))
     platform.uses(app, "1.2.4", "1.2.4")
     assert platform.request("GET", f"{maps}/parted-c0")["data"]["version"] == "1.2.4"
     assert not any(request(platform.server, "GET", path) for path in paths[1:])
@@ -146,9 +146,9 @@ def test_somebody_who_takes_a_field_over_loses_it_again_and_is_named(platform: P
     app = application("keeps", "kept", properties={"image": "nginx:1"})
     platform.runs(app)
     path = "/api/v1/namespaces/default/configmaps/keeps-c0"
-    changed = platform.request("GET", path)
-    changed["data"] |= {"image": "mine", "more": "stays"}
-    platform.request("PUT", f"{path}?fieldManager=editor", changed)
+    mine = {"image": "mine", "more": "stays"}
+    at = f"{path}?fieldManager=editor"
+    edited(platform.request, at, lambda found: found["data"].update(mine))
     wanted = {"image": "nginx:1", "version": "1.0.0", "more": "stays"}
     eventually(lambda: platform.request("GET", path)["data"] == wanted)
     found = platform.until(app, lambda each: "taken back" in condition(each, "Applied")["message"])

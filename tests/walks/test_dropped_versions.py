@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.deadlines import HANG
+from tests.editing import edited
 from tests.walks.conftest import DEFINITIONS
 from tests.walks.kubectl import Kubectl, kubectls
 from tests.walks.support import Walk, eventually
@@ -65,13 +66,11 @@ def lamp(walk: Walk, version: str, name: str, **spec: str) -> Object:
 
 def define(walk: Walk, *versions: Object, stored: list[str] | None = None) -> None:
     """Change the versions of Lamps; with `stored` the list of stored versions, too."""
+    at = f"{DEFINITIONS}/{crd(walk)}"
     if stored:
-        found = walk.request("GET", f"{DEFINITIONS}/{crd(walk)}")
-        found["status"]["storedVersions"] = stored
-        walk.request("PUT", f"{DEFINITIONS}/{crd(walk)}/status", found)
-    found = walk.request("GET", f"{DEFINITIONS}/{crd(walk)}")
-    found["spec"]["versions"] = list(versions)
-    walk.request("PUT", f"{DEFINITIONS}/{crd(walk)}", found)
+        listed = {"storedVersions": stored}
+        edited(walk.request, f"{at}/status", lambda found: found["status"].update(listed))
+    edited(walk.request, at, lambda found: found["spec"].update(versions=list(versions)))
 
 
 def without() -> str:
@@ -180,12 +179,13 @@ def test_a_version_that_a_conversion_leads_through_is_not_dropped(embedded: Walk
     around = (version("v1", storage=True), version("v3"))
     said = refused(embedded, *around, stored=["v1"])
     assert "the Conversion leads from v1 to v3 through v2; connect these two" in said
-    found = embedded.request("GET", f"{at}/{crd(embedded)}")
-    found["spec"]["edges"] = [{"from": "v1", "to": "v3"}, {"from": "v1", "to": "v2"}]
-    embedded.request("PUT", f"{at}/{crd(embedded)}", found)
+    at_conversion = f"{at}/{crd(embedded)}"
+    direct, other = {"from": "v1", "to": "v3"}, {"from": "v1", "to": "v2"}
+    edited(embedded.request, at_conversion, lambda obj: obj["spec"].update(edges=[direct, other]))
     eventually(lambda: _dropped(embedded, around))
     # A Conversion that still has the version can lose it now.
-    eventually(lambda: _narrowed(embedded, f"{at}/{crd(embedded)}"))
+    narrowed = {"versions": ["v1", "v3"], "edges": [direct]}
+    edited(embedded.request, at_conversion, lambda obj: obj["spec"].update(narrowed))
     embedded.request("DELETE", f"{DEFINITIONS}/{crd(embedded)}")
     embedded.request("DELETE", f"{at}/{crd(embedded)}")
     eventually(lambda: embedded.request("GET", f"{at}/{crd(embedded)}") is None)
@@ -196,20 +196,7 @@ def _dropped(walk: Walk, versions: tuple[Object, ...]) -> bool:
     try:
         define(walk, *versions, stored=["v1"])
     except ApiError as error:
-        if error.code == 409 or "the Conversion leads from" in error.message:
-            return False
-        raise
-    return True
-
-
-def _narrowed(walk: Walk, at: str) -> bool:
-    """Try to remove v2 from a Conversion; this may conflict with the controller's writes."""
-    found = walk.request("GET", at)
-    found["spec"] |= {"versions": ["v1", "v3"], "edges": [{"from": "v1", "to": "v3"}]}
-    try:
-        walk.request("PUT", at, found)
-    except ApiError as error:
-        if error.code == 409:
+        if "the Conversion leads from" in error.message:
             return False
         raise
     return True

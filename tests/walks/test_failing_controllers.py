@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.editing import edited
 from tests.walks.support import eventually
 
 from polyver import apis
@@ -116,8 +117,7 @@ def test_a_failure_is_a_condition_and_an_event(
 def test_an_object_that_is_mended_says_so(server: EmbeddedServer) -> None:
     create(server, "mended", "raise")
     since = failed(server, "mended")["lastTransitionTime"]
-    found = server.request("GET", f"{LAMPS}/mended")
-    server.request("PUT", f"{LAMPS}/mended", found | {"spec": {"way": "well"}})
+    edited(server.request, f"{LAMPS}/mended", lambda found: found["spec"].update(way="well"))
     eventually(lambda: (condition(server, "mended") or {}).get("status") == "True")
     status = server.request("GET", f"{LAMPS}/mended")["status"]
     assert status["watts"] == 40

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.deadlines import HANG
+from tests.editing import edited
 from tests.rights import APISERVICES
 from tests.walks.installed import KINDS, MAKES, Installed, installed
 from tests.walks.installed_kinds import GROUP
@@ -140,9 +141,8 @@ def test_who_has_not_all_the_rights_cannot_give_them(on: Installed) -> None:
 def test_the_pods_are_allowed_where_least_is(on: Installed) -> None:
     on.install()
     path = "/api/v1/namespaces/polyver-system"
-    namespace = on.request("GET", path)
-    namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
-    on.request("PUT", path, namespace)
+    enforced = {"pod-security.kubernetes.io/enforce": "restricted"}
+    edited(on.request, path, lambda found: found["metadata"]["labels"].update(enforced))
     [deployment] = [
         each.value
         for each in load_manifests(on.polyver(*INSTALL, "--dry-run").stdout, "out")

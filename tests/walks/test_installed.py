@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.capabilities.definitions.samples import SYSTEM, definition, using
 from tests.deadlines import HANG
+from tests.editing import edited
 from tests.rights import APISERVICES, Asked, Grant, grants
 from tests.walks.installed import CAPABILITIES, Installed, Process, installed
 from tests.walks.installed_kinds import GROUP, KITES
@@ -23,7 +24,6 @@ from tests.walks.support import eventually
 from polyver.capabilities.definitions.choosing import KEPT
 from polyver.cli._contributions import Choices
 from polyver.cli._installing import Installation
-from polyver.objects.status import ApiError
 
 pytestmark = pytest.mark.kube
 
@@ -137,10 +137,12 @@ def repair(on: Installed) -> None:
     eventually(
         lambda: (on.request("GET", path) or {"metadata": {"uid": uid}})["metadata"]["uid"] != uid
     )
-    crd = on.request("GET", f"{CRDS}/boats.{BOATS}")
-    del crd["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"]
-    on.request("PUT", f"{CRDS}/boats.{BOATS}", crd)
+    edited(on.request, f"{CRDS}/boats.{BOATS}", _lose_bundle)
     eventually(lambda: bundle(on))
+
+
+def _lose_bundle(crd: Any) -> None:
+    del crd["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"]
 
 
 STEPS: tuple[Callable[[Installed], None], ...] = (
@@ -164,18 +166,8 @@ def make(on: Installed, path: str, kind: str, name: str, **content: Any) -> None
 def change(
     on: Installed, path: str, content: object, *, field: str = "spec", part: str = ""
 ) -> None:
-    """Replace a spec, or something else, whoever else writes to the object meanwhile."""
-
-    def put() -> bool:
-        found = on.request("GET", path)
-        try:
-            return bool(on.request("PUT", path + part, found | {field: content}))
-        except ApiError as error:
-            if error.reason == "Conflict":
-                return False
-            raise
-
-    eventually(put)
+    """Replace a spec, or something else."""
+    edited(on.request, path + part, lambda found: found.update({field: content}))
 
 
 def lose_status(on: Installed) -> None:

@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 from tests.deadlines import HANG
+from tests.editing import edited
 from tests.walks.support import Walk, eventually
-
-from polyver.objects.status import ApiError
 
 OPERATOR = Path(__file__).with_name("widget_operator.py")
 
@@ -59,18 +58,11 @@ def phase_is(walk: Walk, name: str, phase: str) -> Any:
 
 
 def change(walk: Walk, name: str, **changes: Any) -> None:
-    """Read, change, write, as long as the operator is quicker."""
-    while True:
-        whole = walk.request("GET", place(walk, name))
+    def made(whole: Any) -> None:
         whole["spec"] |= changes.get("spec", {})
         whole["metadata"].setdefault("annotations", {}).update(changes.get("annotations", {}))
-        try:
-            walk.request("PUT", place(walk, name), whole)
-        except ApiError as error:
-            if error.reason != "Conflict":
-                raise
-        else:
-            return
+
+    edited(walk.request, place(walk, name), made)
 
 
 def test_an_operator_lives_with_its_objects(widgets: Walk, log: list[str]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.editing import edited
 from tests.walks.conftest import DEFINITIONS
 from tests.walks.support import eventually
 
@@ -69,18 +70,7 @@ def change(server: EmbeddedServer, **spec: Any) -> Object:
 
 
 def put(server: EmbeddedServer, at: str = f"{RACKS}/r", **spec: Any) -> Object:
-    """Whoever replaces an object tries again if its controller was faster."""
-
-    def tried() -> Any:
-        try:
-            found = server.request("GET", at)
-            return server.request("PUT", at, found | {"spec": spec})
-        except ApiError as error:
-            if error.code != 409:
-                raise
-            return None
-
-    found: Object = eventually(tried)
+    found: Object = edited(server.request, at, lambda each: each.update(spec=spec))
     return found
 
 
@@ -152,12 +142,11 @@ def test_who_says_nothing_of_objects_leaves_them(server: EmbeddedServer) -> None
 
 def test_what_has_another_owner_too_is_not_deleted(server: EmbeddedServer) -> None:
     create(server, shelves=["b", "c"])
-    found = server.request("GET", f"{MAPS}/r-b")
     body = {"metadata": {"name": "r-other"}}
     uid = server.request("POST", MAPS, body)["metadata"]["uid"]
     other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "r-other", "uid": uid}
-    found["metadata"]["ownerReferences"].append(other)
-    server.request("PUT", f"{MAPS}/r-b", found)
+    path = f"{MAPS}/r-b"
+    edited(server.request, path, lambda each: each["metadata"]["ownerReferences"].append(other))
     change(server, shelves=[])
     assert "r-b" in shelves(server)
     assert "r-c" not in shelves(server)
@@ -179,16 +168,14 @@ def test_a_field_that_somebody_edits_is_restored(server: EmbeddedServer) -> None
     create(server, shelves=["a"])
     edit = {"data": {"name": "mine", "more": "kept"}}
     for _ in range(3):
-        server.request("PUT", f"{MAPS}/r-a", server.request("GET", f"{MAPS}/r-a") | edit)
+        edited(server.request, f"{MAPS}/r-a", lambda found: found.update(edit))
         eventually(lambda: server.request("GET", f"{MAPS}/r-a")["data"]["name"] == "r-a")
     assert server.request("GET", f"{MAPS}/r-a")["data"] == {"name": "r-a", "more": "kept"}
 
 
 def test_an_owner_reference_that_somebody_removes_is_restored(server: EmbeddedServer) -> None:
     create(server, shelves=["a"])
-    found = server.request("GET", f"{MAPS}/r-a")
-    del found["metadata"]["ownerReferences"]
-    server.request("PUT", f"{MAPS}/r-a", found)
+    edited(server.request, f"{MAPS}/r-a", lambda found: found["metadata"].pop("ownerReferences"))
     eventually(lambda: server.request("GET", f"{MAPS}/r-a")["metadata"].get("ownerReferences"))
 
 
@@ -217,9 +204,8 @@ def test_objects_are_not_taken_from_another_owner(server: EmbeddedServer) -> Non
 @pytest.mark.parametrize("text", ["", "no JSON", '[["a"]]', '[["", "ConfigMap", "x", "never"]]'])
 def test_a_note_that_says_nothing_true_is_put_right(server: EmbeddedServer, text: str) -> None:
     create(server, shelves=["a"])
-    found = server.request("GET", f"{RACKS}/r")
-    found["metadata"]["annotations"][NOTE] = text
-    server.request("PUT", f"{RACKS}/r", found)
+    noted = {NOTE: text}
+    edited(server.request, f"{RACKS}/r", lambda obj: obj["metadata"]["annotations"].update(noted))
     made = change(server, shelves=["a", "b"])
     assert note(made) == [["ConfigMap", "default", "r-a"], ["ConfigMap", "default", "r-b"]]
     assert shelves(server) == ["r-a", "r-b"]
@@ -262,6 +248,4 @@ def test_a_kind_that_is_not_served_is_no_obstacle_and_not_forgotten(
 
 
 def serve(server: EmbeddedServer, at: str, *, served: bool) -> None:
-    found = server.request("GET", at)
-    found["spec"]["versions"][0]["served"] = served
-    server.request("PUT", at, found)
+    edited(server.request, at, lambda crd: crd["spec"]["versions"][0].update(served=served))

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.deadlines import HANG
+from tests.editing import edited
 from tests.walks.replicas import NAMESPACE, ROOT, Balancer, Replica, replicas
 from tests.walks.support import Server, eventually, request
 
@@ -262,9 +263,9 @@ def test_what_others_change_is_put_right(server: Server, balancer: Balancer) -> 
     group = "four.lamps.dev"
     with replicas(server, balancer, 1):
         define(server, group)
-        crd = request(server, "GET", f"{DEFINITIONS}/lamps.{group}")
-        crd["spec"]["conversion"] = {"strategy": "None"}
-        request(server, "PUT", f"{DEFINITIONS}/lamps.{group}", crd)
+        none = {"conversion": {"strategy": "None"}}
+        path = f"{DEFINITIONS}/lamps.{group}"
+        edited(partial(request, server), path, lambda crd: crd["spec"].update(none))
         eventually(lambda: strategy(server, group) == "Webhook")
         eventually(lambda: registered(server, "mutating"))
         request(server, "DELETE", f"{ADMISSION}/mutatingwebhookconfigurations/polyver")

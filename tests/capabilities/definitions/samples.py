@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.deadlines import HANG
+from tests.editing import edited
 from tests.walks.support import eventually
 
 from polyver.objects.status import ApiError
@@ -159,23 +160,12 @@ class Platform:
                 raise
             found: Object = self.request("POST", collection_of(obj), obj)
             return found
-        return eventually(lambda: self._replaced(obj))
 
-    def _replaced(self, obj: Object) -> Object | None:
-        """Replace it, unless a controller was faster."""
-        try:
-            return self._replace(obj)
-        except ApiError as error:
-            if error.reason != "Conflict":
-                raise
-            return None
+        def change(known: Object) -> None:
+            known["metadata"]["annotations"] = obj["metadata"].get("annotations") or {}
+            known["spec"] = obj["spec"]
 
-    def _replace(self, obj: Object) -> Object:
-        known = self.get(obj)
-        metadata = {**known["metadata"], "annotations": obj["metadata"].get("annotations") or {}}
-        made: Object = self.request(
-            "PUT", path_of(obj), {**known, "spec": obj["spec"], "metadata": metadata}
-        )
+        made: Object = edited(self.request, path_of(obj), change)
         return made
 
     def get(self, obj: Object) -> Object:
