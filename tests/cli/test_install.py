@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.cli.test_cli import Ran
 from tests.editing import edited
+from tests.walks.support import eventually
 
 from polyver.admission.configurations import Wanted, configurations
 from polyver.apis import Webhook
@@ -112,6 +113,7 @@ def make(server: EmbeddedServer, path: str, content: dict[str, Any], who: str = 
 
 def state(server: EmbeddedServer) -> dict[str, str]:
     """The resourceVersion of everything that could be part of an installation."""
+    eventually(lambda: is_settled(server))
     collections = [
         CRDS,
         CORE,
@@ -126,6 +128,17 @@ def state(server: EmbeddedServer) -> dict[str, str]:
         for path in collections
         for each in server.request("GET", path)["items"]
     }
+
+
+def is_settled(server: EmbeddedServer) -> bool:
+    """Whether the server has made all that it makes by itself, some time after a write."""
+    names = {each["metadata"]["name"] for each in server.request("GET", CORE)["items"]}
+    accounts = [
+        each["metadata"] for each in server.request("GET", "/api/v1/serviceaccounts")["items"]
+    ]
+    used = {each["namespace"] for each in accounts if each["name"] == "default"}
+    told = [each["status"].get("conditions") for each in server.request("GET", CRDS)["items"]]
+    return names <= used and all(told)
 
 
 # Installing.

@@ -105,6 +105,15 @@ def define(server: Server, group: str) -> None:
     request(server, "POST", DEFINITIONS, definition(group))
     request(server, "POST", OWN, conversion(group))
     eventually(lambda: serving(server, group)["status"] == "True")
+    eventually(lambda: converts(server, group))
+
+
+def converts(server: Server, group: str) -> bool:
+    """Whether the API server asks by now; it hears of a definition after that was written."""
+    request(server, "POST", lamps(group, "v1"), lamp(group, "v1", "probe", watts="1"))
+    found = request(server, "GET", lamps(group, "v2", "probe"))
+    request(server, "DELETE", lamps(group, "v2", "probe"))
+    return bool(found["spec"] == {"power": 1})
 
 
 def serving(server: Server, group: str) -> Object:
