@@ -7,7 +7,6 @@ from polyver.capabilities.apis import (
     InvalidKind,
     Names,
     Scale,
-    Webhook,
     crd_of,
     definitions_of,
 )
@@ -50,6 +49,7 @@ from polyver.capabilities.apis.declaring import (
     read_kinds,
     to_object,
 )
+from polyver.objects.webhooks import Webhook
 
 __all__ = [
     "ABSENT",

@@ -25,7 +25,7 @@ from polyver.capabilities.definitions.choosing import KEPT
 from polyver.capabilities.definitions.names import FORCED
 from polyver.cli import _replica
 from polyver.cli._capabilities import CapabilityOptions
-from polyver.cli._contributions import Choices
+from polyver.cli._choices import Choices
 from polyver.cli._installing import Installation, Installer, manifests
 from polyver.cli._replica import Settings, replica
 from polyver.client import Client, Object, Resource, find

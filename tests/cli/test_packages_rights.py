@@ -20,7 +20,7 @@ from polyver.apis import Webhook
 from polyver.capabilities.revisions.compositions import composition_changes
 from polyver.capabilities.revisions.names import COMPOSITION, IN_USE, USED, revision_name
 from polyver.cli import _replica
-from polyver.cli._contributions import Choices
+from polyver.cli._choices import Choices
 from polyver.cli._installing import Installation, Installer, manifests
 from polyver.cli._installing.parts import CERTIFICATES
 from polyver.cli._replica import Settings, replica

@@ -10,7 +10,7 @@ from pathlib import Path
 from polyver import apis, functions, testing
 from polyver.capabilities.definitions.kinds import DEFINITIONS
 from polyver.cli._capabilities import CAPABILITIES
-from polyver.cli._contributions import Choices
+from polyver.cli._choices import Choices
 from polyver.cli._installing import Installation, manifests
 from polyver.cli._installing.roles import rights, rights_inside
 from polyver.engine.metrics import collector_of

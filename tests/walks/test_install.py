@@ -18,8 +18,8 @@ from tests.walks.installed_kinds import GROUP
 from tests.walks.support import eventually
 from tests.walks.test_installed import BOATS, apply_boats
 
-from polyver.capabilities.apis import INJECT_CA_FROM
 from polyver.objects import load_manifests
+from polyver.objects.webhooks import INJECT_CA_FROM
 from polyver.tls import Authority
 
 pytestmark = pytest.mark.kube

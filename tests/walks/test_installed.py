@@ -22,7 +22,7 @@ from tests.walks.installed_kinds import GROUP, KITES
 from tests.walks.support import eventually
 
 from polyver.capabilities.definitions.choosing import KEPT
-from polyver.cli._contributions import Choices
+from polyver.cli._choices import Choices
 from polyver.cli._installing import Installation
 
 pytestmark = pytest.mark.kube

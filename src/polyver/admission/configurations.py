@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from polyver.capabilities.apis import INJECT_CA_FROM, Webhook, client_data
+from polyver.objects.webhooks import INJECT_CA_FROM, Webhook, client_data
 
 __all__ = ["MUTATE", "VALIDATE", "Wanted", "configurations"]
 

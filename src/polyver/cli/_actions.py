@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from polyver.cli._contributions import READ, CallSettings, Contribution, Right
+from polyver.cli._call_settings import CallSettings
+from polyver.cli._contributions import READ, Contribution, Right
 
 if TYPE_CHECKING:
     from polyver.capabilities.functions.registering import Functions

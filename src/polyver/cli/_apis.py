@@ -9,10 +9,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from polyver.apis import Kind
-    from polyver.capabilities.apis import Webhook
+    from polyver.apis import Converter, Kind
     from polyver.client import Client
     from polyver.engine import Controller
+    from polyver.objects.webhooks import Webhook
     from polyver.server._http import Request
     from polyver.server.api import Api
     from polyver.server.conversion import ServedConversions
@@ -29,7 +29,8 @@ async def serve_kinds(
 ) -> list[Controller[Any]]:
     """Have kinds in Python defined, converted and checked; their controllers are returned."""
     from polyver.admission.kinds import ConvertedKinds
-    from polyver.engine import DeclaredController
+    from polyver.admission.preserved import log_unknown_formats
+    from polyver.engine.declared import DeclaredController
 
     named = {kind.definition().name: kind for kind in kinds}
     served = api.server.conversions
@@ -37,7 +38,7 @@ async def serve_kinds(
     api.paths[_PATH] = _Reviews(served).answer
     for kind in kinds:
         if kind.converter is not None:
-            served.publish(kind.definition().name, kind.converter)
+            served.publish(kind.definition().name, log_unknown_formats(kind.converter))
         await _define(client, kind, webhook)
     return [DeclaredController(client, kind) for kind in kinds if kind.controller is not None]
 
@@ -48,14 +49,21 @@ async def serve_conversions(api: Api, client: Client, webhook: Webhook) -> list[
     from polyver.capabilities.apis import conversion_data
     from polyver.capabilities.apis.conversion_kind import CONVERSIONS
     from polyver.client import CRDS, find
-    from polyver.engine import ConversionController
+    from polyver.engine.conversions import ConversionController
 
     api.admission.add(ConversionChecks(partial(find, client, CRDS)))
     await _define(client, CONVERSIONS, webhook)
     told = conversion_data(webhook)
-    conversions = ConversionController(client, api.server.conversions.publish, told=told)
+    publish = partial(_publish, api.server.conversions)
+    conversions = ConversionController(client, publish, told=told)
     await conversions.load()
     return [conversions]
+
+
+def _publish(served: ServedConversions[Any], name: str, converter: Converter | None) -> None:
+    from polyver.admission.preserved import log_unknown_formats
+
+    served.publish(name, None if converter is None else log_unknown_formats(converter))
 
 
 async def _define(client: Client, kind: Kind, webhook: Webhook) -> None:
@@ -67,7 +75,7 @@ async def _define(client: Client, kind: Kind, webhook: Webhook) -> None:
 
 def own_webhook(address: str, ca: str) -> Webhook:
     """Where the embedded server converts, as its definitions tell others."""
-    from polyver.capabilities.apis import Webhook
+    from polyver.objects.webhooks import Webhook
 
     bundle = base64.b64encode(ca.encode()).decode()
     return Webhook(url=f"https://{address}{_PATH}", ca_bundle=bundle)
@@ -76,7 +84,7 @@ def own_webhook(address: str, ca: str) -> Webhook:
 class _Reviews:
     """Reviews that somebody posts, answered as a webhook answers them."""
 
-    def __init__(self, conversions: ServedConversions) -> None:
+    def __init__(self, conversions: ServedConversions[Any]) -> None:
         from polyver.webhook.workers import Workers
 
         self._conversions = conversions

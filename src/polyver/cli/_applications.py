@@ -6,9 +6,10 @@ from typing import Any
 
 from polyver.capabilities.definitions.choosing import Chosen, choose, resolution_data
 from polyver.capabilities.definitions.uses import Use, check_application, uses_of
+from polyver.cli._cluster import on_cluster
 from polyver.cli._exit import Found
 from polyver.cli._output import Format, emit, print_lines, print_table, warn
-from polyver.cli._resolving import State, application_on, on_cluster, state_of
+from polyver.cli._resolving import State, application_on, state_of
 from polyver.client import Client
 from polyver.client.cluster import Access
 from polyver.core import FailedMove, PolyverError

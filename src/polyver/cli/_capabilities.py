@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from polyver.cli._contributions import CallSettings, Choices, PackageSettings
+from polyver.cli._call_settings import CallSettings
+from polyver.cli._choices import Choices
 from polyver.cli._exit import Misused
+from polyver.cli._options import read_seconds
+from polyver.cli._package_settings import PackageSettings, read_memory_limit
 from polyver.core import listed
 
 if TYPE_CHECKING:
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 
     from polyver.capabilities.functions.registering import Functions
 
-__all__ = ["CAPABILITIES", "CapabilityOptions", "read_memory_limit", "read_seconds"]
+__all__ = ["CAPABILITIES", "CapabilityOptions"]
 
 CAPABILITIES = ("apis", "functions", "definitions", "revisions")
 FEATURES = ("FunctionRevisions",)
@@ -154,18 +157,6 @@ def _read(text: str) -> frozenset[str]:
     return names
 
 
-def read_memory_limit(text: str | None) -> int | None:
-    """Bytes that a function may take, if `--package-memory` says it."""
-    if text is None:
-        return None
-    from polyver.engine.runtimes.process import InvalidMemory, read_memory
-
-    try:
-        return read_memory(text)
-    except InvalidMemory as error:
-        raise Misused(error.fact, at="--package-memory", hint=error.hint) from None
-
-
 def _features(texts: Iterable[str]) -> dict[str, bool]:
     """Every feature, and whether it is on: they are unless somebody says otherwise."""
     found = dict.fromkeys(FEATURES, True)
@@ -176,14 +167,3 @@ def _features(texts: Iterable[str]) -> dict[str, bool]:
             raise Misused(f"{text!r} switches no feature", at="--feature", hint=hint)
         found[name] = value == "true"
     return found
-
-
-def read_seconds(text: str, option: str) -> float:
-    """A length of time that an option has; none is an error."""
-    from polyver.objects.durations import nanoseconds
-
-    found = nanoseconds(text)
-    if not found or found < 0:
-        hint = "write a length of time as 90s, 1m30s or 2h"
-        raise Misused(f"{text!r} is no length of time", at=option, hint=hint)
-    return found / 1e9

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from polyver.cli._exit import Unreadable
 from polyver.cli._output import warn
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from polyver.client import Client
     from polyver.client.cluster import Access
 
-__all__ = ["CLUSTER", "definitions_on", "documents_on", "object_on"]
+__all__ = ["CLUSTER", "definitions_on", "documents_on", "list_all", "object_on", "on_cluster"]
 
 CLUSTER = "cluster:"
 """What a name of a context begins with where files and revisions could be meant as well."""
 _PAGE = 500
+T = TypeVar("T")
+Object = dict[str, Any]
 
 
 def definitions_on(context: str, names: Sequence[str]) -> tuple[str, dict[str, dict[str, Any]]]:
@@ -68,6 +70,35 @@ def object_on(
             return await find(client, resource, name, namespace or access.namespace)
 
     return access, asyncio.run(read())
+
+
+def on_cluster(context: str, ask: Callable[[Client, Access], Awaitable[T]]) -> T:
+    """What a cluster answers; what it refuses is told with the place where it is configured."""
+    from polyver.client.cluster import ClusterClient, find_access
+
+    access = find_access(context)
+
+    async def asked() -> T:
+        async with ClusterClient(access) as client:
+            try:
+                return await ask(client, access)
+            except ApiError as error:
+                place = f"{access.server}, {access.place}"
+                raise Unreadable(f"the cluster refuses: {error.message}", at=place) from None
+
+    return asyncio.run(asked())
+
+
+async def list_all(client: Client, resource: Resource, namespace: str = "") -> list[Object]:
+    """All objects of a kind, page by page."""
+    found: list[Object] = []
+    more = ""
+    while True:
+        page = await client.list(resource, namespace, limit=_PAGE, more=more)
+        found += page.items
+        more = page.more
+        if not more:
+            return found
 
 
 async def _listed(client: Client, access: Access, resource: Resource) -> list[dict[str, Any]]:

@@ -21,9 +21,9 @@ from polyver.capabilities.revisions.compositions import (
     read_definition,
 )
 from polyver.capabilities.revisions.packages import condition_of
+from polyver.cli._cluster import list_all, on_cluster
 from polyver.cli._exit import Found, Misused, UnknownName
 from polyver.cli._output import Format, emit, print_lines, print_table, warn
-from polyver.cli._resolving import list_all, on_cluster
 from polyver.client import Resource, find
 from polyver.core import Resolution, listed
 from polyver.engine.compositions import COMPOSITION_REVISIONS, COMPOSITIONS, DEFINITIONS

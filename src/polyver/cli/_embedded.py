@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyver.cli._apis import own_webhook, serve_conversions, serve_kinds
-from polyver.cli._contributions import Choices, Contribution
+from polyver.cli._choices import Choices
+from polyver.cli._contributions import Contribution
 from polyver.cli._page import bind_page, serving_page
 from polyver.server.credentials import Credentials, server_names
 from polyver.server.kubeconfig import write_kubeconfig
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
     import ssl
 
     from polyver.apis import Kind
-    from polyver.capabilities.apis import Webhook
     from polyver.client import Client
     from polyver.engine import Controller, Engine
     from polyver.engine.calls import Lent
+    from polyver.objects.webhooks import Webhook
     from polyver.server._http import Request
     from polyver.server.api import Api
     from polyver.server.asgi import App, Handler

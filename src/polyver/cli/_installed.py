@@ -20,7 +20,7 @@ from polyver.capabilities.revisions.packages import (
 )
 from polyver.cli._exit import Found, Misused, UnknownName, Unreadable
 from polyver.cli._output import Format, emit, print_lines, print_table
-from polyver.cli.why import PACKAGE_NAMES
+from polyver.cli._package_settings import PACKAGE_NAMES
 from polyver.core import (
     UNSPECIFIED,
     Dependent,

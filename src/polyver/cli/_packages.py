@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polyver.cli._contributions import READ, Contribution, PackageSettings, Right
+from polyver.cli._contributions import READ, Contribution, Right
+from polyver.cli._package_settings import PackageSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

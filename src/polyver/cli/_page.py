@@ -14,7 +14,7 @@ from polyver.serving.files import write_file
 if TYPE_CHECKING:
     import socket
 
-    from polyver.cli._contributions import Choices
+    from polyver.cli._choices import Choices
     from polyver.server.asgi import Handler
     from polyver.server.credentials import Credentials
     from polyver.serving.logs import Log

@@ -19,24 +19,19 @@ from polyver.admission.conversions import ConversionChecks
 from polyver.admission.kinds import ConvertedKinds
 from polyver.admission.preserved import log_unknown_formats
 from polyver.apis import Kind
-from polyver.capabilities.apis import INJECT_CA_FROM, Webhook, conversion_data
+from polyver.capabilities.apis import conversion_data
 from polyver.capabilities.apis.conversion import Converter
 from polyver.capabilities.apis.conversion_kind import CONVERSIONS
-from polyver.cli._contributions import Choices
+from polyver.cli._choices import Choices
 from polyver.client import CRDS, Client, find
 from polyver.client.cluster import Access, ClusterClient
-from polyver.engine import (
-    Controller,
-    ConversionController,
-    DeclaredController,
-    Engine,
-    Leadership,
-    Lease,
-    RegistrationController,
-    Terms,
-)
+from polyver.engine import Controller, Engine, Leadership, Lease, Terms
 from polyver.engine.calls import Lent
+from polyver.engine.conversions import ConversionController
+from polyver.engine.declared import DeclaredController
 from polyver.engine.metrics import collector_of
+from polyver.engine.registrations import RegistrationController
+from polyver.objects.webhooks import INJECT_CA_FROM, Webhook
 from polyver.serving.addresses import url
 from polyver.serving.background import in_background
 from polyver.serving.listening import bind, serving

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -22,14 +21,11 @@ from polyver.capabilities.definitions.kinds import (
 )
 from polyver.capabilities.definitions.names import APP_NAME
 from polyver.capabilities.definitions.uses import uses_of
+from polyver.cli._cluster import list_all
 from polyver.cli._exit import UnknownName, Unreadable
 from polyver.cli._files import read_manifests
 from polyver.client import Client, Resource, find
 from polyver.core import Lineage
-from polyver.objects.status import ApiError
-
-if TYPE_CHECKING:
-    from polyver.client.cluster import Access
 
 __all__ = [
     "APPLICATIONS_ON",
@@ -42,20 +38,16 @@ __all__ = [
     "State",
     "application_on",
     "history_on",
-    "list_all",
-    "on_cluster",
     "state_in",
     "state_of",
     "state_on",
 ]
 
-T = TypeVar("T")
 Object = dict[str, Any]
 APPLICATIONS_ON = Resource(GROUP, STORED, APPLICATIONS.names.plural)
 APPLICATION_REVISIONS_ON = Resource(GROUP, STORED, APPLICATION_REVISIONS.names.plural)
 REVISIONS_ON = Resource(GROUP, STORED, REVISIONS.names.plural)
 DEFINITIONS_ON = {kind.kind: Resource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS}
-_PAGE = 500
 
 Files = Annotated[
     list[str] | None,
@@ -78,35 +70,6 @@ class State:
     def homes(self, kind: str, name: str) -> Homes:
         """The lineages of a kind and a name."""
         return self.lineages.get((kind, name), {})
-
-
-def on_cluster(context: str, ask: Callable[[Client, Access], Awaitable[T]]) -> T:
-    """What a cluster answers; what it refuses is told with the place where it is configured."""
-    from polyver.client.cluster import ClusterClient, find_access
-
-    access = find_access(context)
-
-    async def asked() -> T:
-        async with ClusterClient(access) as client:
-            try:
-                return await ask(client, access)
-            except ApiError as error:
-                place = f"{access.server}, {access.place}"
-                raise Unreadable(f"the cluster refuses: {error.message}", at=place) from None
-
-    return asyncio.run(asked())
-
-
-async def list_all(client: Client, resource: Resource, namespace: str = "") -> list[Object]:
-    """All objects of a kind, page by page."""
-    found: list[Object] = []
-    more = ""
-    while True:
-        page = await client.list(resource, namespace, limit=_PAGE, more=more)
-        found += page.items
-        more = page.more
-        if not more:
-            return found
 
 
 async def state_on(client: Client, namespace: str = "") -> State:

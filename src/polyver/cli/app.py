@@ -25,6 +25,7 @@ from polyver.capabilities.definitions.locking import (
 )
 from polyver.capabilities.definitions.names import LOCK, PUBLISH_VERSION
 from polyver.capabilities.definitions.uses import is_held
+from polyver.cli._cluster import on_cluster
 from polyver.cli._exit import Found, Misused, Refused, UnknownName
 from polyver.cli._files import read_manifests
 from polyver.cli._locks import lock_in
@@ -36,7 +37,6 @@ from polyver.cli._resolving import (
     Files,
     application_on,
     history_on,
-    on_cluster,
     state_of,
 )
 from polyver.core import PolyverError, listed

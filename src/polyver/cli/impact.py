@@ -18,9 +18,10 @@ from polyver.cli._cluster import CLUSTER
 from polyver.cli._exit import Misused, UnknownName
 from polyver.cli._functions import load_known
 from polyver.cli._output import Format, emit, print_lines, print_table
+from polyver.cli._package_settings import PACKAGE_NAMES
 from polyver.cli._served import asked_functions
 from polyver.cli.functions import CatalogueFiles, FunctionFiles, Output, Traceback
-from polyver.cli.why import COMPOSITION_NAMES, PACKAGE_NAMES
+from polyver.cli.why import COMPOSITION_NAMES
 from polyver.core import Resolution
 
 app = App(name="impact")

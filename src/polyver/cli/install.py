@@ -137,7 +137,7 @@ def _warn(installation: Installation) -> None:
 
 
 def _check(image: str, namespace: str, roles: Sequence[str]) -> None:
-    from polyver.objects.rules import dns_label_problems
+    from polyver.objects.names import dns_label_problems
 
     if not re.fullmatch(r"[^\s]+", image):
         raise Misused(f"{image!r} is no image", at="--image")
@@ -149,7 +149,7 @@ def _check(image: str, namespace: str, roles: Sequence[str]) -> None:
 
 
 def _check_tls(secret: str, certificate: str) -> None:
-    from polyver.objects.rules import dns_subdomain_problems
+    from polyver.objects.names import dns_subdomain_problems
 
     if bool(secret) != bool(certificate):
         hint = "name both, or neither"

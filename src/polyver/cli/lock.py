@@ -8,10 +8,11 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from polyver.capabilities.definitions.locking import LockOf, lock_data, lock_of
+from polyver.cli._cluster import on_cluster
 from polyver.cli._exit import Found
 from polyver.cli._locks import write_lock
 from polyver.cli._output import complain, warn
-from polyver.cli._resolving import Context, Files, Namespace, on_cluster, state_in, state_on
+from polyver.cli._resolving import Context, Files, Namespace, state_in, state_on
 from polyver.core import PolyverError
 
 app = App(name="lock")

@@ -9,11 +9,12 @@ from cyclopts import App, Parameter
 
 from polyver.capabilities.definitions import applications_in, definitions_in
 from polyver.capabilities.definitions.planning import example_diff, object_label
+from polyver.cli._cluster import on_cluster
 from polyver.cli._exit import Refused, UnknownName
 from polyver.cli._files import read_manifests
 from polyver.cli._output import Format, emit, print_lines, print_table, printable, warn
 from polyver.cli._planning import Plan, PlannedApplication, PlannedDefinition, plan_on
-from polyver.cli._resolving import Context, on_cluster
+from polyver.cli._resolving import Context
 from polyver.core import listed
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from polyver.cli._capabilities import read_memory_limit, read_seconds
-from polyver.cli._contributions import PackageSettings
 from polyver.cli._exit import Failed, Misused
 from polyver.cli._files import data_folder
+from polyver.cli._options import read_seconds
 from polyver.cli._output import Manifests, manifests_text, print_lines, warn
+from polyver.cli._package_settings import PackageSettings, read_memory_limit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,8 +22,8 @@ from polyver.cli._signals import signalled
 from polyver.serving.addresses import local_names
 
 if TYPE_CHECKING:
-    from polyver.capabilities.apis import Webhook
     from polyver.cli._replica import Replica, Settings
+    from polyver.objects.webhooks import Webhook
     from polyver.webhook.pairs import PairSource
 
 PORT = 8443
@@ -151,7 +151,7 @@ def _announce(running: Replica, settings: Settings) -> None:
 
 
 def _webhook(namespace: str, service: str, url: str) -> Webhook:
-    from polyver.capabilities.apis import Webhook
+    from polyver.objects.webhooks import Webhook
 
     if not url:
         return Webhook(namespace, service)

@@ -177,7 +177,7 @@ def _pair(
 
 
 def _checked(hostname: str) -> str:
-    from polyver.objects.rules import dns_subdomain_problems
+    from polyver.objects.names import dns_subdomain_problems
 
     try:
         return str(ipaddress.ip_address(hostname))

@@ -15,6 +15,7 @@ from polyver.cli._blueprints import ACTION_SETS, BLUEPRINTS
 from polyver.cli._cluster import object_on
 from polyver.cli._exit import Misused, UnknownName
 from polyver.cli._output import Format, emit, print_lines, print_table, warn
+from polyver.cli._package_settings import PACKAGE_NAMES
 from polyver.cli._served import asked_functions
 from polyver.cli.functions import CatalogueFiles, FunctionFiles, Output, Traceback
 from polyver.core import PolyverError
@@ -22,7 +23,6 @@ from polyver.core import PolyverError
 _NAMES = ("actionset", "actionsets", "actionset.cr.kanister.io", "actionsets.cr.kanister.io")
 
 APPLICATION_NAMES = ("app", "apps", "application", "applications", "applications.core.oam.dev")
-PACKAGE_NAMES = ("package", "packages", "function", "functions", "functions.pkg.crossplane.io")
 COMPOSITION_NAMES = ("composition", "compositions", "compositions.apiextensions.crossplane.io")
 
 app = App(name="why")

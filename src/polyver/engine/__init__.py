@@ -9,18 +9,13 @@ from polyver.engine._identity import Identity, Owner, identity_of
 from polyver.engine._loop import Loop, Metrics
 from polyver.engine._queue import QueueClosed, WorkQueue
 from polyver.engine.accounts import AccountController
-from polyver.engine.conversions import ConversionController
-from polyver.engine.declared import DeclaredController
 from polyver.engine.garbage import GarbageCollector
 from polyver.engine.lease import Leadership, Lease, Terms
 from polyver.engine.namespaces import NamespaceController
-from polyver.engine.registrations import RegistrationController
 
 __all__ = [
     "AccountController",
     "Controller",
-    "ConversionController",
-    "DeclaredController",
     "Engine",
     "GarbageCollector",
     "Identity",
@@ -31,7 +26,6 @@ __all__ = [
     "NamespaceController",
     "Owner",
     "QueueClosed",
-    "RegistrationController",
     "Result",
     "Terms",
     "Watch",

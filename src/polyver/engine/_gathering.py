@@ -13,7 +13,7 @@ from polyver.objects._texts import quoted
 from polyver.objects.gotemplate import render_value
 from polyver.objects.kinds import Kind
 from polyver.objects.masking import Masks
-from polyver.objects.rules import dns_label_problems, dns_subdomain_problems
+from polyver.objects.names import dns_label_problems, dns_subdomain_problems
 from polyver.objects.status import ApiError
 
 __all__ = ["NotThere", "gather", "kind_of", "read_workload"]

@@ -65,8 +65,8 @@ from polyver.engine._controller import Controller, Result, Watch, exactly
 from polyver.engine._events import Events
 from polyver.engine._identity import identity_of
 from polyver.engine.accounts import is_terminating
-from polyver.objects import label_value_problems
 from polyver.objects.kinds import Kind
+from polyver.objects.names import label_value_problems
 from polyver.objects.status import ApiError
 from polyver.serving.logs import Log
 

@@ -11,12 +11,12 @@ from polyver.admission.configurations import Wanted, configurations
 from polyver.admission.conversions import CONVERSIONS_WANTED
 from polyver.admission.kinds import wanted_by
 from polyver.apis import Kind as DeclaredKind
-from polyver.capabilities.apis import Webhook
 from polyver.capabilities.apis.conversion_kind import CONVERSIONS, definition_of
 from polyver.client import CRDS, Change, Client, Object, Resource, find
 from polyver.core import PolyverError
 from polyver.engine._controller import Controller, Watch, exactly
 from polyver.objects.kinds import Kind
+from polyver.objects.webhooks import Webhook
 
 __all__ = ["RegistrationController"]
 

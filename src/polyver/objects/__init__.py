@@ -13,8 +13,6 @@ from polyver.objects.selection import (
     FieldRequirement,
     InvalidSelector,
     LabelRequirement,
-    label_key_problems,
-    label_value_problems,
     parse_field_selector,
     parse_label_selector,
 )
@@ -33,8 +31,6 @@ __all__ = [
     "digest",
     "dump_yaml",
     "encode_json",
-    "label_key_problems",
-    "label_value_problems",
     "load_manifests",
     "objects_of",
     "parse_field_selector",

@@ -11,8 +11,8 @@ from typing import Any
 
 from polyver.core import PolyverError
 from polyver.objects._texts import same
+from polyver.objects.names import label_key_problems, label_value_problems
 from polyver.objects.rules import check_annotations
-from polyver.objects.selection import label_key_problems, label_value_problems
 from polyver.objects.status import Cause, invalid_field
 
 __all__ = [

@@ -2,72 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from polyver.objects._texts import shown
 from polyver.objects.codec import encode_json
-from polyver.objects.selection import label_key_problems, label_value_problems
+from polyver.objects.names import (
+    dns_label_problems,
+    dns_subdomain_problems,
+    label_key_problems,
+    label_value_problems,
+)
 from polyver.objects.status import Cause, forbidden_field, invalid_field, required
 
 __all__ = [
     "check_metadata",
     "check_metadata_update",
-    "dns_label_problems",
-    "dns_subdomain_problems",
     "path_segment_problems",
 ]
 
 Problems = Callable[[str], list[str]]
-_LABEL = re.compile("[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_SUBDOMAIN = re.compile(rf"{_LABEL.pattern}(\.{_LABEL.pattern})*")
-_CHARACTERS = "must consist of lower case alphanumeric characters"
-_ENDS = "must start and end with an alphanumeric character"
 _MOST_ANNOTATIONS = 256 * 1024
-
-
-def dns_label_problems(name: str) -> list[str]:
-    """What is wrong with a name of letters, digits and dashes.
-
-    >>> dns_label_problems("a-1")
-    []
-    """
-    if _LABEL.fullmatch(name):
-        return [] if len(name) <= 63 else ["must be no more than 63 characters"]
-    long = [] if len(name) <= 63 else ["must be no more than 63 characters"]
-    # A name that would be right but for its dots is told about these alone.
-    if _SUBDOMAIN.fullmatch(name):
-        return [*long, "must not contain dots"]
-    return [
-        *long,
-        f"a lowercase RFC 1123 label {_CHARACTERS} or '-', and {_ENDS} (e.g. 'my-name',  or "
-        f"'123-abc', regex used for validation is '{_LABEL.pattern}')",
-    ]
-
-
-def dns_subdomain_problems(name: str) -> list[str]:
-    """What is wrong with a name of labels that dots join."""
-    problems = [] if len(name) <= 253 else ["must be no more than 253 characters"]
-    if not _SUBDOMAIN.fullmatch(name):
-        problems.append(
-            f"a lowercase RFC 1123 subdomain {_CHARACTERS}, '-' or '.', and {_ENDS} (e.g. "
-            f"'example.com', regex used for validation is '{_SUBDOMAIN.pattern}')"
-        )
-    return problems
-
-
-def dns_1035_label_problems(name: str) -> list[str]:
-    """What is wrong with a name of letters, digits and dashes that begins with a letter."""
-    pattern = "[a-z]([-a-z0-9]*[a-z0-9])?"
-    problems = [] if len(name) <= 63 else ["must be no more than 63 characters"]
-    if not re.fullmatch(pattern, name):
-        problems.append(
-            f"a DNS-1035 label {_CHARACTERS} or '-', start with an alphabetic character, and end "
-            "with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for "
-            f"validation is '{pattern}')"
-        )
-    return problems
 
 
 def path_segment_problems(name: str) -> list[str]:

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.core import PolyverError
+from polyver.objects.names import label_key_problems, label_value_problems
 
 __all__ = [
     "FieldRequirement",
     "InvalidSelector",
     "LabelRequirement",
-    "label_key_problems",
-    "label_value_problems",
     "parse_field_selector",
     "parse_label_selector",
     "selects",
@@ -150,56 +149,6 @@ class _LabelParser:
                 return values
             if word != ",":
                 raise InvalidSelector(f"found '{word}', expected: ',' or ')'")
-
-
-_NAME = re.compile("([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_VALUE = re.compile("(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_CHARACTERS = "alphanumeric characters, '-', '_' or '.', and must start and end with "
-_CHARACTERS += "an alphanumeric character"
-
-
-def label_key_problems(key: str) -> list[str]:
-    """What is wrong with a label's key, in the real server's words."""
-    prefix, slash, name = key.rpartition("/")
-    if "/" in prefix:
-        return [
-            f"a valid label key must consist of {_CHARACTERS} (e.g. 'MyName',  or 'my.name',  or "
-            f"'123-abc', regex used for validation is '{_NAME.pattern}') with an optional DNS "
-            "subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        ]
-    problems: list[str] = []
-    if slash and not prefix:
-        problems.append("prefix part must be non-empty")
-    elif slash and not _SUBDOMAIN.fullmatch(prefix):
-        problems.append(
-            "prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric "
-            "characters, '-' or '.', and must start and end with an alphanumeric character (e.g. "
-            f"'example.com', regex used for validation is '{_SUBDOMAIN.pattern}')"
-        )
-    if not name:
-        problems.append("name part must be non-empty")
-    elif len(name) > 63:
-        problems.append("name part must be no more than 63 bytes")
-    if not _NAME.fullmatch(name):
-        problems.append(
-            f"name part must consist of {_CHARACTERS} (e.g. 'MyName',  or 'my.name',  or "
-            f"'123-abc', regex used for validation is '{_NAME.pattern}')"
-        )
-    return problems
-
-
-def label_value_problems(value: str) -> list[str]:
-    """What is wrong with a label's value, in the real server's words."""
-    problems: list[str] = []
-    if len(value) > 63:
-        problems.append("must be no more than 63 bytes")
-    if not _VALUE.fullmatch(value):
-        problems.append(
-            f"a valid label must be an empty string or consist of {_CHARACTERS} (e.g. 'MyValue',  "
-            f"or 'my_value',  or '12345', regex used for validation is '{_VALUE.pattern}')"
-        )
-    return problems
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from polyver.admission.chain import Chain, Review
 from polyver.objects.allowance import OverAllowance, limited
@@ -79,7 +79,7 @@ class Server:
     """What must still hold when a new object is stored."""
     authenticate: Authenticate = lambda token, audiences: Verdict()  # noqa: ARG005
     """Whose token it is, if it is anybody's, and meant for one of the audiences."""
-    conversions: ServedConversions = field(default_factory=ServedConversions)
+    conversions: ServedConversions[Any] = field(default_factory=ServedConversions)
     webhooks: Webhooks = field(init=False)
     terminating: set[str] = field(default_factory=set)
     """Namespaces whose deletion was asked for, known before it is written: what is created in them

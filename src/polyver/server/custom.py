@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
-from polyver.capabilities.apis.conversion import Converter
 from polyver.core import KubeVersion
 from polyver.objects._merging import go_text, go_type
 from polyver.objects.builtin import metadata_shape
@@ -20,6 +19,7 @@ from polyver.objects.sizes import is_larger
 from polyver.objects.status import Cause, forbidden, invalid_field
 from polyver.objects.tables import custom_printer
 from polyver.server.conversion import Cache, Conversion, conversion_of
+from polyver.server.conversion.served import Converter
 from polyver.server.discovery import storage_version_hash
 from polyver.server.parts import Names, Scale, dotted
 from polyver.server.resource import Resource, encode_sorted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from polyver.objects.rules import dns_subdomain_problems
+from polyver.objects.names import dns_subdomain_problems
 from polyver.objects.status import Cause
 
 __all__ = ["Object", "Part", "Rules"]

@@ -13,8 +13,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from polyver.cli._contributions import CallSettings, Choices, PackageSettings
+from polyver.cli._call_settings import CallSettings
+from polyver.cli._choices import Choices
 from polyver.cli._embedded import Embedded, Opens, Settings, embedded
+from polyver.cli._package_settings import PackageSettings
 from polyver.testing._requests import ask
 
 if TYPE_CHECKING:

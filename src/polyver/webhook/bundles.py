@@ -12,9 +12,9 @@ import base64
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
-from polyver.capabilities.apis import INJECT_CA_FROM, Webhook
 from polyver.client import CRDS, Change, Client, Clock, Informer, Object, Resource, find
 from polyver.objects.status import MODIFIED, ApiError
+from polyver.objects.webhooks import INJECT_CA_FROM, Webhook
 
 __all__ = ["CONFIGURATIONS", "CRDS", "Bundles", "trusting"]
 

@@ -18,7 +18,7 @@ from tests.capabilities.revisions.composing import (
 )
 
 from polyver.capabilities import Refusal
-from polyver.capabilities.apis import Webhook, crd_of
+from polyver.capabilities.apis import crd_of
 from polyver.capabilities.apis.conversion_kind import converter_of
 from polyver.capabilities.revisions.compositions import (
     check_composition,
@@ -32,6 +32,7 @@ from polyver.capabilities.revisions.compositions import (
 from polyver.capabilities.revisions.compositions._revisions import composition_changes
 from polyver.capabilities.revisions.kinds import COMPOSITION_KINDS, COMPOSITIONS, DEFINITIONS, KINDS
 from polyver.objects.schema import check_schema, compile_schema
+from polyver.objects.webhooks import Webhook
 
 Object = dict[str, Any]
 

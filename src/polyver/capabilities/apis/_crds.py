@@ -11,19 +11,16 @@ from polyver.capabilities.apis._definition import (
     Definition,
     Names,
     Scale,
-    Webhook,
 )
+from polyver.objects.webhooks import INJECT_CA_FROM, Webhook, client_data
 
 __all__ = [
-    "INJECT_CA_FROM",
-    "client_data",
     "column_data",
     "conversion_data",
     "crd_of",
     "scale_data",
 ]
 
-INJECT_CA_FROM = "cert-manager.io/inject-ca-from"
 _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
@@ -81,15 +78,6 @@ def conversion_data(webhook: Webhook) -> dict[str, Any]:
         "strategy": "Webhook",
         "webhook": {"clientConfig": client, "conversionReviewVersions": reviews},
     }
-
-
-def client_data(webhook: Webhook) -> dict[str, Any]:
-    """Where a webhook is, as manifests say it."""
-    client: dict[str, Any] = {"url": webhook.url}
-    if not webhook.url:
-        service = {"namespace": webhook.namespace, "name": webhook.service}
-        client = {"service": _said(service, path=webhook.path, port=webhook.port)}
-    return _said(client, caBundle=webhook.ca_bundle)
 
 
 def _version(version: DefinedVersion) -> dict[str, Any]:

@@ -6,10 +6,11 @@ Everything else about a kind starts from these values, so a kind written in Go i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from polyver.core import KubeVersion, PolyverError
+from polyver.objects.webhooks import Webhook
 
 __all__ = [
     "Column",
@@ -20,7 +21,6 @@ __all__ = [
     "Scale",
     "Schema",
     "Scope",
-    "Webhook",
 ]
 
 Schema = Mapping[str, Any]
@@ -88,31 +88,6 @@ class DefinedVersion:
     scale: Scale | None = None
     selectable: tuple[str, ...] = ()
     """The fields that a field selector may name: `.spec.colour`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Webhook:
-    """Where an API server has objects converted: a service in the cluster, or a URL."""
-
-    namespace: str = ""
-    service: str = ""
-    port: int | None = None
-    path: str = ""
-    url: str = ""
-    ca_bundle: str = ""
-    inject_ca_from: str = ""
-    """The certificate, NAMESPACE/NAME, from which cert-manager fills in the CA."""
-    reviews: tuple[str, ...] = ("v1",)
-
-    def at(self, path: str) -> Webhook:
-        """A path of the same server.
-
-        >>> Webhook(url="https://hooks.example.com").at("/convert").url
-        'https://hooks.example.com/convert'
-        """
-        if self.url:
-            return replace(self, url=f"{self.url.rstrip('/')}{path}")
-        return replace(self, path=path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from polyver.capabilities.apis._definition import (
     Scale,
     Schema,
     Scope,
-    Webhook,
 )
 from polyver.capabilities.apis._policy import APIS
 from polyver.core import (
@@ -34,6 +33,7 @@ from polyver.core import (
 )
 from polyver.objects import Document, objects_of
 from polyver.objects.codec import prepare
+from polyver.objects.webhooks import Webhook
 
 __all__ = ["definitions_of", "lineage_of", "lineages"]
 

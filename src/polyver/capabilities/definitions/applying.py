@@ -22,8 +22,9 @@ from polyver.capabilities.definitions.names import (
 )
 from polyver.capabilities.definitions.rendering import Output
 from polyver.core import PolyverError
-from polyver.objects import digest, label_value_problems
+from polyver.objects import digest
 from polyver.objects.kinds import Kind
+from polyver.objects.names import label_value_problems
 from polyver.objects.rules import path_segment_problems
 
 __all__ = [

@@ -36,7 +36,7 @@ from polyver.core import (
     SemVer,
     affected,
 )
-from polyver.objects import label_value_problems
+from polyver.objects.names import label_value_problems
 
 __all__ = [
     "WOULD_DELETE",

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from polyver.capabilities.apis import Webhook
 from polyver.client import Object, Resource
+from polyver.objects.webhooks import Webhook
 
 if TYPE_CHECKING:
     from polyver.apis import Kind

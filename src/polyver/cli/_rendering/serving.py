@@ -15,8 +15,8 @@ from polyver.calling import Caller, Endpoint, Failure, FunctionFailed
 from polyver.capabilities.revisions import content_digest
 from polyver.capabilities.revisions.compositions import Step
 from polyver.capabilities.revisions.messages import Request, Response
-from polyver.cli._contributions import PackageSettings
 from polyver.cli._output import printable
+from polyver.cli._package_settings import PackageSettings
 from polyver.cli._packages import certificates_in, logs_folder, process_runtime
 from polyver.cli._rendering.choosing import Package
 from polyver.core import PolyverError

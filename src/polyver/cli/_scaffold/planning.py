@@ -16,7 +16,7 @@ from polyver.cli._scaffold.editing import Added, add_import, add_version
 from polyver.cli._scaffold.project import Home, Project
 from polyver.cli._scaffold.sources import FoundKind, NotEditable, Source, read_source
 from polyver.cli._scaffold.writing import File
-from polyver.objects.rules import dns_1035_label_problems, dns_subdomain_problems
+from polyver.objects.names import dns_1035_label_problems, dns_subdomain_problems
 
 __all__ = ["Api", "Plan", "plan"]
 

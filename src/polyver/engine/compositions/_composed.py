@@ -13,8 +13,8 @@ from polyver.capabilities.revisions.kinds import (
 from polyver.capabilities.revisions.names import COMPOSITION
 from polyver.capabilities.revisions.packages import revision_used
 from polyver.client import CRDS, Client, Object, Resource, find, preferred
-from polyver.objects import label_value_problems
 from polyver.objects.kinds import Kind
+from polyver.objects.names import label_value_problems
 from polyver.objects.status import ApiError
 
 __all__ = [

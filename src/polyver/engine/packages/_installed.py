@@ -10,7 +10,7 @@ from polyver.capabilities.revisions.names import PACKAGE
 from polyver.capabilities.revisions.packages import Use
 from polyver.client import Client, Object, Resource, find
 from polyver.engine.packages._dependents import NoDependents, Users
-from polyver.objects import label_value_problems
+from polyver.objects.names import label_value_problems
 
 __all__ = ["FUNCTIONS", "FUNCTION_REVISIONS", "InstalledOn"]
 

@@ -9,12 +9,13 @@ from typing import Any
 from polyver.objects.cel._urls import URL, is_uri
 from polyver.objects.cel._values import NONE, Failure, List, Opaque, Optional
 from polyver.objects.formats import text_format
-from polyver.objects.rules import (
+from polyver.objects.names import (
     dns_1035_label_problems,
     dns_label_problems,
     dns_subdomain_problems,
+    label_key_problems,
+    label_value_problems,
 )
-from polyver.objects.selection import label_key_problems, label_value_problems
 
 __all__ = ["NAMED_FORMATS", "NamedFormat"]
 

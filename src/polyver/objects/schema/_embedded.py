@@ -6,7 +6,8 @@ from typing import Any
 
 from polyver.core import PolyverError
 from polyver.objects._texts import shown
-from polyver.objects.rules import check_metadata, dns_1035_label_problems, path_segment_problems
+from polyver.objects.names import dns_1035_label_problems
+from polyver.objects.rules import check_metadata, path_segment_problems
 from polyver.objects.schema._structure import Structure
 from polyver.objects.status import Cause, required
 

@@ -2,37 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
-from polyver.admission.preserved import log_unknown_formats
-from polyver.capabilities.apis.conversion import Converter
-
-__all__ = ["ServedConversions"]
+__all__ = ["Converter", "ServedConversions"]
 
 
-class ServedConversions:
+class Converter(Protocol):
+    """Converts the objects of one kind between its versions."""
+
+    @property
+    def group(self) -> str: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def versions(self) -> tuple[str, ...]: ...
+
+    @property
+    def calls_functions(self) -> bool:
+        """True if conversions call user code, which may take any time and raise any exception."""
+        ...
+
+    def convert(self, obj: dict[str, Any], version: str) -> dict[str, Any]: ...
+
+    def versions_between(self, source: str, target: str) -> Sequence[str]:
+        """Return the versions that a conversion leads through, without the first and the last."""
+        ...
+
+
+AnyConverter = TypeVar("AnyConverter", bound=Converter)
+
+
+class ServedConversions(Generic[AnyConverter]):
     """What converts which kind; whoever publishes one finds it in use when the call returns."""
 
     def __init__(self) -> None:
-        self._converters: dict[str, Converter] = {}
+        self._converters: dict[str, AnyConverter] = {}
         self._listeners: list[Callable[[str], None]] = []
 
-    def get(self, name: str) -> Converter | None:
+    def get(self, name: str) -> AnyConverter | None:
         return self._converters.get(name)
 
     @property
-    def by_kind(self) -> Mapping[tuple[str, str], Converter]:
+    def by_kind(self) -> Mapping[tuple[str, str], AnyConverter]:
         """All of them, by group and kind."""
         return {(each.group, each.kind): each for each in self._converters.values()}
 
-    def publish(self, name: str, converter: Converter | None) -> None:
+    def publish(self, name: str, converter: AnyConverter | None) -> None:
         """Convert the kind of a definition by this from now on; by nothing of ours if by None."""
         if converter is self._converters.get(name):
             return
         if converter is None:
             del self._converters[name]
         else:
-            self._converters[name] = log_unknown_formats(converter)
+            self._converters[name] = converter
         for listener in self._listeners:
             listener(name)
 

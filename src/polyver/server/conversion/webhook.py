@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Protocol
 
-from polyver.capabilities.apis.conversion import Converter
 from polyver.core import PolyverError
 from polyver.objects.converted import Object, fresh
 from polyver.objects.kinds import Kind
@@ -26,6 +25,7 @@ from polyver.server.conversion.reviews import (
     review_version,
     source_of,
 )
+from polyver.server.conversion.served import Converter
 from polyver.server.conversion.statuses import Answer, problem_of
 from polyver.server.conversion.transport import (
     Address,

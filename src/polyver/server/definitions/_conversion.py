@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from polyver.objects._texts import quoted
-from polyver.objects.rules import dns_1035_label_problems, dns_subdomain_problems
+from polyver.objects.names import dns_1035_label_problems, dns_subdomain_problems
 from polyver.objects.status import (
     Cause,
     forbidden_field,

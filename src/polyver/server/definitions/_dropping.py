@@ -15,11 +15,11 @@ from typing import Any, Final
 import msgspec
 
 from polyver.admission.chain import Review
-from polyver.capabilities.apis.conversion import Converter
 from polyver.core import listed
 from polyver.objects.kinds import Kind
 from polyver.objects.status import Cause, invalid
 from polyver.server.call import Server
+from polyver.server.conversion.served import Converter
 from polyver.store import Entry
 
 __all__ = ["DroppedVersions"]
@@ -133,8 +133,7 @@ def needed_between(converter: Converter, staying: Collection[str]) -> Iterator[s
     known = [each for each in converter.versions if each in staying]
     told = set()
     for source, target in _pairs(known):
-        through = [hop.target for hop in converter.tree.way(source, target)][:-1]
-        for version in through:
+        for version in converter.versions_between(source, target):
             if version not in staying and version not in told:
                 told.add(version)
                 yield (

@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from polyver.capabilities.apis.conversion import Converter
 from polyver.objects.status import ApiError
 from polyver.server._http import Request
 from polyver.server.call import SMALL, Call, Server
+from polyver.server.conversion.served import Converter
 from polyver.server.custom import (
     CustomConversion,
     compiled,

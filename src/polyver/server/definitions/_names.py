@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from polyver.objects.rules import dns_1035_label_problems
+from polyver.objects.names import dns_1035_label_problems
 from polyver.objects.status import Cause, invalid_field, required
 from polyver.server.definitions._approval import approval
 from polyver.server.definitions._conditions import is_established, made, set_condition

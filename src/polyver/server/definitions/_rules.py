@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from polyver.objects.rules import dns_subdomain_problems
+from polyver.objects.names import dns_subdomain_problems
 from polyver.objects.schema import coerce_defaults
 from polyver.objects.status import Cause, invalid_field, required, unsupported
 from polyver.server.custom import compiled

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.objects._texts import json_text
-from polyver.objects.rules import dns_1035_label_problems
+from polyver.objects.names import dns_1035_label_problems
 from polyver.objects.schema import (
     check_columns,
     check_scale,

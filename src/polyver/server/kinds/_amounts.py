@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
-from polyver.objects.selection import label_key_problems
+from polyver.objects.names import label_key_problems
 from polyver.objects.status import Cause, invalid_field, required
 from polyver.server.kinds._checks import check_name
 from polyver.server.rules import Object

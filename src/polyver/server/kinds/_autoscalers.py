@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from polyver.objects.rules import dns_label_problems, path_segment_problems
+from polyver.objects.names import dns_label_problems
+from polyver.objects.rules import path_segment_problems
 from polyver.objects.status import (
     Cause,
     forbidden_field,

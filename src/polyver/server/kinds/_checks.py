@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from polyver.objects.codec import encode_json
-from polyver.objects.selection import label_key_problems, label_value_problems
+from polyver.objects.names import label_key_problems, label_value_problems
 from polyver.objects.status import (
     Cause,
     forbidden_field,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from polyver.objects.rules import dns_label_problems, dns_subdomain_problems
+from polyver.objects.names import dns_label_problems, dns_subdomain_problems
 from polyver.objects.status import (
     Cause,
     duplicate,

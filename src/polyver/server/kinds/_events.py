@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from polyver.objects.rules import dns_subdomain_problems, path_segment_problems
+from polyver.objects.names import dns_subdomain_problems
+from polyver.objects.rules import path_segment_problems
 from polyver.objects.status import Cause, invalid_field, required
 from polyver.server.rules import Object, Rules
 

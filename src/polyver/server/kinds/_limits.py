@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from polyver.objects.selection import label_key_problems, label_value_problems
+from polyver.objects.names import label_key_problems, label_value_problems
 from polyver.objects.status import (
     Cause,
     duplicate,

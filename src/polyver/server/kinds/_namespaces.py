@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from polyver.admission.chain import Review
 from polyver.objects.kinds import Kind
-from polyver.objects.rules import dns_label_problems
+from polyver.objects.names import dns_label_problems
 from polyver.objects.status import ApiError, Cause, forbidden, not_found
 from polyver.server.call import Server
 from polyver.server.rules import Object, Rules

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from polyver.objects.rules import dns_label_problems, dns_subdomain_problems
+from polyver.objects.names import dns_label_problems, dns_subdomain_problems
 from polyver.objects.status import Cause, forbidden_field, invalid_field
 from polyver.server.kinds._amounts import amount
 from polyver.server.kinds._builtin import BuiltinRules

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from polyver.objects.rules import dns_subdomain_problems, path_segment_problems
+from polyver.objects.names import dns_subdomain_problems
+from polyver.objects.rules import path_segment_problems
 from polyver.objects.status import Cause, invalid_field, required, unsupported
 from polyver.server.kinds._builtin import BuiltinRules
 from polyver.server.kinds._checks import check_name, check_selector, frozen

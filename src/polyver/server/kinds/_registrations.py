@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from polyver.objects._texts import quoted
-from polyver.objects.rules import (
-    dns_1035_label_problems,
-    dns_subdomain_problems,
-    path_segment_problems,
-)
+from polyver.objects.names import dns_1035_label_problems, dns_subdomain_problems
+from polyver.objects.rules import path_segment_problems
 from polyver.objects.status import Cause, invalid_field, required
 from polyver.server.kinds._builtin import BuiltinRules
 from polyver.server.kinds._checks import check_name

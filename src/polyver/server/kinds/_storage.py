@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from polyver.objects.rules import dns_subdomain_problems
-from polyver.objects.selection import label_key_problems
+from polyver.objects.names import dns_subdomain_problems, label_key_problems
 from polyver.objects.status import (
     Cause,
     forbidden_field,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from polyver.objects.rules import dns_label_problems
+from polyver.objects.names import dns_label_problems
 from polyver.objects.status import Cause, duplicate, forbidden_field, invalid_field, required
 from polyver.server.kinds._amounts import amount
 from polyver.server.kinds._checks import check_name, check_one_of

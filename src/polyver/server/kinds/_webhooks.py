@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from polyver.objects import cel
-from polyver.objects.rules import dns_1035_label_problems, dns_subdomain_problems
-from polyver.objects.selection import label_key_problems
+from polyver.objects.names import (
+    dns_1035_label_problems,
+    dns_subdomain_problems,
+    label_key_problems,
+)
 from polyver.objects.status import (
     Cause,
     duplicate,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from polyver.objects.rules import dns_label_problems
-from polyver.objects.selection import label_key_problems, selects
+from polyver.objects.names import dns_label_problems, label_key_problems
+from polyver.objects.selection import selects
 from polyver.objects.status import (
     Cause,
     forbidden_field,

@@ -23,8 +23,8 @@ from polyver.capabilities.apis.conversion._rules import (
 )
 from polyver.capabilities.apis.conversion._values import TYPES, Type
 from polyver.core import PolyverError, listed
-from polyver.objects import label_key_problems
 from polyver.objects._texts import same
+from polyver.objects.names import label_key_problems
 
 __all__ = ["InvalidRule", "Rules"]
 

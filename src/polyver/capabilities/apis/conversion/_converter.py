@@ -115,6 +115,10 @@ class Converter:
             raise NotConvertible("it has too many levels inside of each other") from None
         return {"apiVersion": "", **made} | {"apiVersion": f"{self.group}/{version}"}
 
+    def versions_between(self, source: str, target: str) -> list[str]:
+        """Return the versions that a conversion leads through, without the first and the last."""
+        return [hop.target for hop in self.tree.way(source, target)][:-1]
+
     def _converted(self, obj: Object, source: str, target: str) -> Object:
         made = self._compiled(obj, source, target)
         if made is not None:

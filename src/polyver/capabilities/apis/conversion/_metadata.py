@@ -10,7 +10,7 @@ from typing import Any
 
 from polyver.capabilities.apis.conversion._paths import Path, parse_path
 from polyver.capabilities.apis.conversion._values import MISSING
-from polyver.objects import label_value_problems
+from polyver.objects.names import label_value_problems
 
 __all__ = ["fits_metadata", "may_restore"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from polyver.capabilities.apis._definition import DefinedVersion, Definition, InvalidKind
 from polyver.capabilities.apis.declaring._fields import shown_name
 from polyver.core import KubeVersion, listed
-from polyver.objects.rules import dns_1035_label_problems, dns_subdomain_problems
+from polyver.objects.names import dns_1035_label_problems, dns_subdomain_problems
 from polyver.objects.schema import check_columns, check_scale, check_schema, check_selectable
 from polyver.objects.status import Cause
 

@@ -19,10 +19,10 @@ from polyver.capabilities.definitions.names import (
     revision_name,
 )
 from polyver.core import Notes, PolyverError, Release, SemVer, Stage, VersionTaken
-from polyver.objects import digest, encode_json, label_value_problems
+from polyver.objects import digest, encode_json
 from polyver.objects.builtin import shape_of
 from polyver.objects.gotemplate import TemplateError, compile_template
-from polyver.objects.rules import dns_subdomain_problems
+from polyver.objects.names import dns_subdomain_problems, label_value_problems
 from polyver.objects.schema import check_schema
 from polyver.objects.shape import Shape
 from polyver.objects.typed import Undecodable, decode_typed

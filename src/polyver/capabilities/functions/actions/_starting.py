@@ -22,7 +22,7 @@ from polyver.objects import encode_json
 from polyver.objects._texts import quoted
 from polyver.objects.converted import fresh
 from polyver.objects.manifests import dotted
-from polyver.objects.rules import dns_subdomain_problems
+from polyver.objects.names import dns_subdomain_problems
 
 __all__ = ["Wanted", "checked", "refused", "start", "wanted_of"]
 

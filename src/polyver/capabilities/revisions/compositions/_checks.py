@@ -14,7 +14,7 @@ from polyver.capabilities.revisions._asking import (
     switched_off,
 )
 from polyver.capabilities.revisions.names import COMPOSITION, LONGEST_LABEL, PACKAGE
-from polyver.objects import label_key_problems, label_value_problems
+from polyver.objects.names import label_key_problems, label_value_problems
 
 __all__ = ["check_composition", "check_pipeline", "check_step", "composition_warnings"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from polyver.capabilities import Refusal
-from polyver.capabilities.apis import Webhook, crd_of
+from polyver.capabilities.apis import crd_of
 from polyver.capabilities.apis.conversion_kind import definition_of, place_of
 from polyver.capabilities.revisions._asking import mapping, named
 from polyver.capabilities.revisions.compositions._injected import (
@@ -20,9 +20,10 @@ from polyver.capabilities.revisions.compositions._injected import (
 from polyver.capabilities.revisions.kinds import COMPOSITION_GROUP, COMPOSITION_STORED, DEFINITIONS
 from polyver.core import PolyverError, listed
 from polyver.objects.builtin import shape_of
-from polyver.objects.rules import dns_1035_label_problems
+from polyver.objects.names import dns_1035_label_problems
 from polyver.objects.schema import check_schema
 from polyver.objects.typed import Undecodable, decode_typed
+from polyver.objects.webhooks import Webhook
 
 __all__ = [
     "CATEGORY",

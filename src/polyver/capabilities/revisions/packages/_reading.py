@@ -10,7 +10,7 @@ from polyver.capabilities import Refusal
 from polyver.capabilities.revisions.kinds import FUNCTIONS
 from polyver.capabilities.revisions.names import ENDPOINT, LONGEST_NAME
 from polyver.capabilities.revisions.packages._references import check_reference
-from polyver.objects.rules import dns_1035_label_problems
+from polyver.objects.names import dns_1035_label_problems
 
 __all__ = ["Function", "PullPolicy", "check_package", "ignored_fields", "read_function"]
 

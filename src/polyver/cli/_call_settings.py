@@ -1,0 +1,19 @@
+"""Settings of function calls, which commands pass to the capability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["CallSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallSettings:
+    """What calls of functions may do and take."""
+
+    seconds: float = 3600.0
+    allows: frozenset[str] = frozenset()
+    """`command`, if local processes may be run."""
+    in_threads: bool = False
+    """Whether calls are made in threads of this process: only for tests that define functions,
+    which no other process can load."""
