@@ -1,19 +1,31 @@
 """Writing functions: what a project imports to register what blueprints may call."""
 
-from polyver.capabilities.functions.registering import (
-    Alias,
-    Description,
-    Duration,
-    Function,
-    InvalidArguments,
-    InvalidDuration,
-    InvalidFunction,
-    Registry,
-    Unrendered,
-    register,
-)
-from polyver.functions._clients import BlockingClient
-from polyver.functions._context import AsyncContext, Cancelled, Context, FunctionLog
+from typing import TYPE_CHECKING
+
+from polyver.core.loading import imported_on_use
+
+if TYPE_CHECKING:
+    from polyver.capabilities.functions.registering import (
+        Alias,
+        Description,
+        Duration,
+        Function,
+        InvalidArguments,
+        InvalidDuration,
+        InvalidFunction,
+        Registry,
+        Unrendered,
+        register,
+    )
+    from polyver.functions._clients import (
+        BlockingClient,
+    )
+    from polyver.functions._context import (
+        AsyncContext,
+        Cancelled,
+        Context,
+        FunctionLog,
+    )
 
 __all__ = [
     "Alias",
@@ -32,3 +44,15 @@ __all__ = [
     "Unrendered",
     "register",
 ]
+
+__getattr__ = imported_on_use(
+    __name__,
+    {
+        "polyver.capabilities.functions.registering": (
+            "Alias Description Duration Function InvalidArguments InvalidDuration "
+            "InvalidFunction Registry Unrendered register"
+        ),
+        "polyver.functions._clients": "BlockingClient",
+        "polyver.functions._context": "AsyncContext Cancelled Context FunctionLog",
+    },
+)

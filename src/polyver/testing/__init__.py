@@ -3,8 +3,9 @@
 pytest loads its plugin from here in every run, so nothing else is loaded before it is asked for.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from polyver.core.loading import imported_on_use
 
 if TYPE_CHECKING:
     from polyver.testing._assets import NoAssets, find_assets
@@ -31,21 +32,14 @@ __all__ = [
     "walk_versions",
 ]
 
-_WHERE = {
-    "NoAssets": "_assets",
-    "find_assets": "_assets",
-    "ClusterError": "_cluster",
-    "LocalCluster": "_cluster",
-    "EmbeddedServer": "_embedded",
-    "ConversionCase": "_conversions",
-    "check_conversions": "_conversions",
-    "check_law": "_conversions",
-    "conversion_cases": "_conversions",
-    "walk_versions": "_conversions",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _WHERE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+__getattr__ = imported_on_use(
+    __name__,
+    {
+        "polyver.testing._assets": "NoAssets find_assets",
+        "polyver.testing._cluster": "ClusterError LocalCluster",
+        "polyver.testing._conversions": (
+            "ConversionCase check_conversions check_law conversion_cases walk_versions"
+        ),
+        "polyver.testing._embedded": "EmbeddedServer",
+    },
+)

@@ -5,10 +5,9 @@ of the real server for all that may be wrong with them. Most servers have no rul
 all of it is loaded with the first one.
 """
 
-from __future__ import annotations
-
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from polyver.core.loading import imported_on_use
 
 if TYPE_CHECKING:
     from polyver.objects.cel._authorizing import Question
@@ -41,22 +40,16 @@ __all__ = [
     "to_value",
 ]
 
-_HOMES = {
-    "_authorizing": "Question",
-    "_conditions": "Condition ConditionFailed Facts",
-    "_data": "Place to_value",
-    "_expression": "Environment Expression Uncompilable Unusable",
-    "_names": "escape",
-    "_places": "MOST_BYTES Declared declared",
-    "_program": "Outcome",
-    "_values": "NONE Failure Optional",
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = found
-    return found
+__getattr__ = imported_on_use(
+    __name__,
+    {
+        "polyver.objects.cel._authorizing": "Question",
+        "polyver.objects.cel._conditions": "Condition ConditionFailed Facts",
+        "polyver.objects.cel._data": "Place to_value",
+        "polyver.objects.cel._expression": "Environment Expression Uncompilable Unusable",
+        "polyver.objects.cel._names": "escape",
+        "polyver.objects.cel._places": "MOST_BYTES Declared declared",
+        "polyver.objects.cel._program": "Outcome",
+        "polyver.objects.cel._values": "NONE Failure Optional",
+    },
+)
