@@ -54,7 +54,7 @@ record: kube ## ask the real API server and Go's libraries again what the tests 
 	@$(RUN)/python -m tests.kube.schemas
 	@$(RUN)/python -m tests.kube.applies
 	@$(RUN)/python -m tests.kube.builtins
-	@$(RUN)/python -m tests.server.openapi_facts
+	@$(RUN)/python -m tests.kube.server.openapi_facts
 
 e2e: kube $(NATIVE) ## run the tests that need the real API server, and those that need cue
 	@$(RUN)/python tests/kube/build.py cue || echo "======== NOT TESTED WITH CUE ========" >&2

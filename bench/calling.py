@@ -24,8 +24,15 @@ from typing import Any
 
 from bench.rows import Row, say
 
-from polyver.calling import Caller, CertificateFolder, Endpoint, FunctionFailed, Limits, probe
-from polyver.capabilities.revisions.messages import Request, RequestMeta, Resource, State
+from polyver.compositions.calls import (
+    Caller,
+    CertificateFolder,
+    Endpoint,
+    FunctionFailed,
+    Limits,
+    probe,
+)
+from polyver.compositions.messages import Request, RequestMeta, Resource, State
 
 ROOT = Path(__file__).parents[1]
 FUNCTION = ROOT / "examples" / "revisions" / "bucket-0.2"

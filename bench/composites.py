@@ -27,7 +27,7 @@ from typing import Any
 
 from bench.applications import Connection, Server, running, until
 
-from polyver.objects import dump_yaml
+from polyver.kube.objects import dump_yaml
 
 Object = dict[str, Any]
 ROOT = Path(__file__).parents[1]

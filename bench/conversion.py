@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from bench.rows import Row, print_rows
 
-from polyver.capabilities.apis.conversion import Converter, DeclaredEdge, Rules
+from polyver.apis.conversion import Converter, DeclaredEdge, Rules
 
 COUNT, ROUNDS = 100, 40
 

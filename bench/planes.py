@@ -23,8 +23,8 @@ from pathlib import Path
 import yaml
 
 from polyver.core import PolyverError
+from polyver.kube.http.tls import Authority, key_pem, new_key
 from polyver.testing._assets import find_assets
-from polyver.tls import Authority, key_pem, new_key
 
 __all__ = ["Plane", "Start", "kubernetes", "polyver"]
 

@@ -8,14 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from polyver.capabilities.revisions.messages import (
-    Ready,
-    Request,
-    Resource,
-    Response,
-    ResponseMeta,
-    State,
-)
+from polyver.compositions.messages import Ready, Request, Resource, Response, ResponseMeta, State
 
 Object = dict[str, Any]
 NAME = "stamped"

@@ -29,9 +29,9 @@ import msgspec
 from bench.objects import review
 from bench.rows import Row, print_rows
 
-from polyver.cli._conversions import load_converters
+from polyver.apis.commands.conversions import load_converters
+from polyver.kube.http.tls import Authority
 from polyver.native import compiled
-from polyver.tls import Authority
 from polyver.webhook import Reviews
 
 HERE = Path(__file__).parent
@@ -39,7 +39,7 @@ PEER = "controller-runtime"
 RULES = "rules"
 RULES_IN_PYTHON = "rules, without compiled code"
 """As where there was no C compiler at the installation."""
-WITHOUT = "import polyver.native as n; n.compiled = None; from polyver.cli import main; main()"
+WITHOUT = "import polyver.native as n; n.compiled = None; from polyver.app import main; main()"
 GOALS = {("https", 1): 5.0, ("https", 100): 10.0, ("https", 500): 10.0, ("process", 100): 12.0}
 
 

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from polyver.capabilities.apis.checking import RULES as CHECKS
-from polyver.capabilities.apis.compatibility import RULES, Rule, Severity
-from polyver.capabilities.apis.conversion import ANNOTATION
-from polyver.cli._app import app, load_all
-from polyver.cli._exit import MEANING
-from polyver.objects.gotemplate import ABSENT, FUNCTIONS, Limits
-from polyver.objects.gotemplate._budget import DEEPEST
-from polyver.objects.gotemplate._functions import Function
-from polyver.objects.gotemplate._methods import METHODS
-from polyver.objects.gotemplate._values import Version
+from polyver.apis.checking import RULES as CHECKS
+from polyver.apis.compatibility import RULES, Rule, Severity
+from polyver.apis.conversion import ANNOTATION
+from polyver.app.main import app, load_all
+from polyver.cli.exit_codes import MEANING
+from polyver.languages.gotemplate import ABSENT, FUNCTIONS, Limits
+from polyver.languages.gotemplate._budget import DEEPEST
+from polyver.languages.gotemplate._functions import Function
+from polyver.languages.gotemplate._methods import METHODS
+from polyver.languages.gotemplate._values import Version
 
 if TYPE_CHECKING:
     from bench.report import Report
@@ -49,7 +49,7 @@ def compatibility() -> str:
 
 What objects and clients of one schema or CustomResourceDefinition can no longer do when another
 takes its place: `compare_schemas(old, new)` and `compare_definitions(old, new)` of
-`polyver.capabilities.apis.compatibility`. The order matters: what is narrower in one direction is
+`polyver.apis.compatibility`. The order matters: what is narrower in one direction is
 wider in the other.
 
 A finding has a version, a path, a rule, a severity, a fact and an advice.
@@ -155,7 +155,7 @@ Blueprints and component definitions are written in Go's template language, with
 that Go renders, renders here to the same text, or is refused; what is different is listed below.
 
 ```python
-from polyver.objects.gotemplate import compile_template, render_value
+from polyver.languages.gotemplate import compile_template, render_value
 
 greeting = compile_template("Hello {{{{ .name | title }}}}!", name="greeting")
 assert greeting.render({{"name": "ann"}}) == "Hello Ann!"

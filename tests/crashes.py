@@ -30,7 +30,7 @@ from typing import Any
 THREADS = 24
 SECONDS = 2.0
 """For how long each server is used."""
-STARTED = "import sys; sys.setswitchinterval(1e-6); from polyver.cli import main; sys.exit(main())"
+STARTED = "import sys; sys.setswitchinterval(1e-6); from polyver.app import main; sys.exit(main())"
 
 TYPED = """
 from polyver import apis

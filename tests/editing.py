@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.deadlines import HANG
 
-from polyver.objects.status import ApiError
+from polyver.kube.objects.status import ApiError
 
 
 def edited(ask: Callable[..., Any], path: str, change: Callable[[Any], object]) -> Any:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import parse_qs
 
-from polyver.cli._contributions import Right
-from polyver.cli._installing import Installation
-from polyver.cli._installing.roles import rights, rights_inside
+from polyver.app.installing import Installation
+from polyver.app.installing.roles import rights, rights_inside
+from polyver.capability.contributions import Right
 
 __all__ = ["APISERVICES", "Asked", "Grant", "grants", "read_path"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.editing import edited
 
-from polyver.objects.status import ApiError
+from polyver.kube.objects.status import ApiError
 
 
 class Server:

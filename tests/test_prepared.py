@@ -63,7 +63,7 @@ two threads may import two such modules at the same moment."""
 THREADS = """
 import sys, threading
 from polyver import apis
-from polyver.objects.schema._quick import Quick
+from polyver.kube.objects.schema._quick import Quick
 from polyver.webhook import review
 
 sys.setswitchinterval(1e-6)
@@ -141,7 +141,7 @@ def test_every_type_is_prepared_when_its_module_is_imported() -> None:
     assert found.returncode == 0, found.stderr
     unprepared = {_known_as(*name.rpartition(".")[::2]) for name in found.stdout.split()}
     assert unprepared >= {"Answer", "Reviewed"}, "values, which nothing is read into"
-    assert unprepared & READ == set(), "call polyver.objects.codec.prepare below the type"
+    assert unprepared & READ == set(), "call polyver.kube.objects.codec.prepare below the type"
     assert "elsewhere:" not in found.stdout, "a type is prepared by the module that has it"
 
 

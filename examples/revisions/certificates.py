@@ -9,7 +9,7 @@ import datetime
 import sys
 from pathlib import Path
 
-from polyver.calling import CertificateFolder
+from polyver.compositions.calls import CertificateFolder
 
 if __name__ == "__main__":
     folder, revision = sys.argv[1:]

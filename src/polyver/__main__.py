@@ -2,7 +2,7 @@
 
 import sys
 
-from polyver.cli import main
+from polyver.app import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -16,9 +16,9 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from polyver.client import Discovery, Object
-from polyver.objects.kinds import Kind
-from polyver.objects.patch import apply_json_patch, apply_merge_patch
-from polyver.objects.status import (
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.patch import apply_json_patch, apply_merge_patch
+from polyver.kube.objects.status import (
     MODIFIED,
     ApiError,
     already_exists,
@@ -28,7 +28,7 @@ from polyver.objects.status import (
     invalid_field,
     not_found,
 )
-from polyver.server._http import Request, Response
+from polyver.kube.server.http import Request, Response
 
 NAMESPACE = Kind("", "v1", "Namespace", "namespaces", "namespace", namespaced=False)
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps", "configmap", namespaced=True)

@@ -12,9 +12,9 @@ from tests.client.fake import FakeApi
 
 from polyver.client import Client, Event, Object, Resource
 from polyver.client.cluster import ClusterClient, find_access
-from polyver.server._http import User
-from polyver.server.direct import DirectClient
-from polyver.store import MemoryStore
+from polyver.client.in_process import DirectClient
+from polyver.kube.server.http import User
+from polyver.kube.store import MemoryStore
 from polyver.testing import EmbeddedServer, LocalCluster
 
 SECRETS = Resource("", "v1", "secrets")
@@ -37,7 +37,7 @@ async def fake(_: pytest.FixtureRequest) -> AsyncIterator[Client]:
 
 @asynccontextmanager
 async def _direct(_: pytest.FixtureRequest) -> AsyncIterator[Client]:
-    from polyver.server.api import Api
+    from polyver.kube.server.api import Api
 
     api = Api(MemoryStore())
     client = DirectClient(api, ADMIN)

@@ -11,7 +11,7 @@ import pytest
 
 from polyver.client.cluster import Access, NoAccess, find_access
 from polyver.core import PolyverError
-from polyver.objects import dump_yaml
+from polyver.kube.objects import dump_yaml
 
 Finds = Callable[..., Access]
 

@@ -21,7 +21,7 @@ from tests.client.running import (
 )
 
 from polyver.client import Client, Propagation, Resource, find, preferred
-from polyver.objects.status import ApiError
+from polyver.kube.objects.status import ApiError
 
 
 def test_what_was_created_is_got_and_listed(run: Run) -> None:

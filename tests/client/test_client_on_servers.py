@@ -20,7 +20,7 @@ from tests.client.running import (
 )
 
 from polyver.client import Change, Client, Informer, Object, Resource
-from polyver.objects.status import ApiError
+from polyver.kube.objects.status import ApiError
 
 
 def test_a_refusal_is_the_status_of_the_server(run_on_servers: Run) -> None:

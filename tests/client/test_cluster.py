@@ -26,8 +26,8 @@ from polyver.client.cluster import (
 )
 from polyver.client.cluster._access import User
 from polyver.client.rest import BadAnswer
-from polyver.objects.status import ApiError
-from polyver.tls import Authority
+from polyver.kube.http.tls import Authority
+from polyver.kube.objects.status import ApiError
 
 MAPS = Resource("", "v1", "configmaps")
 PATH = "/api/v1/namespaces/a/configmaps"

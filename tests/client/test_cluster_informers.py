@@ -25,7 +25,7 @@ from polyver.client.cluster import (
     Unreachable,
     find_access,
 )
-from polyver.objects.status import ApiError, expired
+from polyver.kube.objects.status import ApiError, expired
 from polyver.testing import EmbeddedServer
 
 MAPS = Resource("", "v1", "configmaps")

@@ -21,7 +21,7 @@ from polyver.client.cluster import Access, ClusterClient
 from polyver.client.cluster._access import Cluster, User
 from polyver.client.cluster._websocket import PING, PONG, Frames, accepted, frame
 from polyver.client.rest import BadAnswer
-from polyver.objects.status import ApiError
+from polyver.kube.objects.status import ApiError
 
 SUCCESS = b"\x03" + json.dumps({"status": "Success"}).encode()
 

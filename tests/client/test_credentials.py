@@ -20,8 +20,8 @@ from tests.deadlines import HANG
 from polyver.client import Resource
 from polyver.client.cluster import ClusterClient, Limits, NoAccess, Unauthorized, find_access
 from polyver.client.cluster._access import Exec, User
+from polyver.kube.http.tls import Authority, Pair
 from polyver.testing import EmbeddedServer
-from polyver.tls import Authority, Pair
 
 MAPS = Resource("", "v1", "configmaps")
 NOW = datetime.datetime.now(datetime.UTC)

@@ -15,9 +15,9 @@ from tests.client.fake import WIDGET, FakeApi
 from tests.client.virtual import VirtualClock, settle
 
 from polyver.client import Event, Resource
-from polyver.objects.status import ApiError, expired
-from polyver.server._http import Request, Response, User
-from polyver.server.direct import DirectClient
+from polyver.client.in_process import DirectClient
+from polyver.kube.objects.status import ApiError, expired
+from polyver.kube.server.http import Request, Response, User
 
 ME = User("me")
 MAPS = Resource("", "v1", "configmaps")

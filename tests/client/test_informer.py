@@ -13,9 +13,9 @@ from tests.client.fake import NAMESPACE, FakeApi
 from tests.client.virtual import VirtualClock, settle
 
 from polyver.client import Change, Informer, Key, Object, Resource
-from polyver.objects.status import ApiError
-from polyver.server._http import Request, User
-from polyver.server.direct import DirectClient
+from polyver.client.in_process import DirectClient
+from polyver.kube.objects.status import ApiError
+from polyver.kube.server.http import Request, User
 
 MAPS = Resource("", "v1", "configmaps")
 SPACES = Resource.of(NAMESPACE)

@@ -9,15 +9,9 @@ from typing import Any
 
 import pytest
 
-from polyver.capabilities.apis.conversion import (
-    ANNOTATION,
-    Converter,
-    DeclaredEdge,
-    Rules,
-    read_conversions,
-)
-from polyver.objects import load_manifests
-from polyver.objects._texts import same
+from polyver.apis.conversion import ANNOTATION, Converter, DeclaredEdge, Rules, read_conversions
+from polyver.kube.objects import load_manifests
+from polyver.languages.values.strings import same
 
 Object = dict[str, Any]
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "conversion.md").read_text()

@@ -8,15 +8,15 @@ from functools import partial
 from pathlib import Path
 
 from polyver import apis, functions, testing
-from polyver.capabilities.definitions.kinds import DEFINITIONS
-from polyver.cli._capabilities import CAPABILITIES
-from polyver.cli._choices import Choices
-from polyver.cli._installing import Installation, manifests
-from polyver.cli._installing.roles import rights, rights_inside
-from polyver.engine.metrics import collector_of
-from polyver.engine.runtimes.figures import collector
-from polyver.objects.builtin import builtin_kinds
-from polyver.server.metrics import Metrics
+from polyver.app.capabilities import CAPABILITIES
+from polyver.app.choices import Choices
+from polyver.app.installing import Installation, manifests
+from polyver.app.installing.roles import rights, rights_inside
+from polyver.compositions.runtimes.figures import collector
+from polyver.controllers.metrics import collector_of
+from polyver.definitions.kinds import DEFINITIONS
+from polyver.kube.objects.builtin import builtin_kinds
+from polyver.kube.server.metrics import Metrics
 from polyver.webhook.metrics import Metrics as WebhookMetrics
 
 DOCS = Path(__file__).parents[2] / "docs"

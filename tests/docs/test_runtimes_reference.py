@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from polyver.engine.runtimes import Reason
-from polyver.engine.runtimes.process import Timing, read_packages
-from polyver.engine.runtimes.process._digests import _ENDS_LEFT_OUT, _LEFT_OUT
-from polyver.engine.runtimes.process._projects import read_project
+from polyver.compositions.runtimes import Reason
+from polyver.compositions.runtimes.process import Timing, read_packages
+from polyver.compositions.runtimes.process._digests import _ENDS_LEFT_OUT, _LEFT_OUT
+from polyver.compositions.runtimes.process._projects import read_project
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "runtimes.md").read_text()

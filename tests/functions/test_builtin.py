@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 from tests.deadlines import HANG
 
-from polyver.cli._functions import built_in_functions
 from polyver.client import Resource, find
+from polyver.client.in_process import DirectClient
 from polyver.core import PolyverError, SemVer
 from polyver.functions import AsyncContext, FunctionLog
-from polyver.functions._context import FunctionContext
 from polyver.functions.builtin._resources import MADE_FOR
-from polyver.objects.status import ApiError
-from polyver.server._http import User
-from polyver.server.api import Api
-from polyver.server.direct import DirectClient
-from polyver.store import MemoryStore
+from polyver.functions.loading import built_in_functions
+from polyver.functions.runtime.context import FunctionContext
+from polyver.kube.objects.status import ApiError
+from polyver.kube.server.api import Api
+from polyver.kube.server.http import User
+from polyver.kube.store import MemoryStore
 
 MAPS = Resource("", "v1", "configmaps")
 PODS = Resource("", "v1", "pods")

@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 from tests.deadlines import HANG
 
-from polyver.cli._functions import built_in_functions
 from polyver.client import Resource
 from polyver.client.cluster import ClusterClient, find_access
 from polyver.core import PolyverError, SemVer
 from polyver.functions import FunctionLog
-from polyver.functions._context import FunctionContext
-from polyver.objects.status import ApiError
+from polyver.functions.loading import built_in_functions
+from polyver.functions.runtime.context import FunctionContext
+from polyver.kube.objects.status import ApiError
 from polyver.testing import LocalCluster
 
 PODS = Resource("", "v1", "pods")

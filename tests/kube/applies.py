@@ -1,6 +1,6 @@
 """Writes random sequences of writes to a real API server, and keeps who owned what after each.
 
-python -m tests.kube.applies        writes tests/objects/recorded_apply.json
+python -m tests.kube.applies        writes tests/kube/objects/recorded_apply.json
 
 Each step is a create, a PUT, a merge patch or an apply by one of a few managers; kept are the
 object as it was answered, or the text of the refusal.
@@ -26,7 +26,7 @@ from tests.deadlines import HANG
 from polyver.core import PolyverError
 from polyver.testing import LocalCluster
 
-RECORDED = Path(__file__).parents[1] / "objects" / "recorded_apply.json"
+RECORDED = Path(__file__).parent / "objects" / "recorded_apply.json"
 GROUP = "applies.ex.io"
 SEED = 7
 AT_ONCE = 4

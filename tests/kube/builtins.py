@@ -1,6 +1,6 @@
 """Sends objects of built-in kinds to a real API server and keeps its answers as test data.
 
-python -m tests.kube.builtins       writes tests/server/recorded_builtins.json
+python -m tests.kube.builtins       writes tests/kube/server/recorded_builtins.json
 
 The objects, and what is done to them, are in builtins.yaml. Answers are kept without what differs
 from run to run: managedFields, uids, revisions, times; addresses and ports that the server chose
@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from polyver.objects import load_manifests
-from polyver.objects.builtin import builtin_kinds
-from polyver.objects.kinds import Kind
+from polyver.kube.objects import load_manifests
+from polyver.kube.objects.builtin import builtin_kinds
+from polyver.kube.objects.kinds import Kind
 from polyver.testing import LocalCluster
 
 HERE = Path(__file__).parent
-RECORDED = HERE.parent / "server" / "recorded_builtins.json"
+RECORDED = HERE / "server" / "recorded_builtins.json"
 NAMESPACE = "builtins"
 NAMESPACES = (NAMESPACE, "builtins-limited")
 JSON = "application/json"

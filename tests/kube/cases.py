@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType, field
 from tests.kube.hooks import Configuration  # noqa: TC002 (msgspec reads it)
 
-from polyver.objects import Document, load_manifests
+from polyver.kube.objects import Document, load_manifests
 
 HERE = Path(__file__).parent
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")

@@ -17,14 +17,14 @@ from typing import Any
 
 from tests.kube import build
 
-from polyver.objects.builtin import builtin_kinds
-from polyver.objects.kinds import Kind
+from polyver.kube.objects.builtin import builtin_kinds
+from polyver.kube.objects.kinds import Kind
 from polyver.testing import LocalCluster
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILTIN = ROOT / "src/polyver/objects/builtin"
-BODIES = ROOT / "tests/objects/typed_bodies.txt"
-ANSWERS = ROOT / "tests/objects/recorded_typed.json"
+BUILTIN = ROOT / "src/polyver/kube/objects/builtin"
+BODIES = ROOT / "tests/kube/objects/typed_bodies.txt"
+ANSWERS = ROOT / "tests/kube/objects/recorded_typed.json"
 OWN_METADATA = "uid namespace resourceVersion creationTimestamp managedFields generation".split()
 DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]

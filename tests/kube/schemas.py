@@ -1,7 +1,7 @@
 """Random schemas and objects, and what the real server makes of them.
 
-`python -m tests.kube.schemas` asks a real one and writes tests/objects/recorded_schemas.json, which
-tests/objects/test_schema_corpus.py compares with our own schemas.
+`python -m tests.kube.schemas` asks a real one and writes objects/recorded_schemas.json, which
+objects/test_schema_corpus.py compares with our own schemas.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.kube.drawn import Maker, relaxed
 
 from polyver.testing import LocalCluster
 
-RECORDED = Path(__file__).parent.parent / "objects" / "recorded_schemas.json"
+RECORDED = Path(__file__).parent / "objects" / "recorded_schemas.json"
 GROUP = "schemas.ex.io"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 KINDS, OBJECTS, UPDATED, UPDATES, BROKEN = 110, 8, 24, 6, 260

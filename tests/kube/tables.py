@@ -1,6 +1,6 @@
 """Asks a real API server for the tables of many objects and keeps them as test data.
 
-python -m tests.kube.tables       writes tests/objects/recorded_tables.json
+python -m tests.kube.tables       writes tests/kube/objects/recorded_tables.json
 
 The objects are in tables.yaml. What differs from run to run gets one value: times of today become
 `<now>`, ages of seconds `0s`, uids the same uid. Descriptions of columns are left out.
@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from polyver.objects import load_manifests
+from polyver.kube.objects import load_manifests
 from polyver.testing import LocalCluster
 
 HERE = Path(__file__).parent
-RECORDED = HERE.parent / "objects" / "recorded_tables.json"
+RECORDED = HERE / "objects" / "recorded_tables.json"
 NAMESPACE = "tables"
 GROUP = "columns.ex.io"
 JSON, MERGE = "application/json", "application/merge-patch+json"

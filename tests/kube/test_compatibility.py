@@ -9,10 +9,10 @@ from http.client import HTTPException
 from typing import Any
 
 import pytest
-from tests.capabilities.changes import ROWS, WITNESSED, Row, identity, schema
+from tests.apis.changes import ROWS, WITNESSED, Row, identity, schema
 from tests.kube.schemas import CRDS, GROUP, Asked, crd
 
-from polyver.capabilities.apis.compatibility import RULES
+from polyver.apis.compatibility import RULES
 from polyver.testing import LocalCluster
 
 pytestmark = pytest.mark.kube

@@ -10,7 +10,7 @@ import pytest
 from tests.kube.cases import Case, Step, known_differences, load_cases
 from tests.kube.record import RECORDED, encoded, transcript
 
-from polyver.objects import InvalidManifest
+from polyver.kube.objects import InvalidManifest
 
 CASES = load_cases()
 

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from tests.kube.hooks import PATH, Hooks
 
-from polyver.tls import Authority
+from polyver.kube.http.tls import Authority
 
 Review = dict[str, Any]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from polyver.capabilities.apis.conversion import Converter, DeclaredEdge, Rules
+from polyver.apis.conversion import Converter, DeclaredEdge, Rules
+from polyver.kube.objects import encode_json
 from polyver.native import Compiled, Program, compiled
-from polyver.objects import encode_json
 
 needs_native = pytest.mark.skipif(compiled is None, reason="polyver.native is not built")
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.capabilities.apis.conversions import EVERY_RULE, SCHEMAS, converter, drawn_converters
+from tests.apis.conversions import EVERY_RULE, SCHEMAS, converter, drawn_converters
 from tests.native.reviewed import (
     Add,
     Object,
@@ -25,8 +25,8 @@ from tests.native.reviewed import (
     thing,
 )
 
-from polyver.capabilities.apis.conversion import Converter, Rules
-from polyver.capabilities.apis.conversion._program import _OPERATIONS
+from polyver.apis.conversion import Converter, Rules
+from polyver.apis.conversion._program import _OPERATIONS
 
 pytestmark = needs_native
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from tests.deadlines import HANG
 
-from polyver.cli import _embedded
-from polyver.objects.status import ApiError
-from polyver.store import StoreLocked
+from polyver.app import embedded as _embedded
+from polyver.kube.objects.status import ApiError
+from polyver.kube.store import StoreLocked
 from polyver.testing import EmbeddedServer
 from polyver.testing.plugin import Kube, kube, kube_server
 

@@ -17,9 +17,9 @@ from tests.walks.replicas import NAMESPACE, Balancer, replicas
 from tests.walks.support import PATIENCE, eventually, request
 
 from polyver import apis
-from polyver.capabilities.apis.conversion_kind import CONVERSIONS
-from polyver.capabilities.revisions.kinds import COMPOSITION_KINDS, KINDS
-from polyver.objects import dump_yaml
+from polyver.apis.conversion_kind import CONVERSIONS
+from polyver.compositions.kinds import COMPOSITION_KINDS, KINDS
+from polyver.kube.objects import dump_yaml
 from polyver.testing import EmbeddedServer, LocalCluster
 from polyver.testing._requests import ask
 

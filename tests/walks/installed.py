@@ -27,7 +27,7 @@ from polyver.testing import LocalCluster
 KINDS = str(Path(__file__).with_name("installed_kinds.py"))
 CAPABILITIES = "apis,functions,definitions"
 ACCOUNT = "system:serviceaccount:polyver-system:polyver"
-POLYVER = (sys.executable, "-c", "import sys; from polyver.cli import main; sys.exit(main())")
+POLYVER = (sys.executable, "-c", "import sys; from polyver.app import main; sys.exit(main())")
 MAKES = "kites-make"
 """The ClusterRole of the kinds' author: what the controller applies."""
 _POLICY = {

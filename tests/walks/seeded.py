@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from polyver import apis
-from polyver.capabilities.definitions.kinds import COMPONENTS
-from polyver.objects import load_manifests
+from polyver.definitions.kinds import COMPONENTS
+from polyver.kube.objects import load_manifests
 
 Object = dict[str, Any]
 

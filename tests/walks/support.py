@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from tests.deadlines import HANG
 
-from polyver.objects.status import ApiError
+from polyver.kube.objects.status import ApiError
 from polyver.testing._requests import ask
 
 PATIENCE = HANG

@@ -9,8 +9,8 @@ import pytest
 from tests.editing import edited
 from tests.walks.support import eventually
 
-from polyver.cli._functions import load_functions
-from polyver.objects.status import ApiError
+from polyver.functions.loading import load_functions
+from polyver.kube.objects.status import ApiError
 from polyver.testing import EmbeddedServer
 
 Object = dict[str, Any]

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.capabilities.functions.samples import HEAD, SEED
+from tests.functions.samples import HEAD, SEED
 from tests.walks.installed import free_port
 from tests.walks.kubectl import Done, newest, on_path
 from tests.walks.support import PATIENCE, eventually
 
-from polyver.objects import dump_yaml
+from polyver.kube.objects import dump_yaml
 from polyver.testing import LocalCluster
 
 POLYVER = str(Path(sys.executable).parent / "polyver")

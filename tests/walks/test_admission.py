@@ -20,8 +20,8 @@ from tests.walks.admitted import BULBS, GROUP, LAMPS, SECRET
 from tests.walks.kubectl import KUBECTLS
 from tests.walks.support import eventually
 
-from polyver.capabilities.apis.conversion import ANNOTATION
-from polyver.objects.status import ApiError
+from polyver.apis.conversion import ANNOTATION
+from polyver.kube.objects.status import ApiError
 from polyver.testing import EmbeddedServer, LocalCluster
 from polyver.testing._requests import ask
 
@@ -136,7 +136,7 @@ def is_asked(cluster: LocalCluster) -> bool:
 
 
 def program(*arguments: str) -> list[str]:
-    start = "import sys; from polyver.cli import main; sys.exit(main())"
+    start = "import sys; from polyver.app import main; sys.exit(main())"
     return [sys.executable, "-c", start, *arguments]
 
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.capabilities.functions.samples import HEAD, SEED
+from tests.functions.samples import HEAD, SEED
 from tests.walks.conftest import DEFINITIONS
 from tests.walks.support import Walk, eventually
 
 from polyver import apis
-from polyver.capabilities.functions.kinds import ACTION_SETS, BLUEPRINTS
-from polyver.objects import load_manifests
+from polyver.functions.kinds import ACTION_SETS, BLUEPRINTS
+from polyver.kube.objects import load_manifests
 
 GROUP = "/apis/cr.kanister.io/v1alpha1"
 REFERENCE = {

@@ -7,13 +7,14 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.capabilities.revisions import composing
+from tests.compositions import composing
 from tests.walks.support import Walk, eventually
 
-from polyver.capabilities.apis import crd_of
-from polyver.capabilities.revisions import compositions, pipeline
-from polyver.capabilities.revisions.kinds import COMPOSITION_GROUP, COMPOSITION_KINDS
-from polyver.capabilities.revisions.messages import Ready, Resource, Response, State
+from polyver.apis.crds import crd_of
+from polyver.compositions import decisions as compositions
+from polyver.compositions import pipeline
+from polyver.compositions.kinds import COMPOSITION_GROUP, COMPOSITION_KINDS
+from polyver.compositions.messages import Ready, Resource, Response, State
 
 Object = dict[str, Any]
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

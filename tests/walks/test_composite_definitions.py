@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.capabilities.revisions import composing
-from tests.engine.test_composite_definitions import conversion
+from tests.compositions import composing
+from tests.compositions.controllers.test_composite_definitions import conversion
 from tests.walks.replicas import NAMESPACE, Balancer, replicas
 from tests.walks.support import PATIENCE, Server, eventually, request
 from tests.walks.test_packages import CRDS, KUBECTL, kubectl_needed, up
 
 from polyver import apis
-from polyver.capabilities.apis.conversion_kind import CONVERSIONS
-from polyver.capabilities.revisions.kinds import COMPOSITION_KINDS, KINDS
+from polyver.apis.conversion_kind import CONVERSIONS
+from polyver.compositions.kinds import COMPOSITION_KINDS, KINDS
 from polyver.testing import LocalCluster
 
 Object = dict[str, Any]

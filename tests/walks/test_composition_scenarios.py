@@ -22,7 +22,7 @@ from tests.walks.composing import (
 )
 from tests.walks.support import eventually
 
-from polyver.objects.status import ApiError
+from polyver.kube.objects.status import ApiError
 
 Object = dict[str, Any]
 GROUP = "scenes.example.org"

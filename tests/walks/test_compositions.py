@@ -17,7 +17,7 @@ from tests.walks.composing import ROLLOUT, composing_on_kubernetes, serving
 from tests.walks.kubectl import typed
 from tests.walks.test_packages import kubectl_needed, up
 
-from polyver.objects import load_manifests
+from polyver.kube.objects import load_manifests
 
 Object = dict[str, Any]
 NAME = "function-patch-and-transform"

@@ -20,7 +20,7 @@ from tests.walks.test_composition_scenarios import (
     is_ready,
 )
 
-from polyver.objects import dump_yaml
+from polyver.kube.objects import dump_yaml
 
 Object = dict[str, Any]
 HEALTHY = [f"healthy-{number}" for number in range(12)]
@@ -28,7 +28,7 @@ POISON = 13
 FUNCTION = f"""
 import os
 
-from polyver.capabilities.revisions.messages import (
+from polyver.compositions.messages import (
     Ready, Resource, Response, ResponseMeta, State
 )
 

@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.capabilities.apis.conversions import EVERY_RULE, SCHEMAS
+from tests.apis.conversions import EVERY_RULE, SCHEMAS
 from tests.editing import edited
 from tests.walks.conftest import DEFINITIONS
 from tests.walks.support import eventually, request
 
 from polyver import apis
-from polyver.capabilities.apis.conversion import ANNOTATION
-from polyver.objects import load_manifests
-from polyver.objects.status import ApiError
+from polyver.apis.conversion import ANNOTATION
+from polyver.kube.objects import load_manifests
+from polyver.kube.objects.status import ApiError
 from polyver.testing import EmbeddedServer
 
 Object = dict[str, Any]

@@ -26,8 +26,8 @@ from tests.walks.test_conversions import (
     visible,
 )
 
-from polyver.capabilities.apis.conversion import ANNOTATION
-from polyver.objects.status import ApiError
+from polyver.apis.conversion import ANNOTATION
+from polyver.kube.objects.status import ApiError
 from polyver.testing import EmbeddedServer
 
 Object = dict[str, Any]

@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.capabilities.apis.conversions import EVERY_RULE, SCHEMAS
+from tests.apis.conversions import EVERY_RULE, SCHEMAS
 from tests.deadlines import HANG
 from tests.editing import edited
 from tests.walks.conftest import DEFINITIONS, withdraw
 from tests.walks.support import PATIENCE, Walk, eventually
 from tests.walks.test_serve import served
 
-from polyver.capabilities.apis.conversion import ANNOTATION
-from polyver.objects import dump_yaml, load_manifests
-from polyver.objects.status import ApiError
+from polyver.apis.conversion import ANNOTATION
+from polyver.kube.objects import dump_yaml, load_manifests
+from polyver.kube.objects.status import ApiError
 from polyver.testing import EmbeddedServer
 
 Object = dict[str, Any]

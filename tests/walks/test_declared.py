@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from tests.capabilities.apis.test_examples import FOUND as EXAMPLES
+from tests.apis.test_examples import FOUND as EXAMPLES
 from tests.declared import OTHERS, SCALARS, kinds
 from tests.walks.conftest import DEFINITIONS
 from tests.walks.support import Server, Walk, eventually, request
 
 from polyver import apis
-from polyver.objects.status import ApiError
+from polyver.kube.objects.status import ApiError
 
 
 def taken(

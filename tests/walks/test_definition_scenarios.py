@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.capabilities.definitions.samples import (
+from tests.definitions.samples import (
     GROUP,
     SYSTEM,
     Platform,
@@ -27,8 +27,8 @@ from tests.walks.seeded import printed_definition, printed_objects
 from tests.walks.support import Walk, eventually
 from tests.walks.test_definitions import is_registered, prepare
 
-from polyver.cli import main
-from polyver.objects import digest
+from polyver.app import main
+from polyver.kube.objects import digest
 from polyver.testing import EmbeddedServer, LocalCluster
 
 Object = dict[str, Any]

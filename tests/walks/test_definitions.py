@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.capabilities.definitions.samples import (
+from tests.definitions.samples import (
     CONFIG,
     GROUP,
     SYSTEM,
@@ -24,9 +24,9 @@ from tests.walks.seeded import printed_definition
 from tests.walks.support import Server, eventually, request
 
 from polyver import apis
-from polyver.capabilities.apis.conversion_kind import CONVERSIONS
-from polyver.capabilities.definitions.kinds import COMPONENTS, DEFINITIONS, KINDS
-from polyver.objects.status import ApiError
+from polyver.apis.conversion_kind import CONVERSIONS
+from polyver.definitions.kinds import COMPONENTS, DEFINITIONS, KINDS
+from polyver.kube.objects.status import ApiError
 from polyver.testing import EmbeddedServer, LocalCluster
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -16,7 +16,7 @@ from tests.walks.conftest import DEFINITIONS
 from tests.walks.kubectl import Kubectl, kubectls
 from tests.walks.support import Walk, eventually
 
-from polyver.objects.status import ApiError
+from polyver.kube.objects.status import ApiError
 from polyver.testing import EmbeddedServer
 
 Object = dict[str, Any]

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.test_cli import Ran
+from tests.app.test_cli import Ran
 from tests.walks.replicas import NAMESPACE, Balancer, replicas
 from tests.walks.support import request
 
 from polyver import apis
-from polyver.capabilities.functions.kinds import ACTION_SETS, BLUEPRINTS
+from polyver.functions.kinds import ACTION_SETS, BLUEPRINTS
 from polyver.testing import EmbeddedServer
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -101,7 +101,7 @@ def test_a_server_that_does_not_say_is_an_error_with_the_way_out(
     kubeconfig: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
-    monkeypatch.setattr("polyver.cli._served._NAMESPACE", "elsewhere")
+    monkeypatch.setattr("polyver.functions.commands.served._NAMESPACE", "elsewhere")
     ran = Ran(capsys, "why", "actionset/a")
     assert ran.code == 3
     assert "does not say which functions it has" in ran.err

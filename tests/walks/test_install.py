@@ -18,9 +18,9 @@ from tests.walks.installed_kinds import GROUP
 from tests.walks.support import eventually
 from tests.walks.test_installed import BOATS, apply_boats
 
-from polyver.objects import load_manifests
-from polyver.objects.webhooks import INJECT_CA_FROM
-from polyver.tls import Authority
+from polyver.kube.http.tls import Authority
+from polyver.kube.objects import load_manifests
+from polyver.kube.objects.webhooks import INJECT_CA_FROM
 
 pytestmark = pytest.mark.kube
 

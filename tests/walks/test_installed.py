@@ -13,17 +13,17 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.capabilities.definitions.samples import SYSTEM, definition, using
 from tests.deadlines import HANG
+from tests.definitions.samples import SYSTEM, definition, using
 from tests.editing import edited
 from tests.rights import APISERVICES, Asked, Grant, grants
 from tests.walks.installed import CAPABILITIES, Installed, Process, installed
 from tests.walks.installed_kinds import GROUP, KITES
 from tests.walks.support import eventually
 
-from polyver.capabilities.definitions.choosing import KEPT
-from polyver.cli._choices import Choices
-from polyver.cli._installing import Installation
+from polyver.app.choices import Choices
+from polyver.app.installing import Installation
+from polyver.definitions.choosing import KEPT
 
 pytestmark = pytest.mark.kube
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.crds import widget_definition
 from tests.deadlines import HANG
-from tests.definitions import widget_definition
 
 POLYVER = str(Path(sys.executable).parent / "polyver")
 ROUNDS = int(os.environ.get("POLYVER_KILLS", "3"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.capabilities.definitions.samples import definition, templated
+from tests.definitions.samples import definition, templated
 from tests.walks.support import eventually, request
 
 from polyver.testing import EmbeddedServer

@@ -17,28 +17,28 @@ from typing import Any
 
 import grpc
 import pytest
-from tests.capabilities.definitions.samples import Platform
-from tests.capabilities.revisions.samples import SEED, function, seed
-from tests.cli.test_packages import composition_revision
+from tests.compositions.commands.test_packages import composition_revision
+from tests.compositions.controllers.installing import MemoryRuntime, condition
+from tests.compositions.runtimes.support import called, function_folder
+from tests.compositions.samples import SEED, function, seed
 from tests.deadlines import HANG
+from tests.definitions.samples import Platform
 from tests.editing import edited
-from tests.engine.installing import MemoryRuntime, condition
-from tests.engine.runtimes.support import called, function_folder
 from tests.walks.kubectl import newest, on_path, typed
 from tests.walks.replicas import NAMESPACE, Balancer, replicas
 from tests.walks.support import PATIENCE, Server, eventually, request
 from tests.walks.test_declared import taken
 
 from polyver import apis
-from polyver.calling import CertificateFolder, Endpoint
-from polyver.capabilities.apis.conversion_kind import CONVERSIONS
-from polyver.capabilities.revisions.kinds import COMPOSITION_KINDS, KINDS
-from polyver.cli._packages import package_controllers
+from polyver.apis.conversion_kind import CONVERSIONS
 from polyver.client.cluster import ClusterClient, find_access
-from polyver.engine import Engine
-from polyver.engine.packages import FUNCTION_REVISIONS, FUNCTIONS, Compositions
-from polyver.objects import dump_yaml
-from polyver.objects.status import ApiError
+from polyver.compositions.calls import CertificateFolder, Endpoint
+from polyver.compositions.capability import package_controllers
+from polyver.compositions.controllers.packages import FUNCTION_REVISIONS, FUNCTIONS, Compositions
+from polyver.compositions.kinds import COMPOSITION_KINDS, KINDS
+from polyver.controllers import Engine
+from polyver.kube.objects import dump_yaml
+from polyver.kube.objects.status import ApiError
 from polyver.testing import LocalCluster
 
 Object = dict[str, Any]

@@ -18,9 +18,9 @@ from tests.walks.replicas import NAMESPACE, ROOT, Balancer, Replica, replicas
 from tests.walks.support import Server, eventually, request
 
 from polyver import apis
-from polyver.capabilities.apis.conversion import ANNOTATION
-from polyver.capabilities.apis.conversion_kind import CONVERSIONS
-from polyver.objects.status import ApiError
+from polyver.apis.conversion import ANNOTATION
+from polyver.apis.conversion_kind import CONVERSIONS
+from polyver.kube.objects.status import ApiError
 from polyver.testing import EmbeddedServer, LocalCluster
 
 Object = dict[str, Any]

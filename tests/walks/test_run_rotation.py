@@ -13,10 +13,10 @@ from tests.deadlines import HANG
 from tests.walks.replicas import NAMESPACE, Balancer
 from tests.walks.test_run import define, lamp, prepare
 
-from polyver.cli._replica import Settings, replica
+from polyver.app._replica import Settings, replica
 from polyver.client import Object, Resource
 from polyver.client.cluster import Access, ClusterClient, find_access
-from polyver.objects.webhooks import Webhook
+from polyver.kube.objects.webhooks import Webhook
 from polyver.testing import EmbeddedServer, LocalCluster
 from polyver.webhook import rotation, shared
 from polyver.webhook.shared import SecretDocument

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.capabilities.apis.conversions import EVERY_RULE, SCHEMAS
+from tests.apis.conversions import EVERY_RULE, SCHEMAS
 from tests.deadlines import HANG
 from tests.walks.widgets import Widgets, widgets_by_webhook
 
 from polyver.apis import DefinedVersion, Definition, Names, crd_of
-from polyver.objects import dump_yaml
+from polyver.kube.objects import dump_yaml
 
 if TYPE_CHECKING:
     from tests.walks.support import Walk
@@ -52,7 +52,7 @@ def widgets(walk: Walk, tmp_path: Path, request: pytest.FixtureRequest) -> Itera
 @contextmanager
 def served(folder: Path) -> Iterator[tuple[str, str]]:
     """The command, running: where it converts, and what to trust."""
-    program = [sys.executable, "-c", "import sys; from polyver.cli import main; sys.exit(main())"]
+    program = [sys.executable, "-c", "import sys; from polyver.app import main; sys.exit(main())"]
     command = [*program, "serve", "--port", "0", "--linger", "0"]
     command += ["--conversions", str(folder), "--certificates", str(folder / "own")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

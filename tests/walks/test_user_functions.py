@@ -18,7 +18,7 @@ import pytest
 from tests.deadlines import HANG
 
 from polyver import apis
-from polyver.objects.status import ApiError
+from polyver.kube.objects.status import ApiError
 from polyver.testing import EmbeddedServer
 
 MANY = 24

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.capabilities.definitions.samples import application, definition, entry
+from tests.definitions.samples import application, definition, entry
 from tests.web.browser import NAMES, Tab, browser, program
 from tests.web.visiting import Visited, visited
 

@@ -14,7 +14,7 @@ import pytest
 from tests.walks.support import eventually
 from tests.web.visiting import Visitor
 
-from polyver.objects import load_manifests
+from polyver.kube.objects import load_manifests
 
 ROOT = Path(__file__).parents[2]
 BUCKETS = "composition/example"

@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator
 from typing import Any, ClassVar, cast
 
 from polyver.client import Change, Client, Event, Listing, Object, Resource
-from polyver.objects.status import ApiError
-from polyver.serving.logs import Log
+from polyver.kube.http.logs import Log
+from polyver.kube.objects.status import ApiError
 from polyver.web import Page
 from polyver.web._book import Book
 from polyver.web._following import Following, Source, Watched

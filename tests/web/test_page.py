@@ -10,12 +10,12 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from tests.capabilities.definitions.samples import application, definition, entry, legacy
-from tests.cli.test_cli import Ran
+from tests.app.test_cli import Ran
 from tests.deadlines import HANG
+from tests.definitions.samples import application, definition, entry, legacy
 from tests.web.visiting import CATALOGUE, FUNCTIONS, Visited, Visitor, visited
 
-from polyver.objects.status import ApiError
+from polyver.kube.objects.status import ApiError
 
 HOSTILE = "<script>alert(1)</script>"
 BLUEPRINTS = "/apis/cr.kanister.io/v1alpha1/namespaces/default/blueprints"
@@ -444,7 +444,7 @@ def test_what_is_odd_is_answered_in_words(visitor: Visitor, path: str, status: i
 def test_nothing_of_the_page_is_loaded_before_someone_looks() -> None:
     script = (
         "import sys, asyncio\n"
-        "from polyver.cli._embedded import Settings, embedded\n"
+        "from polyver.app.embedded import Settings, embedded\n"
         "async def main():\n"
         "    async with embedded(Settings(page_port=0)) as running:\n"
         "        assert running.page\n"

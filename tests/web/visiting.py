@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from tests.capabilities.definitions.samples import Platform
 from tests.deadlines import HANG
+from tests.definitions.samples import Platform
 from tests.walks.support import eventually
 
-from polyver.capabilities.functions.registering import Functions
-from polyver.cli._functions import load_functions
+from polyver.functions.loading import load_functions
+from polyver.functions.registering import Functions
 from polyver.testing import EmbeddedServer
 
 EXAMPLE = Path(__file__).parents[2] / "examples"

@@ -10,7 +10,7 @@ import msgspec
 from tests.kube.webhook import converted
 
 from polyver.core import PolyverError
-from polyver.objects import encode_json
+from polyver.kube.objects import encode_json
 from polyver.webhook import Converters
 
 GROUP = "hosts.example.com"

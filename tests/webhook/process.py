@@ -11,9 +11,9 @@ from pathlib import Path
 
 from tests.webhook.converters import GROUP, Hosts, served
 
-from polyver.cli._files import fingerprint
-from polyver.cli._webhook import Settings
-from polyver.cli.serve import run
+from polyver.app._webhook import Settings
+from polyver.app.serve import run
+from polyver.cli.files import fingerprint
 from polyver.core import PolyverError
 from polyver.webhook import Served
 from polyver.webhook.certificates import Certificates

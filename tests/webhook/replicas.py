@@ -13,15 +13,15 @@ from tests.client.virtual import VirtualClock
 from tests.walks.admitted import LAMPS
 
 from polyver import apis
-from polyver.admission.configurations import configurations
-from polyver.admission.kinds import wanted_by
+from polyver.apis.admission.kinds import wanted_by
 from polyver.client import Client, Object, Resource
-from polyver.server.api import Api
-from polyver.server.direct import DirectClient
-from polyver.server.identity import ADMIN
-from polyver.serving.logs import Log
-from polyver.store import MemoryStore
+from polyver.client.in_process import DirectClient
+from polyver.kube.http.logs import Log
+from polyver.kube.server.api import Api
+from polyver.kube.server.identity import ADMIN
+from polyver.kube.store import MemoryStore
 from polyver.webhook.bundles import CONFIGURATIONS, CRDS, Bundles
+from polyver.webhook.configurations import configurations
 from polyver.webhook.kept import Kept
 from polyver.webhook.rotation import Create, Issue, Publish
 from polyver.webhook.shared import SecretDocument, SharedPairs

@@ -12,12 +12,12 @@ import pytest
 from tests.walks.admitted import GROUP, LAMPS
 from tests.webhook.test_app import Answer, answer
 
-from polyver.admission.chain import Admission, Chain, Review
-from polyver.admission.kinds import ConvertedKinds
-from polyver.capabilities.apis.conversion import ANNOTATION, Converter
-from polyver.objects.kinds import Kind
-from polyver.objects.patch import apply_json_patch
-from polyver.objects.status import forbidden
+from polyver.apis.admission.kinds import ConvertedKinds
+from polyver.apis.conversion import ANNOTATION, Converter
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.patch import apply_json_patch
+from polyver.kube.objects.status import forbidden
+from polyver.kube.server.admission import Admission, Chain, Review
 from polyver.webhook import App, Served
 
 Object = dict[str, Any]

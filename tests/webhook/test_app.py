@@ -15,8 +15,8 @@ import pytest
 from tests.deadlines import HANG
 from tests.webhook.converters import Hosts, asked, host, served
 
-from polyver.serving import http
-from polyver.serving.http import Head
+from polyver.kube.http import http
+from polyver.kube.http.http import Head
 from polyver.webhook import App, Served
 from polyver.webhook import app as webhook_app
 

@@ -13,8 +13,8 @@ from cryptography.x509.verification import PolicyBuilder, Store
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyver.serving.files import FolderFailed
-from polyver.tls import Authority
+from polyver.kube.http.files import FolderFailed
+from polyver.kube.http.tls import Authority
 from polyver.webhook.certificates import Certificates
 from polyver.webhook.pairs import FilePairs, PairUnusable
 from polyver.webhook.rotation import (

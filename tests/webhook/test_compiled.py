@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.capabilities.apis.conversions import (
+from tests.apis.conversions import (
     DRAWN_FIELDS,
     EVERY_FIELD,
     EVERY_RULE,
@@ -22,7 +22,7 @@ from tests.capabilities.apis.conversions import (
     objects,
     of,
 )
-from tests.capabilities.apis.drawn_schemas import Drawn, known_converters, objects_of
+from tests.apis.drawn_schemas import Drawn, known_converters, objects_of
 from tests.native.reviewed import (
     GROUP,
     KIND,
@@ -35,7 +35,7 @@ from tests.native.reviewed import (
     thing,
 )
 
-from polyver.capabilities.apis.conversion import Converter, DeclaredEdge, FunctionEdge, Rules
+from polyver.apis.conversion import Converter, DeclaredEdge, FunctionEdge, Rules
 from polyver.native import Program
 from polyver.webhook import Reviewed
 from polyver.webhook.compiled import Reviews

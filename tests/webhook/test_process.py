@@ -19,7 +19,7 @@ import pytest
 from tests.webhook.converters import SECRET, asked, host
 from tests.webhook.running import Running, convert, eventually, get, running
 
-from polyver.tls import Authority, Pair
+from polyver.kube.http.tls import Authority, Pair
 
 NOW = datetime.datetime.now(datetime.UTC)
 CONVERTED = [host("v2", host="h", port="1")]

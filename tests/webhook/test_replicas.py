@@ -26,14 +26,14 @@ from tests.webhook.replicas import (
     rotated,
 )
 
-from polyver.admission.configurations import configurations
-from polyver.admission.kinds import wanted_by
+from polyver.apis.admission.kinds import wanted_by
 from polyver.client import Object
-from polyver.objects.status import ApiError
-from polyver.server.direct import DirectClient
-from polyver.server.identity import ADMIN
-from polyver.serving.logs import Log
+from polyver.client.in_process import DirectClient
+from polyver.kube.http.logs import Log
+from polyver.kube.objects.status import ApiError
+from polyver.kube.server.identity import ADMIN
 from polyver.webhook.bundles import CONFIGURATIONS, CRDS, Bundles
+from polyver.webhook.configurations import configurations
 from polyver.webhook.pairs import PairUnusable
 from polyver.webhook.shared import SECRETS, SEEN, SecretDocument, SharedPairs
 

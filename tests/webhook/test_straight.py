@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.kube.http.wires import Wire, settled
 from tests.native.reviewed import GROUP, KIND, asked, by_rules, native, needs_native, thing
-from tests.serving.wires import Wire, settled
 
-from polyver.serving.connections import Hall
+from polyver.kube.http.connections import Hall
 from polyver.webhook import App, Served
 from polyver.webhook import app as webhook_app
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.webhook.converters import GROUP, SECRET, asked, host
 
-from polyver.capabilities.apis.conversion import Converter, DeclaredEdge, FunctionEdge, Rules
-from polyver.objects import encode_json
+from polyver.apis.conversion import Converter, DeclaredEdge, FunctionEdge, Rules
+from polyver.kube.objects import encode_json
 from polyver.webhook import Reviewed, review
 
 Object = dict[str, Any]

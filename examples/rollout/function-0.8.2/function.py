@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from polyver.capabilities.revisions.messages import (
+from polyver.compositions.messages import (
     Ready,
     Request,
     Resource,

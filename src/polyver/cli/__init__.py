@@ -1,5 +1,1 @@
-"""The command line: the composition root, where everything is wired."""
-
-from polyver.cli._app import main
-
-__all__ = ["main"]
+"""The toolkit of commands: output, errors, options, files. It knows no capability."""

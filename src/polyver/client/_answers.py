@@ -13,7 +13,7 @@ import msgspec
 
 from polyver.client.port import Event, EventType, Listing, Object
 from polyver.core import PolyverError
-from polyver.objects.status import ApiError
+from polyver.kube.objects.status import ApiError
 
 __all__ = [
     "JSON",

@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from polyver.client.port import Discovery, Object
-from polyver.objects.codec import prepare
-from polyver.objects.kinds import Kind, Subresource
+from polyver.kube.objects.codec import prepare
+from polyver.kube.objects.kinds import Kind, Subresource
 
 __all__ = ["group_versions", "is_aggregated", "read_aggregated", "read_resources"]
 

@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from polyver.client._clock import Backoff, Clock, SystemClock, chance, sleep
 from polyver.client.port import Client, Event, Object, Resource
-from polyver.objects.status import ApiError
+from polyver.kube.objects.status import ApiError
 
 __all__ = ["Change", "Informer", "Key"]
 

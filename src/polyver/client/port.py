@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-from polyver.objects.kinds import Kind
-from polyver.objects.status import ApiError
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError
 
 __all__ = [
     "CRDS",

@@ -41,10 +41,10 @@ from polyver.client.port import (
     Propagation,
     Resource,
 )
-from polyver.objects._texts import quoted
-from polyver.objects.codec import encode_json
-from polyver.objects.kinds import Kind
-from polyver.objects.status import ApiError
+from polyver.kube.objects.codec import encode_json
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError
+from polyver.languages.values.strings import quoted
 
 __all__ = ["Answer", "Ask", "BadAnswer", "RestClient", "path_of"]
 

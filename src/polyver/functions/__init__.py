@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from polyver.core.loading import imported_on_use
 
 if TYPE_CHECKING:
-    from polyver.capabilities.functions.registering import (
+    from polyver.functions.registering import (
         Alias,
         Description,
         Duration,
@@ -17,15 +17,8 @@ if TYPE_CHECKING:
         Unrendered,
         register,
     )
-    from polyver.functions._clients import (
-        BlockingClient,
-    )
-    from polyver.functions._context import (
-        AsyncContext,
-        Cancelled,
-        Context,
-        FunctionLog,
-    )
+    from polyver.functions.runtime.clients import BlockingClient
+    from polyver.functions.runtime.context import AsyncContext, Cancelled, Context, FunctionLog
 
 __all__ = [
     "Alias",
@@ -48,11 +41,11 @@ __all__ = [
 __getattr__ = imported_on_use(
     __name__,
     {
-        "polyver.capabilities.functions.registering": (
+        "polyver.functions.registering": (
             "Alias Description Duration Function InvalidArguments InvalidDuration "
             "InvalidFunction Registry Unrendered register"
         ),
-        "polyver.functions._clients": "BlockingClient",
-        "polyver.functions._context": "AsyncContext Cancelled Context FunctionLog",
+        "polyver.functions.runtime.clients": "BlockingClient",
+        "polyver.functions.runtime.context": "AsyncContext Cancelled Context FunctionLog",
     },
 )

@@ -29,8 +29,8 @@ from types import TracebackType
 from typing import Self
 
 from polyver.core import PolyverError
+from polyver.kube.http.tls import Authority, Pair, key_pem, new_key
 from polyver.testing._assets import find_assets
-from polyver.tls import Authority, Pair, key_pem, new_key
 
 CONTROLLERS = (
     "garbage-collector-controller",

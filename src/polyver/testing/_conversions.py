@@ -11,16 +11,16 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
 from polyver.apis import Kind
-from polyver.capabilities.apis.compatibility import Severity
-from polyver.capabilities.apis.conversion import Converter
-from polyver.capabilities.apis.conversion._paths import pick
-from polyver.capabilities.apis.conversion._values import MISSING
-from polyver.checking import Subject, check
-from polyver.cli._checking import finding_lines
+from polyver.apis.commands.checking import finding_lines
+from polyver.apis.compatibility import Severity
+from polyver.apis.conversion import Converter
+from polyver.apis.conversion.paths import pick
+from polyver.apis.conversion.values import MISSING
+from polyver.apis.trials import Subject, check
 from polyver.core import KubeVersion, PolyverError
-from polyver.objects import dump_yaml
-from polyver.objects._texts import same
-from polyver.objects.converted import fresh
+from polyver.kube.objects import dump_yaml
+from polyver.kube.objects.converted import fresh
+from polyver.languages.values.strings import same
 from polyver.testing._requests import Server, ask
 
 if TYPE_CHECKING:

@@ -13,17 +13,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from polyver.cli._call_settings import CallSettings
-from polyver.cli._choices import Choices
-from polyver.cli._embedded import Embedded, Opens, Settings, embedded
-from polyver.cli._package_settings import PackageSettings
+from polyver.app.choices import Choices
+from polyver.app.embedded import Embedded, Opens, Settings, embedded
+from polyver.compositions.settings import PackageSettings
+from polyver.functions.settings import CallSettings
 from polyver.testing._requests import ask
 
 if TYPE_CHECKING:
     from polyver.apis import Kind
-    from polyver.capabilities.definitions.publishing import GatePolicy
-    from polyver.capabilities.functions.registering import Functions
-    from polyver.engine.runtimes import Runtime
+    from polyver.compositions.runtimes import Runtime
+    from polyver.definitions.publishing import GatePolicy
+    from polyver.functions.registering import Functions
 
 __all__ = ["EmbeddedServer"]
 

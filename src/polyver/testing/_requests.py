@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from polyver.objects.status import ApiError
+from polyver.kube.objects.status import ApiError
 
 __all__ = ["Server", "ask"]
 

@@ -6,6 +6,6 @@ from polyver.testing.strategies import objects_from_schema
 def test_conversion_keeps_everything(widget): ...
 """
 
-from polyver.checking.strategies import objects_from_schema
+from polyver.apis.trials.strategies import objects_from_schema
 
 __all__ = ["objects_from_schema"]

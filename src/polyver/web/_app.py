@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from polyver.client import Client
-from polyver.objects import encode_json
+from polyver.kube.objects import encode_json
 from polyver.web._book import Book, Place, Where
 from polyver.web._data import (
     dependent_data,

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from polyver.client import Client
-from polyver.serving.http import Application, Receive, Response, Scope, Send, start
-from polyver.serving.logs import Log
+from polyver.kube.http.http import Application, Receive, Response, Scope, Send, start
+from polyver.kube.http.logs import Log
 from polyver.web._access import Access, host_is_local
 
 if TYPE_CHECKING:

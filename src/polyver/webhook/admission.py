@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from polyver.admission.chain import Chain, Review, User
-from polyver.objects.codec import encode_json, prepare
-from polyver.objects.converted import fresh
-from polyver.objects.kinds import Kind
-from polyver.objects.patch import json_patch
-from polyver.objects.status import ApiError, internal
+from polyver.kube.objects.codec import encode_json, prepare
+from polyver.kube.objects.converted import fresh
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.patch import json_patch
+from polyver.kube.objects.status import ApiError, internal
+from polyver.kube.server.admission import Chain, Review, User
 from polyver.webhook.reviews import Admitted, Asked, Reviewed, ReviewForm, bad, refused
 
 __all__ = ["Act", "admit"]

@@ -16,12 +16,9 @@ from math import inf
 from time import monotonic
 from urllib.parse import parse_qs
 
-from polyver.admission.chain import Chain
-from polyver.admission.configurations import MUTATE, VALIDATE
-from polyver.objects.status import ApiError
-from polyver.serving.aside import Aside
-from polyver.serving.health import Checks, health
-from polyver.serving.http import (
+from polyver.kube.http.aside import Aside
+from polyver.kube.http.health import Checks, health
+from polyver.kube.http.http import (
     Answer,
     Gone,
     Head,
@@ -35,11 +32,14 @@ from polyver.serving.http import (
     read_into,
     start,
 )
-from polyver.serving.logs import Log
-from polyver.serving.memory import memory_limit
+from polyver.kube.http.logs import Log
+from polyver.kube.http.memory import memory_limit
+from polyver.kube.objects.status import ApiError
+from polyver.kube.server.admission import Chain
 from polyver.webhook.admission import Act, admit
 from polyver.webhook.budget import Budget, Lease, Refused, estimated
 from polyver.webhook.compiled import Reviews
+from polyver.webhook.configurations import MUTATE, VALIDATE
 from polyver.webhook.conversion import CallsFunctions, Converters
 from polyver.webhook.metrics import Metrics
 from polyver.webhook.reviews import Key, Reviewed, refused

@@ -18,7 +18,7 @@ from functools import partial
 from time import monotonic
 from typing import TypeVar
 
-from polyver.objects.status import ApiError
+from polyver.kube.objects.status import ApiError
 
 __all__ = ["Budget", "Lease", "Refused", "Share", "estimated"]
 

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from polyver.client import CRDS, Change, Client, Clock, Informer, Object, Resource, find
-from polyver.objects.status import MODIFIED, ApiError
-from polyver.objects.webhooks import INJECT_CA_FROM, Webhook
+from polyver.kube.objects.status import MODIFIED, ApiError
+from polyver.kube.objects.webhooks import INJECT_CA_FROM, Webhook
 
 __all__ = ["CONFIGURATIONS", "CRDS", "Bundles", "trusting"]
 

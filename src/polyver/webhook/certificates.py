@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from polyver.serving.background import repeated
-from polyver.serving.files import FolderFailed, private_folder, refusal, write_file
-from polyver.serving.logs import Log
+from polyver.kube.http.background import repeated
+from polyver.kube.http.files import FolderFailed, private_folder, refusal, write_file
+from polyver.kube.http.logs import Log
 from polyver.webhook.kept import Kept
 from polyver.webhook.pairs import OLD_PAIR, FilePairs, LoadedPair
 from polyver.webhook.rotation import Observe, Publish, Step, plan

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from polyver.objects.codec import encode_json
-from polyver.tls import Authority, PemPair
+from polyver.kube.http.tls import Authority, PemPair
+from polyver.kube.objects.codec import encode_json
 from polyver.webhook.rotation import (
     AuthorityState,
     Create,

@@ -21,9 +21,9 @@ from typing import Protocol
 from cryptography import x509
 
 from polyver.core import PolyverError
-from polyver.serving.background import repeated
-from polyver.serving.listening import tls_context
-from polyver.serving.logs import Log
+from polyver.kube.http.background import repeated
+from polyver.kube.http.listening import tls_context
+from polyver.kube.http.logs import Log
 
 __all__ = ["FilePairs", "LoadedPair", "PairSource", "PairUnusable", "load_pair"]
 

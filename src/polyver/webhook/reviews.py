@@ -8,8 +8,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from polyver.objects.codec import encode_json
-from polyver.objects.status import ApiError
+from polyver.kube.objects.codec import encode_json
+from polyver.kube.objects.status import ApiError
 
 __all__ = [
     "OUTCOMES",

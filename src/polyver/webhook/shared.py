@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 from polyver.client import Change, Client, Clock, Informer, Object, Resource, SystemClock, find
 from polyver.core import PolyverError
-from polyver.objects.status import ApiError
-from polyver.serving.logs import Log
+from polyver.kube.http.logs import Log
+from polyver.kube.objects.status import ApiError
 from polyver.webhook.bundles import Bundles
 from polyver.webhook.kept import Kept
 from polyver.webhook.pairs import OLD_PAIR, LoadedPair, PairUnusable, load_pair

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import TypeVar
 
-from polyver.objects.status import ApiError
-from polyver.serving.aside import Aside
+from polyver.kube.http.aside import Aside
+from polyver.kube.objects.status import ApiError
 from polyver.webhook.conversion import Converters
 from polyver.webhook.reviews import Key
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from tests.peers.kubeobjects.corpus import questions
 
-from polyver.objects.builtin import builtin_kinds
-from polyver.objects.protobuf import PROTOBUF_PREFIX
+from polyver.kube.objects.builtin import builtin_kinds
+from polyver.kube.objects.protobuf import PROTOBUF_PREFIX
 
 HERE = Path(__file__).parent
 RECORDED = HERE.parent

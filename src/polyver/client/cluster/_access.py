@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 from polyver.client.cluster._problems import NoAccess
 from polyver.core import listed
-from polyver.objects import load_manifests
-from polyver.objects.codec import prepare
+from polyver.kube.objects import load_manifests
+from polyver.kube.objects.codec import prepare
 
 __all__ = ["Access", "Cluster", "Exec", "User", "find_access", "read_access"]
 

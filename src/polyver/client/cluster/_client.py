@@ -29,7 +29,7 @@ from polyver.client.cluster._problems import NoAccess, Unauthorized, Unreachable
 from polyver.client.cluster._websocket import BadFrame, accepted, new_key
 from polyver.client.port import CRDS, Discovery, Executed, Object, Resource
 from polyver.client.rest import Answer, Ask, BadAnswer, RestClient, path_of
-from polyver.objects.status import ApiError
+from polyver.kube.objects.status import ApiError
 
 if TYPE_CHECKING:
     import httpcore2

@@ -15,7 +15,7 @@ from msgspec import Struct
 from polyver.client._clock import Clock
 from polyver.client.cluster._access import Access, Exec
 from polyver.client.cluster._problems import NoAccess
-from polyver.objects.codec import encode_json
+from polyver.kube.objects.codec import encode_json
 
 __all__ = ["Told", "run_plugin"]
 

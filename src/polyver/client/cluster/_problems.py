@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polyver.core import PolyverError
-from polyver.objects.status import ApiError
+from polyver.kube.objects.status import ApiError
 
 __all__ = ["NoAccess", "Unauthorized", "Unreachable", "Untrusted"]
 

@@ -8,10 +8,10 @@ import signal
 from contextlib import suppress
 from typing import Annotated, Any
 
-from polyver.capabilities.functions.registering import Description, Duration, register
 from polyver.core import PolyverError
-from polyver.functions._context import AsyncContext
 from polyver.functions.builtin._outputs import LARGEST, BadOutput, outputs_in, text_of
+from polyver.functions.registering import Description, Duration, register
+from polyver.functions.runtime.context import AsyncContext
 
 __all__: list[str] = []
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated, Any
 
-from polyver.capabilities.functions.registering import Description, Duration, register
 from polyver.client import Executed
 from polyver.core import PolyverError
-from polyver.functions._context import AsyncContext
-from polyver.functions._pods import executed_in
 from polyver.functions.builtin._outputs import LARGEST, outputs_in, text_of
+from polyver.functions.registering import Description, Duration, register
+from polyver.functions.runtime.context import AsyncContext
+from polyver.functions.runtime.pods import executed_in
 
 __all__: list[str] = []
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from polyver.capabilities.functions.registering import Alias, Description, Duration, register
 from polyver.core import PolyverError, listed
-from polyver.functions._context import AsyncContext
+from polyver.functions.registering import Alias, Description, Duration, register
+from polyver.functions.runtime.context import AsyncContext
 
 __all__: list[str] = []
 

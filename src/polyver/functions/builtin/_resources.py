@@ -6,12 +6,12 @@ import hashlib
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from polyver.capabilities.functions.registering import Alias, Description, register
 from polyver.client import Discovery, Object, Resource, preferred
 from polyver.core import PolyverError
-from polyver.functions._context import AsyncContext
-from polyver.objects.kinds import Kind
-from polyver.objects.status import ApiError
+from polyver.functions.registering import Alias, Description, register
+from polyver.functions.runtime.context import AsyncContext
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError
 
 __all__ = ["MADE_FOR", "ObjectReference", "create_once", "find_kind", "name_for"]
 

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Any
 
-from polyver.capabilities.functions.registering import Alias, Description, Duration, register
 from polyver.client import Object, Resource
 from polyver.core import PolyverError
-from polyver.functions._context import AsyncContext
-from polyver.functions._pods import NO_NODES, logs_of
 from polyver.functions.builtin._outputs import LARGEST, outputs_in, text_of
 from polyver.functions.builtin._resources import create_once, name_for
-from polyver.objects.patch import apply_merge_patch
-from polyver.objects.status import ApiError
+from polyver.functions.registering import Alias, Description, Duration, register
+from polyver.functions.runtime.context import AsyncContext
+from polyver.functions.runtime.pods import NO_NODES, logs_of
+from polyver.kube.objects.patch import apply_merge_patch
+from polyver.kube.objects.status import ApiError
 
 __all__: list[str] = []
 

@@ -9,19 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from polyver.capabilities.functions.registering import (
-    Alias,
-    Description,
-    Duration,
-    Unrendered,
-    register,
-)
 from polyver.client import Object, Resource
 from polyver.core import PolyverError
-from polyver.functions._context import AsyncContext
 from polyver.functions.builtin._resources import ObjectReference, find_kind
-from polyver.objects.jsonpath import parse_path
-from polyver.objects.status import ApiError
+from polyver.functions.registering import Alias, Description, Duration, Unrendered, register
+from polyver.functions.runtime.context import AsyncContext
+from polyver.kube.objects.status import ApiError
+from polyver.languages.jsonpath import parse_path
 
 __all__: list[str] = []
 
@@ -69,7 +63,7 @@ async def wait(ctx: AsyncContext, conditions: Written, timeout: Timeout = _MINUT
     object that is not there yet is waited for.
     """
 
-    from polyver.objects.gotemplate import compile_template  # which takes long to load
+    from polyver.languages.gotemplate import compile_template  # which takes long to load
 
     def holds(condition: str, obj: Object) -> bool:
         text = _PATH.sub(lambda found: _values(found[1], obj), condition)
@@ -86,7 +80,7 @@ async def wait_v2(ctx: AsyncContext, conditions: OfObject, timeout: Timeout = _M
     means that the condition does not hold yet; an object that is not there is waited for.
     """
 
-    from polyver.objects.gotemplate import compile_template
+    from polyver.languages.gotemplate import compile_template
 
     def holds(condition: str, obj: Object) -> bool:
         return compile_template(condition, name="condition").render(obj).strip() == "true"
@@ -130,7 +124,7 @@ async def _hold(
 async def _holds(
     ctx: AsyncContext, condition: Condition, holds: Holds, problems: list[str]
 ) -> bool:
-    from polyver.objects.gotemplate import RenderFailed, render_value
+    from polyver.languages.gotemplate import RenderFailed, render_value
 
     rendered = render_value(condition.reference, ctx.params, name="objectReference")
     assert isinstance(rendered, dict)

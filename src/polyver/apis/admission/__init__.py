@@ -1,0 +1,1 @@
+"""Admission of Conversions and of kinds that are declared in Python."""

@@ -1,0 +1,93 @@
+"""Conversions that are applied or deleted: what would break a kind is refused.
+
+The controller decides the same again, for writes that came another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from polyver.apis.conversion_kind import (
+    CONVERSIONS,
+    FORCED,
+    converter_of,
+    needed_versions,
+    place_of,
+    versions_in_use,
+)
+from polyver.core import PolyverError, listed
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import Cause, forbidden, invalid
+from polyver.kube.server.admission import Review
+from polyver.webhook.configurations import Wanted
+
+__all__ = ["CONVERSIONS_WANTED", "ConversionChecks", "Find"]
+
+Find = Callable[[str], Awaitable[Mapping[str, Any] | None]]
+"""The CustomResourceDefinition of a name, if there is one."""
+
+CONVERSIONS_WANTED = Wanted(
+    "checks",
+    group=CONVERSIONS.group,
+    plural=CONVERSIONS.names.plural,
+    versions=("v1alpha1",),
+    operations=("CREATE", "UPDATE", "DELETE"),
+    mutates=False,
+    scope="Cluster",
+    # polyver itself sets finalizers, also while nobody answers for it.
+    conditions={
+        "spec-changes": "oldObject == null || object == null || object.spec != oldObject.spec"
+    },
+)
+
+
+class ConversionChecks:
+    """Compares a Conversion with the definition of its kind."""
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+
+    def handles(self, kind: Kind, operation: str) -> bool:
+        known = (CONVERSIONS.group, CONVERSIONS.names.plural)
+        return (kind.group, kind.plural) == known and operation in ("CREATE", "UPDATE", "DELETE")
+
+    async def mutate(self, review: Review) -> None:
+        pass
+
+    async def validate(self, review: Review) -> None:
+        if review.operation == "DELETE":
+            await self._check_deletion(review)
+        elif review.object is not None and not review.subresource:
+            await self._check_content(review, review.object)
+
+    async def _check_content(self, review: Review, conversion: dict[str, Any]) -> None:
+        if review.old is not None and review.old.get("spec") == conversion.get("spec"):
+            return  # whoever sets labels or finalizers changes nothing that is checked
+        definition = await self._find(review.name) if review.name else None
+        try:
+            converter_of(conversion, definition)
+        except PolyverError as error:
+            hint = f"; {error.hint}" if error.hint else ""
+            cause = Cause(place_of(error), f"Invalid value: {error.fact}{hint}")
+            raise invalid(review.kind, review.name, [cause]) from None
+
+    async def _check_deletion(self, review: Review) -> None:
+        crd = await self._find(review.name)
+        if crd is None or review.old is None or "deletionTimestamp" in crd["metadata"]:
+            return
+        used = versions_in_use(crd)
+        if needed := needed_versions(review.old, crd):
+            text = (
+                f"{review.name} serves or stores {listed(needed)}, and without this Conversion "
+                "objects would lose fields at their next write; first have the kind serve and "
+                "store one version, or delete the CustomResourceDefinition, or annotate the "
+                f"Conversion with {FORCED}={','.join(needed)}"
+            )
+            raise forbidden(review.kind, review.name, text)
+        if len(used) > 1:
+            review.warnings.append(
+                f"{review.name} serves or stores {listed(used)}, and nothing converts them any "
+                "more: requests in other versions than the stored one fail until the "
+                "CustomResourceDefinition names another webhook"
+            )

@@ -1,0 +1,200 @@
+"""Kinds that polyver converts, or whose author has hooks: their say in every write.
+
+The carry that a client left out comes back, and an object that could not be shown in one of its
+versions is not even stored: later it would be in the way of whole lists.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+from polyver.apis.admission.preserved import unknown_format_warning
+from polyver.apis.conversion import ANNOTATION, BESIDE, Converter
+from polyver.apis.declaring import Kind as DeclaredKind
+from polyver.core import PolyverError
+from polyver.kube.http.aside import Aside
+from polyver.kube.http.logs import Log
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError, Cause, internal, invalid
+from polyver.kube.server.admission import Review
+from polyver.webhook.configurations import Wanted
+
+__all__ = ["ConvertedKinds", "wanted_by"]
+
+T = TypeVar("T")
+Object = dict[str, Any]
+_WRITES = ("CREATE", "UPDATE")
+_THREADS = 8
+
+
+class ConvertedKinds:
+    """For every kind that has a converter now, and for those declared in Python."""
+
+    def __init__(
+        self,
+        converter: Callable[[Kind], Converter | None],
+        kinds: Mapping[str, DeclaredKind] | None = None,
+    ) -> None:
+        """`kinds` are found by the names of their definitions."""
+        self._converter = converter
+        self._kinds = dict(kinds or {})
+        self._threads: dict[str, Aside] = {}
+        """For the hooks and functions of each kind: one that hangs holds up no other kind."""
+
+    def handles(self, kind: Kind, operation: str) -> bool:
+        if not kind.custom or operation not in _WRITES:
+            return False
+        return kind.resource in self._kinds or self._converter(kind) is not None
+
+    async def mutate(self, review: Review) -> None:
+        if review.object is None or review.subresource:
+            return
+        converter = self._converter(review.kind)
+        if review.old is not None and converter is not None:
+            _restore(review, converter, review.object, review.old)
+        declared, version = self._kinds.get(review.kind.resource), review.kind.version
+        if declared is not None and declared.has_hooks(version)[0]:
+            obj = review.object
+            made = await self._called(review, lambda: _defaulted(declared, version, obj))
+            obj.clear()
+            obj |= made
+
+    async def validate(self, review: Review) -> None:
+        if review.object is None:
+            return
+        obj, version = review.object, review.kind.version
+        declared, converter = self._kinds.get(review.kind.resource), self._converter(review.kind)
+        causes: list[Cause] = []
+        if declared is not None and declared.has_hooks(version)[1] and not review.subresource:
+            found = await self._called(review, lambda: declared.problems(version, obj, review.old))
+            causes += [Cause(each.path, f"Invalid value: {each.text}") for each in found]
+        if converter is not None:
+            if warning := unknown_format_warning(converter, obj):
+                review.warnings.append(warning)
+            causes += await self._inconvertible(review, converter)
+        if causes:
+            raise invalid(review.kind, review.name, causes)
+
+    async def _inconvertible(self, review: Review, converter: Converter) -> list[Cause]:
+        """Why an object cannot be shown in one of the versions."""
+        assert review.object is not None
+        others = [each for each in converter.versions if each != review.kind.version]
+        for version in others:
+            try:
+                if converter.calls_functions:
+                    await self._timed(review, partial(converter.convert, review.object, version))
+                else:
+                    converter.convert(review.object, version)
+            except (PolyverError, TimeoutError) as error:
+                text = str(error) or f"no answer within {review.patience:g} s"
+                return [Cause("", f"Invalid value: it cannot be converted to {version}: {text}")]
+            except Exception as error:
+                Log().failure("a conversion failed", error, object=review.name, version=version)
+                text = f"it cannot be converted to {version}, and the log says why"
+                return [Cause("", f"Invalid value: {text}")]
+        return []
+
+    async def _called(self, review: Review, function: Callable[[], T]) -> T:
+        """What a hook gives; what goes wrong in it is for the log, and not for clients."""
+        try:
+            return await self._timed(review, function)
+        except ApiError:
+            raise
+        except PolyverError as error:
+            raise invalid(review.kind, review.name, [Cause(error.at, error.fact)]) from None
+        except TimeoutError:
+            raise internal(f"a hook gave no answer within {review.patience:g} s") from None
+        except Exception as error:
+            Log().failure("a hook failed", error, object=review.name)
+            raise internal("a hook failed, and the log says why") from None
+
+    async def _timed(self, review: Review, function: Callable[[], T]) -> T:
+        threads = self._threads.setdefault(review.kind.resource, Aside(_THREADS))
+        return await threads.run_within(review.patience, function)
+
+
+def _restore(review: Review, converter: Converter, obj: Object, old: Mapping[str, Any]) -> None:
+    # An apply from which it is missing has taken away all that was carried; unless somebody
+    # had applied the carry itself, and does so no longer.
+    if not review.applied or _is_applied(old, converter.keeping.path):
+        converter.keeping.restore(obj, old)
+
+
+def _is_applied(old: Mapping[str, Any], path: Sequence[str]) -> bool:
+    """Whether somebody applied what is at a path."""
+    entries = old["metadata"].get("managedFields") or ()
+    found = [each.get("fieldsV1") or {} for each in entries if each.get("operation") == "Apply"]
+    for name in path:
+        found = [each[f"f:{name}"] for each in found if f"f:{name}" in each]
+    return bool(found)
+
+
+def _defaulted(declared: DeclaredKind, version: str, obj: Object) -> Object:
+    """An object with what hooks fill in; what it is and who it is stays."""
+    made = declared.defaulted(version, obj)
+    fixed = ("apiVersion", "kind", "metadata")
+    rest = {name: value for name, value in made.items() if name not in fixed}
+    about = {"apiVersion": obj["apiVersion"], "kind": obj["kind"]}
+    return about | {"metadata": _metadata(obj["metadata"], made.get("metadata"))} | rest
+
+
+def _metadata(before: Mapping[str, Any], after: Any) -> Object:
+    """Hooks may set labels, annotations and finalizers, and nothing else of metadata."""
+    free = ("labels", "annotations", "finalizers")
+    kept = {name: value for name, value in before.items() if name not in free}
+    return kept | {n: after[n] for n in free if n in after} if isinstance(after, dict) else kept
+
+
+# What an API server has to ask about.
+
+
+def wanted_by(kind: DeclaredKind) -> list[Wanted]:
+    """The requests that a kind's hooks and conversion have to see, and no others.
+
+    A kind that is read from a definition has no hooks; several versions of it are converted.
+    """
+    definition = kind.definition()
+    served = tuple(each.name for each in definition.versions if each.served)
+    filled, checked = (
+        tuple(name for name in served if kind.has_hooks(name)[which]) for which in (0, 1)
+    )
+    if is_converted(kind):
+        parts = ("status",) if any(each.status for each in definition.versions) else ()
+        conditions = {"carry-is-missing": _carry_missing(kind.converter)}
+        found = [
+            Wanted("carry", versions=served, operations=("UPDATE",), conditions=conditions),
+            Wanted("checks", versions=served, mutates=False, parts=parts),
+        ]
+    else:
+        found = [Wanted("checks", versions=checked, mutates=False, exact=True)]
+    found.append(Wanted("defaults", versions=filled, exact=True))
+    group, plural, scope = definition.group, definition.names.plural, definition.scope
+    return [
+        replace(each, group=group, plural=plural, scope=scope) for each in found if each.versions
+    ]
+
+
+def _carry_missing(converter: Converter | None) -> str:
+    """Whether an update left the carry out, in CEL; it is in an annotation if nobody says."""
+    usual = [("metadata", "annotations", name) for name in (ANNOTATION, BESIDE)]
+    paths = converter.keeping.paths if converter else usual
+    return " || ".join(
+        f"({_has('oldObject', path)} && !({_has('object', path)}))" for path in paths
+    )
+
+
+def _has(obj: str, path: tuple[str, ...]) -> str:
+    """Each field on the way is asked for, as asking for one inside of nothing is an error."""
+    steps = [json.dumps(name) for name in path]
+    places = [obj + "".join(f"[{step}]" for step in steps[:count]) for count in range(len(path))]
+    return " && ".join(f"{step} in {place}" for step, place in zip(steps, places, strict=True))
+
+
+def is_converted(kind: DeclaredKind) -> bool:
+    """Whether API servers have a kind converted by a webhook."""
+    definition = kind.definition()
+    return len(definition.versions) > 1 and definition.strategy != "None"

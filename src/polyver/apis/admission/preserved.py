@@ -1,0 +1,42 @@
+"""Reports of preserved fields in a format that this release does not know.
+
+They are kept as they are and not restored. Whoever writes such an object gets a warning, and the
+log names the first object of each kind and format, also if it was only read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyver.apis.conversion import Converter
+from polyver.kube.http.logs import Log
+
+__all__ = ["log_unknown_formats", "unknown_format_warning"]
+
+
+def unknown_format_warning(converter: Converter, obj: dict[str, Any]) -> str:
+    """Return the warning for a write of an object; nothing if its preserved fields can be read."""
+    found = converter.unknown_format(obj)
+    if not found:
+        return ""
+    where = ".".join(converter.keeping.path[:2])
+    return (
+        f"{where}: the preserved fields of this object ({found}) cannot be read by this release of "
+        "polyver: they are kept as they are and not restored; a release that knows them restores "
+        "them"
+    )
+
+
+def log_unknown_formats(converter: Converter) -> Converter:
+    """Have a converter log each format that it does not know, once, with an object that has it."""
+
+    def log(found: str, name: str) -> None:
+        Log().warning(
+            "preserved fields cannot be read by this release, and are kept as they are",
+            kind=f"{converter.kind}.{converter.group}",
+            object=name,
+            found=found,
+        )
+
+    converter.on_unknown_format = log
+    return converter

@@ -1,0 +1,113 @@
+"""The capability apis in the embedded control plane: conversions, and kinds declared in Python."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from polyver.apis.conversion import Converter
+    from polyver.apis.declaring import Kind
+    from polyver.client import Client
+    from polyver.controllers import Controller
+    from polyver.kube.http.http import Response
+    from polyver.kube.objects.webhooks import Webhook
+    from polyver.kube.server.api import Api
+    from polyver.kube.server.conversion import ServedConversions
+    from polyver.kube.server.http import Request
+
+__all__ = ["own_webhook", "serve_conversions", "serve_kinds"]
+
+_PATH = "/convert"
+_TIMEOUT = 30.0
+
+
+async def serve_kinds(
+    api: Api, client: Client, kinds: Sequence[Kind], webhook: Webhook
+) -> list[Controller[Any]]:
+    """Have kinds in Python defined, converted and checked; their controllers are returned."""
+    from polyver.apis.admission.kinds import ConvertedKinds
+    from polyver.apis.admission.preserved import log_unknown_formats
+    from polyver.apis.controllers.declared import DeclaredController
+
+    named = {kind.definition().name: kind for kind in kinds}
+    served = api.server.conversions
+    api.admission.add(ConvertedKinds(lambda kind: served.get(kind.resource), named))
+    api.paths[_PATH] = _Reviews(served).answer
+    for kind in kinds:
+        if kind.converter is not None:
+            served.publish(kind.definition().name, log_unknown_formats(kind.converter))
+        await _define(client, kind, webhook)
+    return [DeclaredController(client, kind) for kind in kinds if kind.controller is not None]
+
+
+async def serve_conversions(api: Api, client: Client, webhook: Webhook) -> list[Controller[Any]]:
+    """Have Conversions that are applied checked and served; what follows them is returned."""
+    from polyver.apis.admission.conversions import ConversionChecks
+    from polyver.apis.controllers.conversions import ConversionController
+    from polyver.apis.conversion_kind import CONVERSIONS
+    from polyver.apis.crds import conversion_data
+    from polyver.client import CRDS, find
+
+    api.admission.add(ConversionChecks(partial(find, client, CRDS)))
+    await _define(client, CONVERSIONS, webhook)
+    told = conversion_data(webhook)
+    publish = partial(_publish, api.server.conversions)
+    conversions = ConversionController(client, publish, told=told)
+    await conversions.load()
+    return [conversions]
+
+
+def _publish(served: ServedConversions[Any], name: str, converter: Converter | None) -> None:
+    from polyver.apis.admission.preserved import log_unknown_formats
+
+    served.publish(name, None if converter is None else log_unknown_formats(converter))
+
+
+async def _define(client: Client, kind: Kind, webhook: Webhook) -> None:
+    from polyver.apis.crds import crd_of
+    from polyver.cli.loading import apply_definition
+
+    await apply_definition(client, crd_of(kind.definition(), webhook if kind.converter else None))
+
+
+def own_webhook(address: str, ca: str) -> Webhook:
+    """Where the embedded server converts, as its definitions tell others."""
+    from polyver.kube.objects.webhooks import Webhook
+
+    bundle = base64.b64encode(ca.encode()).decode()
+    return Webhook(url=f"https://{address}{_PATH}", ca_bundle=bundle)
+
+
+class _Reviews:
+    """Reviews that somebody posts, answered as a webhook answers them."""
+
+    def __init__(self, conversions: ServedConversions[Any]) -> None:
+        from polyver.webhook.workers import Workers
+
+        self._conversions = conversions
+        self._workers = Workers()
+
+    async def answer(self, request: Request) -> Response:
+        from polyver.kube.http.http import Response
+        from polyver.webhook import review
+        from polyver.webhook.conversion import CallsFunctions
+        from polyver.webhook.workers import FunctionKinds
+
+        converters = self._conversions.by_kind
+        until = monotonic() + _TIMEOUT
+        late = partial(_is_over, until)
+        work = partial(review, request.body, converters, late=late)
+        kinds = FunctionKinds(converters).named_early(request.body)
+        try:
+            made = await self._workers.run(kinds, partial(work, calling=kinds), until)
+        except CallsFunctions:
+            made = await self._workers.run((), work, until)
+        return Response(made.status, [("content-type", "application/json")], made.body)
+
+
+def _is_over(until: float) -> bool:
+    return monotonic() > until

@@ -1,0 +1,150 @@
+"""What can be wrong with the conversions of a kind: each as data, with a place and an advice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polyver.apis.compatibility import RULES as COMPATIBILITY
+from polyver.apis.compatibility import Rule, Severity
+
+__all__ = ["RULES", "Example", "Finding", "found"]
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """The smallest object that shows it, and what came out of it and should have."""
+
+    given: Object
+    expected: Any = None
+    got: Any = None
+    edited: Object | None = None
+    """What was made of it at the stop, after somebody changed a field there."""
+
+    def as_data(self) -> dict[str, Any]:
+        made = {"given": self.given, "expected": self.expected, "got": self.got}
+        return made if self.edited is None else {**made, "edited": self.edited}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong, or may be."""
+
+    kind: str
+    """The name of the CustomResourceDefinition, or the kind and its group."""
+    rule: str
+    severity: Severity
+    fact: str
+    advice: str
+    versions: tuple[str, ...] = ()
+    """The version that it is about, or those on the way that shows it."""
+    path: str = ""
+    """A field of the objects; empty for the whole."""
+    place: str = ""
+    """Where the kind, or the rule, is written."""
+    example: Example | None = None
+
+    def as_data(self) -> dict[str, Any]:
+        """The same as plain data, for JSON."""
+        names = ("kind", "rule", "fact", "advice", "path", "place")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "severity": self.severity.value,
+            "versions": list(self.versions),
+            "example": self.example.as_data() if self.example else None,
+        }
+
+
+_BREAKING = {
+    "tree": (
+        "versions are not connected, not in one way only, or by rules that cannot be",
+        "Give each version that the definition has exactly one way to the others",
+    ),
+    "kind-removed": (
+        "a kind that was defined is gone, and with it its objects",
+        "Keep its definition until nobody has objects of it",
+    ),
+    "fails": (
+        "the conversion of an object fails, and with it every list that the object is in",
+        "Have the function take every object that the schema allows, with optional fields missing",
+    ),
+    "law": (
+        "an object that made a stop in another version arrives as another object",
+        "What one direction changes, the other must change back; compare the fields shown",
+    ),
+    "edit-lost": (
+        "a field that was changed in one version is not as it was written, there or in another",
+        "Have what is written decide, and not what another version had before",
+    ),
+    "default-loses": (
+        "a default that an API server fills in on the way costs a value that was carried",
+        "Give the fields that belong together the same defaults in both versions",
+    ),
+    "compiled": (
+        "the compiled rules do otherwise than the interpreter: a bug in polyver",
+        "Please report it together with the example",
+    ),
+    "view-changed": (
+        "an object that exists is seen otherwise in a version than before",
+        "Restore the rule, or leave this version as it is and make the change in a new one",
+    ),
+    "identity": (
+        "an API server refuses the converted object: it may change labels and annotations alone",
+        "Leave apiVersion, kind and the rest of the metadata to polyver",
+    ),
+    "pruned": (
+        "a conversion writes a field that the version does not have, and an API server drops it",
+        "Add the field to the schema, or write it to another one",
+    ),
+    "unknown-field": (
+        "a rule names a field that the schema of the version does not have",
+        "Correct the path, or add the field to the schema",
+    ),
+    "type": (
+        "a field has another type in the other version than what is written there",
+        "Write a rule for it, such as cast, scale, wrap or keyed, or correct the one there is",
+    ),
+    "value": (
+        "a rule writes a word or a constant that the schema refuses",
+        "Correct the word, or add it to the enum",
+    ),
+}
+_RISKY = {
+    "unstable": (
+        "functions do not give back what they made themselves, so that edits may be undone",
+        "Have each direction give back what the other makes of its own results",
+    ),
+    "invalid": (
+        "an object that is right in one version is refused by the other, so it cannot be updated",
+        "Allow it in the other version, or give what is required there a default",
+    ),
+    "unmapped": (
+        "an enum has a value for which the rule has no word: it is carried, and the field absent",
+        "Give it a word in the other version",
+    ),
+    "dropped-known": (
+        "a rule drops a field that the other version has, too",
+        "Leave the rule out to keep the field, or move it to another name",
+    ),
+    "no-schema": (
+        "without the schema of a version nobody can tell what it lacks",
+        "Put the CustomResourceDefinition beside the Conversion",
+    ),
+}
+RULES: Mapping[str, Rule] = {
+    name: Rule(name, severity, about, advice)
+    for severity, rules in ((Severity.BREAKING, _BREAKING), (Severity.RISKY, _RISKY))
+    for name, (about, advice) in rules.items()
+}
+assert not RULES.keys() & COMPATIBILITY.keys()
+
+
+def found(
+    rule: str, kind: str, fact: str, *, versions: tuple[str, ...] = (), path: str = ""
+) -> Finding:
+    """A finding of a rule."""
+    known = RULES[rule]
+    return Finding(kind, rule, known.severity, fact, known.advice, versions, path)

@@ -1,0 +1,224 @@
+"""The loss ledger: what becomes of each field of one version in another, told by the rules alone.
+
+Functions tell nothing of themselves; what they do is seen on objects, by `Observed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from polyver.apis.checking._exactness import is_exact
+from polyver.apis.checking.places import ITEM, VALUE, Inside, Place, has, places, schema_at, show
+from polyver.apis.conversion import Block, Converter
+from polyver.apis.conversion.hops import ByRules
+from polyver.apis.conversion.nested import Each, Keyed, Move, Wrap
+from polyver.apis.conversion.rules import Const, Drop, Rule
+from polyver.languages.values.strings import shown
+
+__all__ = ["Fate", "How", "Ledger", "Stop", "ledger", "trace"]
+
+How = Literal["kept", "moved", "transformed", "carried"]
+Schema = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """What becomes of one field."""
+
+    path: str
+    how: How
+    to: tuple[str, ...] = ()
+    """Where it is in the other version; nowhere if it is carried."""
+    rules: tuple[str, ...] = ()
+    """The rules that make another value of it."""
+    exact: bool = True
+    """Whether the other version expresses every value of it, so that nothing is carried."""
+    why: str = ""
+
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "path": self.path,
+            "how": self.how,
+            "to": list(self.to),
+            "rules": list(self.rules),
+            "exact": self.exact,
+            "why": self.why,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What becomes of every field on the way from one version to another."""
+
+    source: str
+    target: str
+    fates: tuple[Fate, ...]
+    observed: bool = False
+    """Whether it was seen on objects, and not read from rules."""
+    complete: bool = True
+    """Whether there is a schema that names all fields; without one, the rules name some."""
+
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "from": self.source,
+            "to": self.target,
+            "observed": self.observed,
+            "complete": self.complete,
+            "fields": [each.as_data() for each in self.fates],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Where a value is after some hops, and what happened to it on the way."""
+
+    place: Place
+    rules: tuple[str, ...] = ()
+    exact: bool = True
+    carried: str = ""
+    """Why it goes no further."""
+
+    def behind(self, *steps: str | Inside) -> Stop:
+        return replace(self, place=(*steps, *self.place))
+
+    def by(self, rule: str, *, exact: bool = True) -> Stop:
+        return replace(self, rules=(rule, *self.rules), exact=self.exact and exact)
+
+
+def ledger(
+    converter: Converter, schemas: Mapping[str, Schema], source: str, target: str
+) -> Ledger | None:
+    """The ledger of one way; None if there is a function on it, which cannot be read."""
+    way = converter.tree.way(source, target)
+    hops = [hop.convert for hop in way]
+    rules = [each for each in hops if isinstance(each, ByRules)]
+    if len(rules) < len(hops):
+        return None
+    schema = schemas.get(source)
+    known: Iterable[Place]
+    if schema is None:
+        known = dict.fromkeys(_named(rules[0]) if rules else ())
+    else:
+        known = places(schema, leaves=True)
+    targets = [hop.target for hop in way]
+    fates = [_fate(each, rules, targets, schemas, source) for each in known]
+    return Ledger(source, target, tuple(fates), complete=schema is not None)
+
+
+def _named(hop: ByRules) -> Iterator[Place]:
+    """The fields that rules name, where no schema names them all."""
+    for rule in hop.block.rules:
+        yield from rule.ports(back=hop.back)[0]
+
+
+def _fate(
+    place: Place,
+    hops: Sequence[ByRules],
+    targets: Sequence[str],
+    schemas: Mapping[str, Schema],
+    source: str,
+) -> Fate:
+    stops, lost, version = [Stop(place)], [], source
+    for hop, target in zip(hops, targets, strict=True):
+        arrived = []
+        for stop in stops:
+            said = schema_at(schemas.get(version), stop.place)
+            arrived += [_joined(stop, each) for each in trace(hop, stop.place, target, said)]
+        lost += [each.carried for each in arrived if each.carried]
+        stops, version = [each for each in arrived if not each.carried], target
+    if not stops:
+        return Fate(show(place), "carried", exact=False, why=lost[0])
+    to = tuple(dict.fromkeys(show(each.place) for each in stops))
+    rules = tuple(dict.fromkeys(name for each in stops for name in each.rules))
+    how: How = "transformed" if rules else "kept" if to == (show(place),) else "moved"
+    exact = not lost and all(each.exact for each in stops)
+    return Fate(show(place), how, to, rules, exact, lost[0] if lost else "")
+
+
+def _joined(before: Stop, after: Stop) -> Stop:
+    rules, exact = (*before.rules, *after.rules), before.exact and after.exact
+    return replace(after, rules=rules, exact=exact)
+
+
+def trace(hop: ByRules, place: Place, target: str, schema: Schema | None) -> list[Stop]:
+    """Where one edge takes what is at a place, of which its schema says this."""
+    return _trace(hop.block, place, target, schema, back=hop.back)
+
+
+def _trace(
+    block: Block, place: Place, target: str, schema: Schema | None, *, back: bool
+) -> list[Stop]:
+    for rule in block.rules:
+        for port in rule.ports(back=back)[0]:
+            if place[: len(port)] == port:
+                rest = place[len(port) :]
+                return _through(rule, rest, target, schema, back=back)
+    if not has(block.written(back=back), place):
+        return [Stop((), carried=f"{target} has no such field")]
+    return [Stop(place)]
+
+
+def _through(
+    rule: Rule, rest: Place, target: str, schema: Schema | None, *, back: bool
+) -> list[Stop]:
+    """Where a rule takes what it reads, or what is inside of that."""
+    to = rule.ports(back=back)[1]
+    match rule:
+        case Drop():
+            why = f"{target} has no such field" if rule.implied else "dropped by a rule"
+            return [Stop((), carried=why)]
+        case Const():
+            return [Stop((), carried=f"unless it is {shown(rule.value)}, which {target} implies")]
+        case Move():
+            inside = _trace(rule.inside, rest, target, schema, back=back)
+            return [each if each.carried else each.behind(*to[0]) for each in inside]
+        case Each() | Wrap() | Keyed():
+            return _items(rule, rest, to[0], target, schema, back=back)
+        case _:
+            exact = is_exact(rule, schema, back=back)
+            return [Stop(path).by(rule.name, exact=exact) for path in to]
+
+
+def _items(
+    rule: Each | Wrap | Keyed,
+    rest: Place,
+    to: Place,
+    target: str,
+    schema: Schema | None,
+    *,
+    back: bool,
+) -> list[Stop]:
+    """The same for rules that look into lists and maps."""
+    if isinstance(rule, Wrap):
+        inner, around = (rest[1:], to) if back else (rest, (*to, ITEM))
+        if back and not rest:
+            return [Stop(to).by("wrap", exact=False)]
+        found = _trace(rule.inside, inner, target, schema, back=back)
+        return [e if e.carried else e.behind(*around).by("wrap", exact=not back) for e in found]
+    if isinstance(rule, Keyed):
+        return _keyed(rule, rest, to, target, schema, back=back)
+    if not rest:
+        return [Stop(to)]
+    found = _trace(rule.inside, rest[1:], target, schema, back=back)
+    return [each if each.carried else each.behind(*to, rest[0]) for each in found]
+
+
+def _keyed(
+    rule: Keyed, rest: Place, to: Place, target: str, schema: Schema | None, *, back: bool
+) -> list[Stop]:
+    exact = back and bool(rule.value)
+    if len(rest) < 2 and not (back and rest):
+        return [Stop(to).by("keyed", exact=exact)]
+    if back:
+        around: Place = (*to, ITEM, rule.value) if rule.value else (*to, ITEM)
+        inner = rest[1:]
+    elif rest[1] == rule.key:
+        return [Stop((*to, VALUE)).by("keyed", exact=False)]
+    elif rule.value and rest[1] != rule.value:
+        return [Stop((), carried=f"keyed has no place for it in {target}")]
+    else:
+        around, inner = (*to, VALUE), rest[2:] if rule.value else rest[1:]
+    found = _trace(rule.inside, inner, target, schema, back=back)
+    return [e if e.carried else e.behind(*around).by("keyed", exact=exact) for e in found]

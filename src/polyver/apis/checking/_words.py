@@ -1,0 +1,92 @@
+"""The words that conversions treat in a special way: those are tried where mistakes are sought."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import CodeType, FunctionType
+from typing import Any
+
+from polyver.apis.conversion import Block, Converter
+from polyver.apis.conversion.hops import ByFunctions, ByRules
+from polyver.apis.conversion.rules import Cast, Const, Rule, Scale, Split, Values
+
+__all__ = ["words_of"]
+
+_DEPTH = 4
+
+
+def words_of(converter: Converter) -> list[Any]:
+    """Texts, numbers and booleans that rules name, or that are written in functions."""
+    found: list[Any] = []
+    for edge in converter.tree.edges:
+        if isinstance(edge.forward, ByRules):
+            found += _block(edge.forward.block)
+        elif isinstance(edge.forward, ByFunctions):
+            found += [*_function(edge.forward.there), *_function(edge.forward.back)]
+    plain = [each for each in found if type(each) in (str, int, float, bool)]
+    return [*{(type(each), each): each for each in plain}.values()]
+
+
+def _block(block: Block) -> Iterator[Any]:
+    for rule in block.rules:
+        yield from _rule(rule)
+        inside = getattr(rule, "inside", None)
+        if inside is not None:
+            yield from _block(inside)
+
+
+def _rule(rule: Rule) -> Iterator[Any]:
+    match rule:
+        case Values():
+            yield from (*rule.words, *rule.words.values())
+        case Const():
+            yield rule.value
+        case Cast():
+            yield from ("7", "08", "abc", "true", "1.5", 0, 1, 7)
+        case Scale():
+            times = max(rule.factor.numerator, rule.factor.denominator)
+            yield from (0, 1, times, times + 1, times * 3, -1)
+        case Split():
+            mark, none = rule.separator, rule.absent or ""
+            parts = ["a", "7", "b"][: len(rule.into)]
+            yield from (mark.join(parts), mark.join([*parts, "c"]), parts[0], mark, none)
+            yield from (mark.join([none] * len(rule.into)), f"a{mark}08", f"{mark}7")
+
+
+def _function(found: object, depth: int = 0) -> Iterator[Any]:
+    """The words in the code of a function, in what it names, and in those it is made around."""
+    if depth > _DEPTH:
+        return
+    function = getattr(found, "function", found)
+    if isinstance(found, type):
+        for name in ("convert_to", "convert_from"):
+            yield from _function(vars(found).get(name), depth + 1)
+    elif isinstance(function, FunctionType):
+        ours = function.__module__.startswith("polyver.")
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+        for code in () if ours else _codes(function.__code__):
+            yield from _plain(code.co_consts)
+            cells += [
+                value for name, value in function.__globals__.items() if name in code.co_names
+            ]
+        for each in cells:
+            yield from _function(each, depth + 1)
+            yield from _plain([each])
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _codes(each)
+
+
+def _plain(values: Iterable[Any]) -> Iterator[Any]:
+    """Plain values, and what tables of them hold."""
+    for value in values:
+        if isinstance(value, Mapping):
+            yield from (*value, *value.values())
+        elif isinstance(value, tuple | list | set | frozenset):
+            yield from value
+        else:
+            yield value

@@ -1,0 +1,98 @@
+"""The places of a schema, and how they are written: `spec.ports[].name`, `spec.env{}`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from polyver.apis.conversion.implied import child, items, knows
+from polyver.apis.conversion.paths import show_path
+from polyver.kube.objects.schema.structure import META_FIELDS, Structure
+
+__all__ = ["ITEM", "VALUE", "Inside", "Place", "has", "places", "schema_at", "show"]
+
+Schema = Mapping[str, Any]
+
+
+class Inside(Enum):
+    """A step that has no name of its own."""
+
+    ITEM = "[]"
+    VALUE = "{}"
+
+
+ITEM, VALUE = Inside.ITEM, Inside.VALUE
+Place = tuple[str | Inside, ...]
+
+
+def show(place: Sequence[str | Inside]) -> str:
+    """A place as people write it.
+
+    >>> show(("spec", "ports", ITEM, "name")), show(("spec", "env", VALUE))
+    ('spec.ports[].name', 'spec.env{}')
+    """
+    text, names = "", []
+    for step in (*place, None):
+        if isinstance(step, str):
+            names.append(step)
+            continue
+        inside = show_path(tuple(names))
+        text += f".{inside}" if text and inside and inside[0] != "[" else inside
+        names = []
+        text += step.value if step is not None else ""
+    return text
+
+
+def places(schema: Schema, *, leaves: bool = False) -> Iterator[Place]:
+    """Every place of a version's objects that its schema names, metadata apart.
+
+    With `leaves` those alone that have no named fields inside.
+    """
+    known = schema.get("properties") or {}
+    for name, each in known.items():
+        if name not in META_FIELDS:
+            yield from _within((name,), each, leaves=leaves)
+
+
+def _within(place: Place, schema: Schema, *, leaves: bool) -> Iterator[Place]:
+    fields = schema.get("properties") or {}
+    inside = [((*place, name), each) for name, each in fields.items()]
+    others, found = schema.get("additionalProperties"), schema.get("items")
+    for step, each in ((VALUE, others), (ITEM, found)):
+        if isinstance(each, Mapping) and any(map(each.get, _DEEPER)):
+            inside.append(((*place, step), each))
+    if not leaves or not inside:
+        yield place
+    for name, each in inside:
+        yield from _within(name, each, leaves=leaves)
+
+
+_DEEPER = ("properties", "items", "additionalProperties")
+
+
+def schema_at(schema: Schema | None, place: Sequence[str | Inside]) -> Schema | None:
+    """What a schema says of a place; None if it says nothing."""
+    for step in place:
+        if schema is None:
+            return None
+        others: Any = schema.get("additionalProperties")
+        if step is ITEM:
+            others = schema.get("items")
+        elif isinstance(step, str):
+            others = (schema.get("properties") or {}).get(step, others)
+        schema = others if isinstance(others, Mapping) else None
+    return schema
+
+
+def has(place: Structure | None, path: Sequence[str | Inside]) -> bool:
+    """Whether objects may have something at a path; without a schema they may."""
+    for step in path:
+        if step is ITEM:
+            place = items(place)
+            continue
+        name = step if isinstance(step, str) else ""
+        if not knows(place, name):
+            return False
+        place = child(place, name)
+    return True

@@ -1,0 +1,234 @@
+"""Earlier definitions and conversions: in files, in a git revision, or on a cluster.
+
+A separate process reads the kinds of a revision from a copy of the files: this process cannot
+import another version of a module that it has imported.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from polyver.apis.checking import Finding, found
+from polyver.apis.commands._behaviour import Key, behaviour_in
+from polyver.apis.commands.checking import progress_bar
+from polyver.apis.compatibility import compare_definitions
+from polyver.apis.conversion import build_converter, read_conversion
+from polyver.apis.conversion.reading import GROUP, KIND
+from polyver.apis.conversion_kind import CONVERSIONS, definition_of
+from polyver.apis.crds import crd_of
+from polyver.apis.definition import Definition
+from polyver.apis.manifests import definitions_of
+from polyver.apis.trials import Before, Subject, compare_behaviour
+from polyver.cli.cluster import CLUSTER, definitions_on, documents_on
+from polyver.cli.exit_codes import Misused, Unreadable
+from polyver.cli.files import SUFFIXES, read_manifests
+from polyver.cli.output import warn
+from polyver.client import Resource
+from polyver.core import PolyverError, listed
+from polyver.kube.objects import Document, objects_of
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["Earlier", "behaving", "compared", "earlier"]
+
+_ALSO = f"{CLUSTER} is the cluster of the current context"
+_CONVERSIONS = Resource(CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False)
+_RUN = "import sys; from polyver.app import main; sys.exit(main())"
+
+
+@dataclass(slots=True)
+class Earlier:
+    """Earlier CustomResourceDefinitions, and the earlier conversions that are known."""
+
+    definitions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    conversions: dict[Key, Before] = field(default_factory=dict)
+
+
+@contextmanager
+def earlier(
+    against: str, names: Sequence[str], kinds: Sequence[str], conversions: Sequence[str]
+) -> Iterator[Earlier]:
+    """Yield the earlier state while the body runs; `names` are the current definitions."""
+    if against.startswith(CLUSTER):
+        yield _on_cluster(against, names)
+    elif Path(against).exists():
+        yield _in_manifests([against])
+    else:
+        with _of_revision(against, kinds, conversions) as found:
+            yield found
+
+
+def compared(
+    definitions: Mapping[str, Definition], before: Earlier, against: str
+) -> Iterator[Finding]:
+    """What users of the definitions that were before lose by those of now."""
+    for name, old in before.definitions.items():
+        if name not in definitions:
+            yield found("kind-removed", name, f"it is defined in {against}, and not here")
+            continue
+        now = definitions[name]
+        for each in compare_definitions(_comparable(old, now), crd_of(now)):
+            versions = (each.version,) if each.version else ()
+            about = (name, each.rule, each.severity, each.fact, each.advice)
+            yield Finding(*about, versions, each.path, now.place)
+
+
+def behaving(
+    subjects: Sequence[Subject], before: Earlier, against: str, *, examples: int, seed: int
+) -> Iterator[Finding]:
+    """Report the fields that the current conversions show differently from the earlier ones."""
+    for subject in subjects if examples else ():
+        converter = subject.converter
+        known = before.conversions.get((converter.group, converter.kind))
+        if known is not None:
+            with progress_bar(f"{subject.name}, then and now", examples) as progress:
+                yield from compare_behaviour(
+                    subject, known, examples=examples, seed=seed, progress=progress
+                )
+        elif len(_versions_then(subject, before) & {*converter.versions}) > 1:
+            text = f"{against} has no conversions of {subject.name}: only schemas were compared"
+            warn(text)
+
+
+def _versions_then(subject: Subject, before: Earlier) -> set[str]:
+    crd = before.definitions.get(subject.name)
+    return {each["name"] for each in crd["spec"]["versions"]} if crd else set()
+
+
+def _comparable(old: dict[str, Any], now: Definition) -> dict[str, Any]:
+    """What was, without who converts, unless it is said now, too: often that is written later."""
+    if now.strategy or now.webhook:
+        return old
+    spec = {name: value for name, value in old["spec"].items() if name != "conversion"}
+    return {**old, "spec": spec}
+
+
+def _on_cluster(against: str, names: Sequence[str]) -> Earlier:
+    """Those of the kinds at hand; a cluster has many others, which are none of our business."""
+    context = against.removeprefix(CLUSTER)
+    server, found = definitions_on(context, names)
+    if not found:
+        warn(f"{server} has none of {listed(names)}: nothing was compared")
+        return Earlier()
+    try:
+        documents = documents_on(context, [_CONVERSIONS])
+    except ApiError as error:
+        if error.code != HTTPStatus.FORBIDDEN:
+            raise
+        warn(f"{error.message}: only schemas were compared")
+        return Earlier(found)
+    documents = [each for each in documents if _name_of(each) in found]
+    return Earlier(found, _conversions_in(documents, map(definition_of, found.values())))
+
+
+def _name_of(document: Document) -> str:
+    value = document.value
+    metadata = value.get("metadata") if isinstance(value, dict) else None
+    return str(metadata.get("name")) if isinstance(metadata, dict) else ""
+
+
+def _in_manifests(names: Sequence[str]) -> Earlier:
+    documents = read_manifests(names)
+    definitions = [*definitions_of(documents)]
+    found = {each.name: crd_of(each) for each in definitions}
+    return Earlier(found, _conversions_in(documents, definitions))
+
+
+def _conversions_in(
+    documents: Sequence[Document], definitions: Iterable[Definition]
+) -> dict[Key, Before]:
+    """Return the earlier conversions; warn about each invalid Conversion and skip it."""
+    known = {(each.group, each.kind): each for each in definitions}
+    made: dict[Key, Before] = {}
+    for document in objects_of(documents, GROUP, KIND):
+        try:
+            declared = read_conversion(document)
+            key = (declared.group, declared.kind)
+            converter = build_converter(declared, known.get(key))
+        except PolyverError as error:
+            warn(f"nothing is compared with a Conversion of before: {error}")
+            continue
+        versions = known[key].versions if key in known else ()
+        schemas = {each.name: each.schema for each in versions if each.schema is not None}
+        made[key] = Before.of(Subject(converter, schemas))
+    return made
+
+
+@contextmanager
+def _of_revision(
+    revision: str, kinds: Sequence[str], conversions: Sequence[str]
+) -> Iterator[Earlier]:
+    if revision.startswith("-"):
+        raise Misused(f"{revision} is neither a file nor a revision of git", hint=_ALSO)
+    top = Path(_git("rev-parse", "--show-toplevel", revision=revision).decode().strip())
+    archive = _git("archive", "--format=tar", f"{revision}^{{commit}}", revision=revision, at=top)
+    with TemporaryDirectory() as folder:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as files:
+            for member in files:
+                _unpack(files, member, Path(folder))
+        here = Path(folder) / Path.cwd().resolve().relative_to(top.resolve())
+        then = [str(here / name) for name in conversions if (here / name).exists()]
+        names = [name for name in kinds if _is_there(here, name)]
+        found = _in_manifests(then)
+        if not here.is_dir() or not (names or not (kinds or conversions)):
+            yield found
+            return
+        found.definitions |= _crds_in(here, names, revision)
+        with behaviour_in(here, names, revision) as known:
+            found.conversions = {**known, **found.conversions}
+            yield found
+
+
+def _unpack(files: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+    """Write one file; nothing else is of interest, least of all a link that leads elsewhere."""
+    content = files.extractfile(member) if member.isfile() else None
+    if content is not None:
+        path = folder / member.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.read())
+
+
+def _is_there(folder: Path, name: str) -> bool:
+    """Whether a file of that name was there; of modules it is found out when they are imported."""
+    is_path = "/" in name or name.endswith((".py", *SUFFIXES)) or Path(name).is_dir()
+    return not is_path or (folder / name).exists()
+
+
+def _git(*arguments: str, revision: str, at: Path | None = None) -> bytes:
+    try:
+        ran = subprocess.run(  # noqa: S603 - git, with arguments that cannot be options
+            ["git", *arguments],  # noqa: S607 - whichever git its user has
+            cwd=at,
+            capture_output=True,
+            check=False,
+        )
+    except OSError as error:
+        raise Unreadable(f"git cannot be run: {error.strerror}", at=revision) from None
+    if ran.returncode:
+        said = ran.stderr.decode(errors="replace").strip().splitlines()
+        fact = f"{revision} is neither a file nor a revision that git knows here"
+        why = f": {said[-1].removeprefix('fatal: ')}" if said else ""
+        raise Unreadable(f"{fact}{why}", hint=_ALSO)
+    return ran.stdout
+
+
+def _crds_in(folder: Path, names: Sequence[str], revision: str) -> dict[str, dict[str, Any]]:
+    command = [sys.executable, "-c", _RUN, "crds", *names, "-o", "json"]
+    ran = subprocess.run(command, cwd=folder, capture_output=True, check=False)  # noqa: S603
+    if ran.returncode:
+        said = ran.stderr.decode(errors="replace").strip().splitlines()
+        fact = f"the kinds of {revision} cannot be read"
+        raise Unreadable(fact, hint=said[-1].removeprefix("error: ") if said else "")
+    read = json.loads(ran.stdout)
+    crds = read["items"] if read["kind"] == "List" else [read]
+    return {each["metadata"]["name"]: each for each in crds}

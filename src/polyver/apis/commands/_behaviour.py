@@ -1,0 +1,114 @@
+"""The conversions of kinds as another revision of a project has them, in a process of its own.
+
+The process reads the kinds from the files of that revision, writes what they are, and then answers
+each line: an object and a version in, the converted object or an error out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from polyver.apis.trials import Before, Subject
+from polyver.cli.exit_codes import Unreadable
+
+__all__ = ["Key", "answer", "behaviour_in"]
+
+Key = tuple[str, str]
+Object = dict[str, Any]
+_RUN = "import sys; from polyver.apis.commands._behaviour import answer; answer(sys.argv[1:])"
+
+
+class NotConvertedThen(Exception):
+    """The earlier revision could not convert an object; the message is its error."""
+
+
+@contextmanager
+def behaviour_in(folder: Path, names: Sequence[str], revision: str) -> Iterator[dict[Key, Before]]:
+    """The conversions of the kinds in a folder, for as long as the body runs."""
+    with subprocess.Popen(  # noqa: S603 - this Python
+        [sys.executable, "-c", _RUN, *names],
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        try:
+            yield _described(process, revision)
+        finally:
+            assert process.stdin
+            process.stdin.close()
+
+
+def _described(process: subprocess.Popen[str], revision: str) -> dict[Key, Before]:
+    def convert(key: Key, obj: Object, version: str) -> tuple[Object, Object]:
+        made = _asked(process, {"kind": key, "object": obj, "to": version}, revision)
+        if "error" in made:
+            raise NotConvertedThen(made["error"])
+        return made["stored"], made["visible"]
+
+    def before(each: Object) -> Before:
+        key = (each["group"], each["kind"])
+        versions = tuple(each["versions"])
+        return Before(versions, each["schemas"], lambda obj, to: convert(key, obj, to))
+
+    found = _asked(process, None, revision)
+    return {(each["group"], each["kind"]): before(each) for each in found["kinds"]}
+
+
+def _asked(process: subprocess.Popen[str], question: Object | None, revision: str) -> Object:
+    assert process.stdin
+    assert process.stdout
+    if question is not None:
+        process.stdin.write(json.dumps(question) + "\n")
+        process.stdin.flush()
+    line = process.stdout.readline()
+    if not line:
+        raise Unreadable(f"the conversions of {revision} ended while they were compared")
+    found: Object = json.loads(line)
+    return found
+
+
+# In the other process.
+
+
+def answer(names: Sequence[str]) -> None:
+    """Answer on standard output until there are no more questions; kinds print elsewhere."""
+    from polyver.apis.commands.kinds import load_kinds
+
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w") as out:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        subjects = [Subject.of(kind) for kind in load_kinds(names)]
+        known = {(each.converter.group, each.converter.kind): each for each in subjects}
+        print(
+            json.dumps({"kinds": [_description(each) for each in subjects]}), file=out, flush=True
+        )
+        for line in sys.stdin:
+            asked = json.loads(line)
+            told = _converted(known[tuple(asked["kind"])], asked["object"], asked["to"])
+            print(json.dumps(told), file=out, flush=True)
+
+
+def _description(subject: Subject) -> Object:
+    converter = subject.converter
+    return {
+        "group": converter.group,
+        "kind": converter.kind,
+        "versions": list(converter.versions),
+        "schemas": dict(subject.schemas),
+    }
+
+
+def _converted(subject: Subject, obj: Object, version: str) -> Object:
+    try:
+        stored, visible = Before.of(subject).convert(obj, version)
+    except Exception as error:  # the code of users may raise anything
+        return {"error": f"{type(error).__name__}: {error}"}
+    return {"stored": stored, "visible": visible}

@@ -1,0 +1,94 @@
+"""What `polyver check` is to look at, and what is wrong with it as soon as it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field, replace
+
+from polyver.apis.checking import Finding, found
+from polyver.apis.commands.kinds import find_kinds
+from polyver.apis.conversion import build_converter, read_conversion
+from polyver.apis.conversion.reading import GROUP, KIND
+from polyver.apis.declaring import Kind
+from polyver.apis.definition import Definition, InvalidKind
+from polyver.apis.manifests import definitions_of
+from polyver.apis.trials import Subject
+from polyver.cli.exit_codes import Unreadable
+from polyver.cli.files import read_manifests
+from polyver.core import PolyverError
+from polyver.kube.objects import Document, objects_of
+
+__all__ = ["Loaded", "load_subjects"]
+
+
+@dataclass(slots=True)
+class Loaded:
+    """Kinds whose versions are connected, all definitions, and what could not be built."""
+
+    subjects: list[Subject] = field(default_factory=list)
+    definitions: dict[str, Definition] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+
+    def refuse(self, name: str, error: PolyverError, place: str) -> None:
+        fact = f"{error.fact}; {error.hint}" if error.hint else error.fact
+        self.findings.append(replace(found("tree", name, fact), place=place))
+
+
+def load_subjects(
+    kinds: Sequence[str], conversions: Sequence[str], *, show_traceback: bool
+) -> Loaded:
+    """What is to be checked; a file that cannot be read at all is an error."""
+    loaded = Loaded()
+    documents = read_manifests(conversions)
+    described = [*objects_of(documents, GROUP, KIND)]
+    converted = {_key(each): each for each in described}
+    known: dict[tuple[str, str], Definition] = {}
+    for definition in definitions_of(documents):
+        known[definition.group, definition.kind] = definition
+    if kinds or not conversions:
+        for kind in find_kinds(kinds, show_traceback=show_traceback):
+            _add_kind(loaded, kind, known, converted.keys())
+    for key, document in converted.items():
+        _add_conversion(loaded, document, known.get(key))
+    loaded.definitions |= {each.name: each for each in known.values()}
+    loaded.subjects.sort(key=lambda each: each.name)
+    if not loaded.subjects and not loaded.findings and not loaded.definitions:
+        raise Unreadable("no kind is there", at=", ".join([*kinds, *conversions]))
+    return loaded
+
+
+def _key(document: Document) -> tuple[str, str]:
+    value = document.value
+    spec = value.get("spec") if isinstance(value, dict) else None
+    said = spec if isinstance(spec, dict) else {}
+    return str(said.get("group", "")), str(said.get("kind", ""))
+
+
+def _add_kind(
+    loaded: Loaded,
+    kind: Kind,
+    known: dict[tuple[str, str], Definition],
+    converted: Container[tuple[str, str]],
+) -> None:
+    try:
+        definition = kind.definition()
+    except InvalidKind as error:
+        at = f"{kind.place}, {error.at}" if error.at and error.at != kind.place else kind.place
+        loaded.refuse(f"{kind.names.plural}.{kind.group}", error, at)
+        return
+    known.setdefault((definition.group, definition.kind), definition)
+    if (definition.group, definition.kind) not in converted:
+        loaded.subjects.append(Subject.of(kind))
+
+
+def _add_conversion(loaded: Loaded, document: Document, definition: Definition | None) -> None:
+    group, kind = _key(document)
+    name = definition.name if definition else f"{kind} of {group}"
+    try:
+        converter = build_converter(read_conversion(document), definition)
+    except PolyverError as error:
+        loaded.refuse(name, error, error.at)
+        return
+    versions = definition.versions if definition else ()
+    schemas = {each.name: each.schema for each in versions if each.schema is not None}
+    loaded.subjects.append(Subject(converter, schemas, name, document.place()))

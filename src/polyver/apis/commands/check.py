@@ -1,0 +1,161 @@
+"""`polyver check`: whether the versions of kinds fit together, before users find out."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter, validators
+
+from polyver.cli.exit_codes import Found, Misused
+from polyver.cli.files import data_folder
+from polyver.cli.output import Format, emit
+
+if TYPE_CHECKING:
+    from polyver.apis.checking import Finding
+    from polyver.apis.commands._subjects import Loaded
+    from polyver.apis.trials import Checked, Subject
+
+app = App(name="check")
+
+
+class Form(Enum):
+    """What `-o` takes."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@app.default
+def check(
+    *kinds: str,
+    conversions: Annotated[tuple[str, ...], Parameter(name=["--conversions"], negative=())] = (),
+    examples: Annotated[int, Parameter(validator=validators.Number(gte=0))] = 500,
+    seed: int | None = None,
+    against: str | None = None,
+    strict: Annotated[bool, Parameter(negative=())] = False,
+    form: Annotated[Form, Parameter(name=["-o"])] = Form.TEXT,
+    traceback: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Check conversions on drawn objects, rules beside schemas, and what became incompatible.
+
+    Prints what becomes of each field between each two versions, then every finding with the
+    smallest object that shows it. Ends with 1 if anything is breaking.
+
+    Example: polyver check myproject.kinds --against main
+
+    Parameters
+    ----------
+    kinds
+        Where the kinds are: modules (myproject.kinds), .py files, files with
+        CustomResourceDefinitions, or folders of these. Without any, and without --conversions, as
+        pyproject.toml says: [tool.polyver] kinds = ["myproject.kinds"].
+    conversions
+        A file or folder with Conversions, and with the CustomResourceDefinitions that they are
+        for; may be given several times.
+    examples
+        How many objects of each kind are tried. 0 tries none, and does not need hypothesis.
+    seed
+        What the objects are drawn from: the same seed draws the same ones. Each run prints its own.
+    against
+        What was before: a file or folder with CustomResourceDefinitions and Conversions; a git
+        revision, from which the same kinds are read; or cluster: for those on the cluster of the
+        current context, cluster:CONTEXT for another one. What users of that would lose is found,
+        and every field that the conversions of now show otherwise than those of then, with the
+        smallest object. --examples 0 compares schemas alone.
+    strict
+        End with 1 for risky findings, too.
+    form
+        What to print.
+    traceback
+        Show the traceback too when code of yours fails.
+    """
+    from polyver.apis.commands._subjects import load_subjects
+    from polyver.apis.commands.checking import print_text
+
+    if against == "":
+        raise Misused("--against names nothing")
+    seed = secrets.randbelow(2**32) if seed is None else seed
+    loaded = load_subjects(kinds, conversions, show_traceback=traceback)
+    checked = [*_checked(loaded.subjects, examples, seed)]
+    findings = [*loaded.findings, *(each for _, one in checked for each in one.findings)]
+    if against is not None:
+        findings += _compared(loaded, against, kinds, conversions, examples=examples, seed=seed)
+    if form is Form.JSON:
+        emit(_data(checked, findings, seed), Format.JSON)
+    else:
+        print_text(checked, findings, seed)
+    _conclude(findings, seed, strict=strict)
+
+
+def _compared(
+    loaded: Loaded,
+    against: str,
+    kinds: Sequence[str],
+    conversions: Sequence[str],
+    *,
+    examples: int,
+    seed: int,
+) -> list[Finding]:
+    """Return the incompatible changes since the earlier definitions and conversions."""
+    from polyver.apis.commands._against import behaving, compared, earlier
+
+    with earlier(against, [*loaded.definitions], kinds, conversions) as before:
+        found = [*compared(loaded.definitions, before, against)]
+        # Conversion functions may print: their output must not mix with the findings on stdout.
+        with redirect_stdout(sys.stderr):
+            seen = behaving(loaded.subjects, before, against, examples=examples, seed=seed)
+            return [*found, *seen]
+
+
+def _checked(
+    subjects: Sequence[Subject], examples: int, seed: int
+) -> Iterator[tuple[Subject, Checked]]:
+    from polyver.apis.commands.checking import progress_bar
+    from polyver.apis.trials import check as run
+
+    if "hypothesis" not in sys.modules:
+        # It would leave a folder where it is run.
+        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", str(data_folder() / "hypothesis"))
+    for subject in subjects:
+        # Conversion functions may print: their output must not mix with the findings on stdout.
+        with progress_bar(subject.name, examples) as progress, redirect_stdout(sys.stderr):
+            yield subject, run(subject, examples=examples, seed=seed, progress=progress)
+
+
+def _data(
+    checked: Sequence[tuple[Subject, Checked]], findings: Sequence[Finding], seed: int
+) -> dict[str, Any]:
+    from polyver.apis.conversion.paths import show_path
+
+    return {
+        "seed": seed,
+        "kinds": [
+            {
+                "name": subject.name,
+                "place": subject.place,
+                "versions": list(subject.converter.versions),
+                "carry": show_path(subject.converter.keeping.path),
+                "objects": one.objects,
+                "ledgers": [each.as_data() for each in one.ledgers],
+            }
+            for subject, one in checked
+        ],
+        "findings": [each.as_data() for each in findings],
+    }
+
+
+def _conclude(findings: Sequence[Finding], seed: int, *, strict: bool) -> None:
+    from polyver.apis.compatibility import Severity
+
+    bad = [each for each in findings if strict or each.severity is Severity.BREAKING]
+    if bad:
+        drawn = any(each.example for each in bad)
+        hint = f"--seed {seed} tries the same objects again" if drawn else ""
+        word = "" if strict else "breaking "
+        raise Found(f"{len(bad)} {word}finding{'s' * (len(bad) > 1)}", hint=hint)

@@ -1,0 +1,151 @@
+"""What `polyver check` prints for people: ledgers, findings with the objects that show them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from difflib import unified_diff
+from typing import Any
+
+from polyver.apis.checking import Example, Fate, Finding, Ledger
+from polyver.apis.compatibility import Severity
+from polyver.apis.conversion import ANNOTATION
+from polyver.apis.trials import Checked, Progress, Subject
+from polyver.cli.output import print_lines, print_table
+from polyver.core import listed
+from polyver.kube.objects import dump_yaml
+
+__all__ = ["finding_lines", "print_text", "progress_bar"]
+
+
+def _limit(path: Sequence[str]) -> str:
+    in_annotation = path[-1] == ANNOTATION
+    where = f"the annotation {ANNOTATION}" if in_annotation else f"the field {'.'.join(path)}"
+    what = "all annotations" if in_annotation else "whole objects"
+    return (
+        f"What is carried is in {where}: clients that write {what} anew drop it, unless polyver's "
+        "admission puts it back."
+    )
+
+
+@contextmanager
+def progress_bar(name: str, total: int) -> Iterator[Progress]:
+    """A bar on a terminal, and nothing elsewhere."""
+    if not sys.stderr.isatty() or not total:
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=total)
+        yield lambda count: bar.advance(task, count)
+
+
+def print_text(
+    checked: Sequence[tuple[Subject, Checked]], findings: Sequence[Finding], seed: int
+) -> None:
+    """Print all that was found out."""
+    for subject, one in checked:
+        for ledger in one.ledgers:
+            _print_ledger(subject, ledger)
+    for path in dict.fromkeys(
+        subject.converter.keeping.path
+        for subject, one in checked
+        if any(not fate.exact for ledger in one.ledgers for fate in ledger.fates)
+    ):
+        print_lines(_limit(path), "")
+    for finding in sorted(findings, key=lambda each: each.severity.rank, reverse=True):
+        print_lines(*finding_lines(finding), "")
+    print_lines(_summary(checked, findings, seed))
+
+
+# The ledger
+
+
+def _print_ledger(subject: Subject, ledger: Ledger) -> None:
+    title = f"{subject.converter.kind} {ledger.source} → {ledger.target}"
+    changed = [each for each in ledger.fates if each.how != "kept" or not each.exact]
+    kept = [each.path for each in ledger.fates if each not in changed]
+    if changed:
+        print_table([title, "", ""], [_row(each) for each in changed])
+    else:
+        print_lines(title)
+    if kept:
+        print_lines(f"kept: {listed(kept)}")
+    if ledger.observed:
+        print_lines("seen on the objects that were tried: functions do not say what they do")
+    if not ledger.complete:
+        print_lines(f"{ledger.source} has no schema: what no rule names is passed on")
+    print_lines("")
+
+
+def _row(fate: Fate) -> tuple[str, str, str]:
+    if fate.how == "carried":
+        return fate.path, "carried", fate.why
+    to = "" if fate.to == (fate.path,) or not fate.to else f" → {', '.join(fate.to)}"
+    rest = "" if fate.exact else fate.why or "what does not fit is carried"
+    return fate.path, f"{', '.join(fate.rules) or fate.how}{to}", rest
+
+
+# Findings
+
+
+def finding_lines(finding: Finding) -> Iterator[str]:
+    """A finding as text: the fact, what to do, and the smallest object that shows it."""
+    way = " → ".join(finding.versions)
+    about = " ".join(filter(None, (finding.kind, way, finding.path)))
+    head = f"{finding.place}: " if finding.place else ""
+    yield f"{head}{finding.severity.value} {finding.rule}: {about}: {finding.fact}"
+    yield f"  {finding.advice}"
+    if finding.example is not None:
+        yield from (f"  {line}" for line in _example(finding.example))
+
+
+def _example(example: Example) -> Iterator[str]:
+    yield from _yaml(example.given)
+    if example.edited is not None:
+        yield from ("# and with the edit", *_yaml(example.edited))
+    if example.expected is not None and example.got is not None:
+        pair = _yaml(example.expected), _yaml(example.got)
+        yield from unified_diff(*pair, "expected", "found", lineterm="", n=1)
+
+
+def _yaml(value: Any) -> list[str]:
+    """Lines of YAML; the fields that say which object it is come first, the carry is left out."""
+    if not isinstance(value, dict):
+        return dump_yaml(value).splitlines()
+    shown = _without_carry(value)
+    first = {name: shown[name] for name in ("apiVersion", "kind") if name in shown}
+    return dump_yaml(first | shown).splitlines()
+
+
+def _without_carry(obj: dict[str, Any]) -> dict[str, Any]:
+    metadata = obj.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    if not isinstance(metadata, dict) or not isinstance(annotations, dict):
+        return obj
+    rest = {name: value for name, value in annotations.items() if name != ANNOTATION}
+    kept = {name: value for name, value in metadata.items() if name != "annotations"}
+    return {**obj, "metadata": {**kept, **({"annotations": rest} if rest else {})}}
+
+
+def _summary(
+    checked: Sequence[tuple[Subject, Checked]], findings: Sequence[Finding], seed: int
+) -> str:
+    objects = sum(one.objects for _, one in checked)
+    tried = f", {_count(objects, 'object')} tried (seed {seed})" if objects else ""
+    counts = {
+        severity.value: sum(each.severity is severity for each in findings)
+        for severity in Severity
+        if severity is not Severity.SAFE
+    }
+    said = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    result = f"{_count(len(findings), 'finding')}: {said}" if findings else "no findings"
+    kinds = {subject.name for subject, _ in checked} | {each.kind for each in findings}
+    return f"{_count(len(kinds), 'kind')}{tried}: {result}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"

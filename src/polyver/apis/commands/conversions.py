@@ -1,0 +1,85 @@
+"""Conversions and kinds from files, for every command that converts or serves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from polyver.cli.exit_codes import Unreadable
+from polyver.cli.files import read_manifests
+
+if TYPE_CHECKING:
+    from polyver.apis.conversion import Converter
+    from polyver.apis.declaring import Kind
+    from polyver.webhook import Served
+
+__all__ = ["load_converters", "load_served"]
+
+Key = tuple[str, str]
+
+
+def load_converters(
+    paths: Sequence[str], kinds: Sequence[str] = (), *, show_traceback: bool = False
+) -> dict[Key, Converter]:
+    """What converts each kind, by group and kind: from manifests, and from kinds in Python.
+
+    CustomResourceDefinitions among the manifests say which fields the versions of a kind have.
+    """
+    found = _converters(paths, _kinds(kinds, show_traceback=show_traceback))
+    if not found:
+        raise Unreadable("no Conversion is there", at=", ".join([*paths, *kinds]))
+    return found
+
+
+def load_served(paths: Sequence[str], kinds: Sequence[str] = ()) -> Served:
+    """What a webhook answers with: the converters, and the chain that has a say in writes."""
+    from polyver.apis.admission.kinds import ConvertedKinds
+    from polyver.apis.admission.preserved import log_unknown_formats
+    from polyver.kube.server.admission import Chain
+    from polyver.webhook import Served
+
+    declared = _kinds(kinds)
+    converters = _converters(paths, declared)
+    for each in converters.values():
+        log_unknown_formats(each)
+    hooked = [each for each in declared if any(map(any, map(each.has_hooks, each.versions)))]
+    admitted = frozenset(converters) | {(each.group, each.kind) for each in hooked}
+    if not admitted:
+        fact = "no Conversion is there, and no kind with hooks"
+        raise Unreadable(fact, at=", ".join([*paths, *kinds]))
+    named = {each.definition().name: each for each in hooked}
+    link = ConvertedKinds(lambda kind: converters.get((kind.group, kind.kind)), named)
+    return Served(converters, Chain([link]), admitted)
+
+
+def _kinds(kinds: Sequence[str], *, show_traceback: bool = False) -> Sequence[Kind]:
+    if not kinds:
+        return ()
+    from polyver.apis.commands.kinds import load_kinds
+
+    return load_kinds(kinds, show_traceback=show_traceback)
+
+
+def _converters(paths: Sequence[str], kinds: Sequence[Kind]) -> dict[Key, Converter]:
+    declared = ((kind.converter, kind.place) for kind in kinds)
+    found: dict[Key, Converter] = {}
+    for converter, place in (*_described(paths), *declared):
+        if converter is None:
+            continue
+        key = converter.group, converter.kind
+        if key in found:
+            fact = f"{converter.kind} of {converter.group} has two conversions"
+            raise Unreadable(fact, at=place)
+        found[key] = converter
+    return found
+
+
+def _described(paths: Sequence[str]) -> Iterator[tuple[Converter, str]]:
+    from polyver.apis.conversion import build_converter, read_conversions
+    from polyver.apis.manifests import definitions_of
+
+    documents = read_manifests(paths)
+    known = {(each.group, each.kind): each for each in definitions_of(documents)}
+    for declared in read_conversions(documents):
+        definition = known.get((declared.group, declared.kind))
+        yield build_converter(declared, definition), declared.document.place()

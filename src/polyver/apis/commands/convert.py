@@ -1,0 +1,138 @@
+"""`polyver convert`: objects from files in another version, with nothing but files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from polyver.cli.exit_codes import Misused, UnknownName, Unreadable
+from polyver.cli.files import read_manifests
+from polyver.cli.output import Manifests, manifests_text, print_lines, warn
+from polyver.core import PolyverError, listed
+from polyver.kube.objects import Document
+
+if TYPE_CHECKING:
+    from polyver.apis.conversion import Converter
+
+app = App(name="convert")
+
+Key = tuple[str, str]
+Object = dict[str, Any]
+
+
+@app.default
+def convert(
+    *,
+    file: Annotated[
+        list[str], Parameter(name=["--file", "-f"], negative=(), allow_leading_hyphen=True)
+    ],
+    to: str,
+    conversions: Annotated[list[str] | None, Parameter(negative=())] = None,
+    kinds: Annotated[list[str] | None, Parameter(negative=())] = None,
+    output: Annotated[Manifests, Parameter(name=["--output", "-o"])] = Manifests.YAML,
+    explain: Annotated[bool, Parameter(negative=())] = False,
+    traceback: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Print objects as they are in another version of their kind; nothing of them is lost.
+
+    Example: polyver convert -f crontab.yaml --conversions conversions/ --to stable.example.com/v2
+
+    Parameters
+    ----------
+    file
+        A file or folder with the objects, or - for standard input; repeatable. Lists are taken
+        apart.
+    to
+        The version to convert to: GROUP/VERSION. Objects of other groups are left as they are.
+    conversions
+        A file or folder with Conversions; repeatable. CustomResourceDefinitions among them say
+        which fields each version has.
+    kinds
+        Where kinds are that are declared in Python, as for `polyver crds`; repeatable.
+    output
+        What to print.
+    explain
+        Say also, on standard error, what each object carries that this version cannot express.
+    traceback
+        Show the traceback too when code of yours fails.
+    """
+    group, version = _target(to)
+    if not conversions and not kinds:
+        raise Misused("nothing says how to convert", hint="name --conversions or --kinds")
+    from polyver.apis.commands.conversions import load_converters
+
+    converters = load_converters(conversions or [], kinds or [], show_traceback=traceback)
+    if group not in {key[0] for key in converters}:
+        known = listed(sorted({key[0] for key in converters}))
+        raise UnknownName(f"no conversion is for {group}", at="--to", hint=f"known: {known}")
+    made = [
+        _converted(document, converters, group, version)
+        for document in _objects(read_manifests(file))
+    ]
+    if explain:
+        _explain(made, converters)
+    print_lines(manifests_text(made, output).removesuffix("\n"))
+
+
+def _target(text: str) -> Key:
+    group, _, version = text.rpartition("/")
+    if not group or not version:
+        raise Misused(f"{text!r} is no version of a group", at="--to", hint="write GROUP/VERSION")
+    return group, version
+
+
+def _objects(documents: Sequence[Document]) -> Iterator[Document]:
+    """The objects in documents, those of lists one by one."""
+    for document in documents:
+        value = document.value
+        if not isinstance(value, Mapping):
+            raise document.error("this is no object")
+        if isinstance(value.get("items"), list) and str(value.get("kind", "")).endswith("List"):
+            for number in range(len(value["items"])):
+                yield document.part("items", number)
+        else:
+            yield document
+
+
+def _converted(
+    document: Document, converters: Mapping[Key, Converter], group: str, version: str
+) -> Object:
+    value = document.value
+    if not isinstance(value, dict):
+        raise document.error("this is no object")
+    own, _, _ = str(value.get("apiVersion", "")).rpartition("/")
+    found = converters.get((own, str(value.get("kind", ""))))
+    if own != group or found is None:
+        return value
+    try:
+        return found.convert(value, version)
+    except PolyverError as error:
+        raise document.error(error.fact, hint=error.hint) from None
+    except Exception as error:
+        # Only code of the user's raises anything else.
+        raise Unreadable(
+            f"the conversion to {version} failed: {type(error).__name__}: {error}",
+            at=document.place(),
+        ) from error
+
+
+def _explain(made: Sequence[Object], converters: Mapping[Key, Converter]) -> None:
+    for obj in made:
+        group, _, _ = str(obj.get("apiVersion", "")).rpartition("/")
+        found = converters.get((group, str(obj.get("kind", ""))))
+        name = f"{obj.get('kind')}/{(obj.get('metadata') or {}).get('name', '')}"
+        if found and (strange := found.unknown_format(obj)):
+            warn(
+                f"{name} has preserved fields that this release cannot read ({strange}); they are "
+                "kept as they are and not restored"
+            )
+        for version, fields in (found.carried(obj) if found else {}).items():
+            warn(f"{name} carries of {version}: {listed(fields)}")
+    for (group, kind), converter in converters.items():
+        if unknown := [each for each in converter.versions if each not in converter.schemas]:
+            warn(
+                f"{kind} of {group} has no schema for {listed(unknown)}, so fields that a version "
+                "lacks cannot be told, and are passed on"
+            )

@@ -1,0 +1,227 @@
+"""`polyver crds`: the manifests of kinds that a project declares, for clusters and for review."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from difflib import unified_diff
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from polyver.apis.commands.kinds import load_kinds
+from polyver.cli.exit_codes import Misused, OutOfDate, Unreadable
+from polyver.cli.output import Manifests, manifests_text, print_lines, warn
+from polyver.core import listed
+
+if TYPE_CHECKING:
+    from polyver.apis.declaring import Kind
+    from polyver.kube.objects.webhooks import Webhook
+
+app = App(name="crds")
+
+_CONVERT = "/convert"
+
+
+@app.default
+def crds(
+    *kinds: str,
+    form: Annotated[Manifests, Parameter(name=["-o"])] = Manifests.YAML,
+    output: Annotated[str | None, Parameter(name=["--output"])] = None,
+    check: Annotated[bool, Parameter(negative=())] = False,
+    webhook_service: str | None = None,
+    webhook_url: str | None = None,
+    webhook_ca: Path | None = None,
+    inject_ca_from: str | None = None,
+    admission: Annotated[bool, Parameter(negative=())] = False,
+    traceback: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Write the CustomResourceDefinitions of kinds, the same to the byte each time.
+
+    Example: polyver crds myproject.kinds --output config/crds --webhook-service shop/hooks
+
+    Parameters
+    ----------
+    kinds
+        Where the kinds are: modules (myproject.kinds), .py files, files with
+        CustomResourceDefinitions, v1beta1 ones too, or folders of these; of a folder, Python that
+        does not mention polyver is not run. Without any, as pyproject.toml says: [tool.polyver]
+        kinds = ["myproject.kinds"].
+    form
+        What to write.
+    output
+        A folder for one file per kind, or a file for all; without it they are printed.
+    check
+        Write nothing; show what differs from the files in --output, and end with 1 if anything.
+    webhook_service
+        The service that converts kinds with several versions: NAMESPACE/NAME[:PORT].
+    webhook_url
+        The URL that converts them, outside of the cluster.
+    webhook_ca
+        A file with the authorities, as PEM, that API servers trust when they ask that webhook.
+    inject_ca_from
+        The certificate from which cert-manager fills in the CA: NAMESPACE/NAME.
+    admission
+        Write the MutatingWebhookConfiguration and ValidatingWebhookConfiguration as well, by which
+        API servers ask the same webhook about writes: hooks, and all that is converted.
+    traceback
+        Show the traceback too when code of yours fails.
+    """
+    if output in [each.value for each in Manifests]:
+        raise Misused(f"--output {output} names a file", hint=f"for a format write -o {output}")
+    if check and output is None:
+        raise Misused("--check has nothing to compare with", hint="say where with --output")
+    webhook = _webhook(webhook_service, webhook_url, webhook_ca, inject_ca_from)
+    asked = _admission(webhook) if admission else None
+    found = load_kinds(kinds, show_traceback=traceback)
+    _warn(found, webhook)
+    texts = _texts(_manifests(found, webhook, asked), form, output)
+    if output is None:
+        print_lines(*(text.removesuffix("\n") for text in texts.values()))
+    elif check:
+        _compare(texts)
+    else:
+        _write(texts)
+
+
+def _webhook(
+    service: str | None, url: str | None, ca: Path | None, inject: str | None
+) -> Webhook | None:
+    from polyver.kube.objects.webhooks import Webhook
+
+    if service and url:
+        raise Misused("--webhook-service and --webhook-url cannot both be")
+    if not service and not url:
+        for option, given in (("--inject-ca-from", inject), ("--webhook-ca", ca)):
+            if given:
+                raise Misused(f"{option} needs --webhook-service or --webhook-url")
+        return None
+    if inject and not re.fullmatch(r"[^/:]+/[^/:]+", inject):
+        raise Misused(f"--inject-ca-from {inject} is not NAMESPACE/NAME")
+    trusted = Webhook(ca_bundle=_bundle(ca), inject_ca_from=inject or "")
+    if url:
+        if not re.match("https://[^/]", url):
+            raise Misused(f"--webhook-url {url} does not begin with https:// and a host")
+        return replace(trusted, url=url)
+    parts = re.fullmatch(r"([^/:]+)/([^/:]+)(?::([0-9]+))?", service or "")
+    if parts is None or not 0 < int(parts[3] or 443) < 65536:
+        raise Misused(f"--webhook-service {service} is not NAMESPACE/NAME[:PORT]")
+    port = int(parts[3]) if parts[3] else None
+    return replace(trusted, namespace=parts[1], service=parts[2], port=port, path=_CONVERT)
+
+
+def _bundle(file: Path | None) -> str:
+    if file is None:
+        return ""
+    from cryptography import x509
+
+    hint = "name the ca.crt that `polyver serve` tells of"
+    try:
+        content = file.read_bytes()
+        x509.load_pem_x509_certificates(content)
+    except OSError as error:
+        fact = f"{file} cannot be read: {error.strerror}"
+        raise Unreadable(fact, at="--webhook-ca", hint=hint) from None
+    except ValueError:
+        raise Unreadable(f"{file} holds no certificate", at="--webhook-ca", hint=hint) from None
+    return base64.b64encode(content).decode()
+
+
+def _admission(webhook: Webhook | None) -> Webhook:
+    """Where writes are asked about: the same server, at other paths."""
+    if webhook is None:
+        raise Misused("--admission needs --webhook-service or --webhook-url")
+    if not webhook.url:
+        return webhook
+    server, _, path = webhook.url.removeprefix("https://").partition("/")
+    if path not in ("", _CONVERT.removeprefix("/")):
+        hint = f"write https://HOST:PORT{_CONVERT}, as `polyver serve` prints it"
+        raise Misused(f"nothing says where /{path} takes other reviews", hint=hint)
+    return replace(webhook, url=f"https://{server}")
+
+
+def _manifests(
+    kinds: Sequence[Kind], webhook: Webhook | None, asked: Webhook | None
+) -> dict[str, list[dict[str, Any]]]:
+    """What there is to write, by the name of the file that it would have."""
+    from polyver.apis.crds import crd_of
+
+    crds = [crd_of(kind.definition(), webhook) for kind in kinds]
+    found = {crd["metadata"]["name"]: [crd] for crd in crds}
+    if asked is not None:
+        from polyver.apis.admission.kinds import wanted_by
+        from polyver.webhook.configurations import configurations
+
+        wanted = [each for kind in kinds for each in wanted_by(kind)]
+        found["admission"] = configurations(wanted, asked)
+        if not wanted:
+            del found["admission"]
+            warn("no kind has hooks or is converted, so there is no write to ask about")
+    return found
+
+
+def _warn(kinds: Sequence[Kind], webhook: Webhook | None) -> None:
+    for kind in kinds:
+        definition = kind.definition()
+        told = webhook or definition.webhook or definition.strategy
+        if len(definition.versions) > 1 and not told:
+            names = listed([version.name for version in definition.versions])
+            warn(
+                f"nobody is said to convert {definition.kind} between {names}, so a cluster would "
+                'change its apiVersion only; say who with --webhook-service, or strategy="None"'
+            )
+
+
+def _texts(
+    manifests: dict[str, list[dict[str, Any]]], form: Manifests, output: str | None
+) -> dict[Path, str]:
+    """What each file is to hold; all in one if it is a file or is printed."""
+    if output is not None and _is_folder(output):
+        return {
+            Path(output) / f"{name}.{form.value}": manifests_text(each, form)
+            for name, each in manifests.items()
+        }
+    everything = [each for found in manifests.values() for each in found]
+    return {Path(output or "-"): manifests_text(everything, form)}
+
+
+def _is_folder(output: str) -> bool:
+    path = Path(output)
+    return path.is_dir() or output.endswith("/") or not path.suffix
+
+
+def _write(texts: dict[Path, str]) -> None:
+    for path, text in texts.items():
+        if _read(path) == text:
+            continue
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise Unreadable(f"{path} cannot be written: {error.strerror}") from None
+        print_lines(f"wrote {path}")
+
+
+def _compare(texts: dict[Path, str]) -> None:
+    stale = []
+    for path, text in texts.items():
+        found = _read(path)
+        if found != text:
+            stale.append(str(path))
+            names = str(path) if found else "/dev/null", str(path)
+            print_lines(*unified_diff(found.splitlines(), text.splitlines(), *names, lineterm=""))
+    if stale:
+        fact = f"out of date: {listed(stale)}"
+        raise OutOfDate(fact, hint="run the command without --check")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unreadable(f"{path} cannot be read: {error}") from None

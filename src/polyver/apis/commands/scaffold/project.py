@@ -1,0 +1,222 @@
+"""A project as `polyver create` finds it: its folder, its package, and where its kinds are."""
+
+from __future__ import annotations
+
+import keyword
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from polyver.apis.commands.kinds import kinds_said, table
+from polyver.apis.commands.scaffold import texts
+from polyver.apis.commands.scaffold.sources import NotEditable, Source, read_source
+from polyver.cli.exit_codes import Misused, Unreadable
+from polyver.cli.files import SUFFIXES
+
+__all__ = ["Home", "Project", "read_project"]
+
+_TOML = "pyproject.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The package that new kinds go to."""
+
+    folder: Path
+    module: str
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A folder, and what its pyproject.toml says; None if there is none."""
+
+    root: Path
+    toml: str | None
+    said: dict[str, Any]
+
+    @property
+    def kinds(self) -> list[str] | None:
+        """Where the project says that its kinds are."""
+        return kinds_said(self.said, self.shown(self.root / _TOML))
+
+    def _entries(self) -> list[str]:
+        return [f"{self.package()}.kinds"] if self.kinds is None else self.kinds
+
+    def shown(self, path: Path) -> str:
+        """A path as it is seen from here."""
+        here = Path.cwd()
+        return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+    def sources(self) -> Iterator[Source]:
+        """The Python files in which kinds may be."""
+        seen: set[Path] = set()
+        for entry in self._entries():
+            for file in self._files(entry):
+                if file not in seen:
+                    seen.add(file)
+                    if _may_declare(file):
+                        yield read_source(file, self.shown(file))
+
+    def _files(self, entry: str) -> list[Path]:
+        path = self.root / entry
+        if not _is_path(entry, self.root):
+            found = [self._module(entry, base) for base in self._bases()]
+            path = next((each for each in found if each.exists()), path)
+        if path.is_dir():
+            inside = [each for each in sorted(path.rglob("*.py")) if each.is_file()]
+            return [each for each in inside if "/." not in f"/{each.relative_to(path)}"]
+        return [path] if path.suffix == ".py" and path.is_file() else []
+
+    def _bases(self) -> tuple[Path, Path]:
+        return self.root / "src", self.root
+
+    def _module(self, name: str, base: Path) -> Path:
+        path = base.joinpath(*name.split("."))
+        return path if path.is_dir() else path.with_name(f"{path.name}.py")
+
+    def home(self) -> Home:
+        """Where new kinds go: the first package that the project names, or one to be made."""
+        for entry in self._entries():
+            if found := self._home(entry):
+                return found
+        fact = "none of the places where this project has kinds is a package for more of them"
+        hint = f'add "{self.package()}.kinds" to the kinds in [tool.polyver], and run this again'
+        raise Misused(fact, at=self.shown(self.root / _TOML), hint=hint)
+
+    def _home(self, entry: str) -> Home | None:
+        if _is_path(entry, self.root):
+            path = self.root / entry / "__init__.py"
+            return Home(path.parent, self.module_of(path), is_new=False) if path.exists() else None
+        if not all(map(str.isidentifier, entry.split("."))):
+            return None
+        for base in self._bases():
+            path = self._module(entry, base)
+            if path.is_dir():
+                return Home(path, entry, is_new=not (path / "__init__.py").exists())
+            if path.exists():
+                return None
+        top = entry.partition(".")[0]
+        is_flat = (self.root / top).is_dir() and not (self.root / "src" / top).is_dir()
+        base = self.root if is_flat else self.root / "src"
+        return Home(base.joinpath(*entry.split(".")), entry, is_new=True)
+
+    def module_of(self, path: Path) -> str:
+        """The name that a module is imported by."""
+        top = self.root / "src"
+        if not path.is_relative_to(top) or (top / "__init__.py").exists():
+            top = path.parent
+            while (top / "__init__.py").exists():
+                top = top.parent
+        steps = path.relative_to(top).with_suffix("").parts
+        return ".".join(steps[:-1] if steps[-1] == "__init__" else steps)
+
+    def package(self) -> str:
+        """What the project's modules are below."""
+        name = table(self.said, "project").get("name")
+        found = name if isinstance(name, str) else self.root.name
+        made = re.sub("[^a-z0-9]+", "_", found.lower()).strip("_")
+        taken = made in sys.stdlib_module_names or made in ("polyver", "tests")
+        if not made.isidentifier() or keyword.iskeyword(made) or taken:
+            fact = f'no package can be called as this project is, "{found}"'
+            hint = f"write another [project] name in {_TOML}, or choose a folder with --output"
+            raise Misused(fact, at=self.shown(self.root), hint=hint)
+        return made
+
+    def with_kinds(self, module: str) -> str | None:
+        """A pyproject.toml that says where the kinds are; None if it does already."""
+        if self.toml is None:
+            return texts.pyproject(self.package(), module)
+        if self.kinds is not None:
+            return None
+        path = "" if self._has_pytest() or not self._is_below_src(module) else "src"
+        text = self._added(self.toml, texts.tool_sections(module, path=path), module)
+        self._check(text, module)
+        return text
+
+    def _added(self, toml: str, sections: str, module: str) -> str:
+        newline = "\r\n" if "\r\n" in toml else "\n"
+        header = re.search(r"^\[tool\.polyver\][^\n]*\n", toml, re.MULTILINE)
+        if header:
+            end = header.end()
+            return f'{toml[:end]}kinds = ["{module}"]{newline}{toml[end:]}'
+        gap = "" if not toml else "\n" if toml.endswith("\n") else "\n\n"
+        return toml + (gap + sections).replace("\n", newline)
+
+    def _is_below_src(self, module: str) -> bool:
+        return not self._module(module, self.root).parent.is_dir()
+
+    def _has_pytest(self) -> bool:
+        files = ("pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", "pytest.toml")
+        return "pytest" in table(self.said, "tool") or any(
+            (self.root / name).exists() for name in files
+        )
+
+    def _check(self, text: str, module: str) -> None:
+        """Whether the new text says what the old one does, and where the kinds are."""
+        try:
+            found = tomllib.loads(text)
+        except ValueError:
+            found = {}
+        tool = found.get("tool", {})
+        kinds = tool.get("polyver", {}).pop("kinds", None)
+        if "pytest" not in table(self.said, "tool"):
+            tool.pop("pytest", None)
+        if kinds != [module] or _filled(found) != _filled(self.said):
+            raise NotEditable(
+                f"{_TOML} cannot be edited safely",
+                at=self.shown(self.root / _TOML),
+                hint=f'write [tool.polyver] kinds = ["{module}"] into it, and run this again',
+            )
+
+
+def _may_declare(file: Path) -> bool:
+    """Whether a file is worth reading; one that cannot be read is told of by whoever tries."""
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return True
+    return b"polyver" in content or b".version(" in content
+
+
+def _is_path(entry: str, root: Path) -> bool:
+    path = root / entry
+    return path.suffix in (".py", *SUFFIXES) or "/" in entry or path.is_dir()
+
+
+def _filled(said: dict[str, Any]) -> dict[str, Any]:
+    """What is said, but for sections of ours that say nothing."""
+    tool = {name: each for name, each in table(said, "tool").items() if each != {}}
+    return {**said, "tool": tool}
+
+
+def read_project(output: str | None) -> Project:
+    """The project in a folder; without one, here."""
+    root = Path(output or ".").resolve()
+    if root.exists() and not root.is_dir():
+        raise Misused(f"--output {output} is no folder")
+    file = root / _TOML
+    if not file.exists():
+        if output is None:
+            _check_around(root)
+        return Project(root, None, {})
+    try:
+        text = file.read_bytes().decode()
+        return Project(root, text, tomllib.loads(text))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise Unreadable(f"{file} cannot be read: {reason}") from None
+
+
+def _check_around(root: Path) -> None:
+    """A project inside of another one is rarely meant."""
+    for folder in root.parents:
+        file = folder / _TOML
+        if file.is_file() and b"[tool.polyver]" in file.read_bytes():
+            fact = f"this folder is inside of the project {folder}"
+            hint = f"say --output {folder}, or --output . for a new one here"
+            raise Misused(fact, hint=hint)

@@ -1,0 +1,17 @@
+"""What a changed schema or definition takes away from those who use the one before.
+
+Every finding is plain data: where it is, how bad it is, what was found and what to do instead.
+
+>>> before = {"type": "object", "properties": {"size": {"type": "integer"}}}
+>>> after = {"type": "object", "properties": {"size": {"type": "integer", "maximum": 9}}}
+>>> [finding] = compare_schemas(before, after)
+>>> finding.path, finding.severity.value, finding.fact
+('size', 'breaking', 'maximum is new: 9')
+"""
+
+from polyver.apis.compatibility._definitions import compare_definitions
+from polyver.apis.compatibility._findings import Finding, Severity
+from polyver.apis.compatibility._rules import RULES, Rule
+from polyver.apis.compatibility._schemas import compare_schemas
+
+__all__ = ["RULES", "Finding", "Rule", "Severity", "compare_definitions", "compare_schemas"]

@@ -1,0 +1,176 @@
+"""Two CustomResourceDefinitions side by side: their names, their versions, and each schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from polyver.apis.compatibility._findings import Finding, Schema, Severity, found, within
+from polyver.apis.compatibility._schemas import compare_schemas
+from polyver.apis.compatibility._words import PRESERVE
+from polyver.languages.values.strings import same, shown
+
+__all__ = ["compare_definitions"]
+
+Definition = Mapping[str, Any]
+Version = Mapping[str, Any]
+
+_FIXED: Final = (("group",), ("scope",), ("names", "plural"), ("names", "kind"))
+_ANYTHING: Final = {"type": "object", PRESERVE: True}
+
+
+def compare_definitions(
+    old: Definition, new: Definition, *, least: Severity = Severity.RISKY
+) -> list[Finding]:
+    """What users of a CustomResourceDefinition lose when another takes its place.
+
+    Both are apiextensions.k8s.io/v1; one from a cluster tells by its status which versions are
+    stored. What takes nothing away is left out, unless `least` is `Severity.SAFE`.
+    """
+    return within(_compare(old, new), least)
+
+
+def _compare(old: Definition, new: Definition) -> Iterator[Finding]:
+    before, after = old.get("spec") or {}, new.get("spec") or {}
+    yield from _compare_names(before, after)
+    yield from _compare_conversion(before, after)
+    if before.get("preserveUnknownFields") and not after.get("preserveUnknownFields"):
+        fact = "unknown fields were kept in every version"
+        yield found("unknown-dropped", "spec.preserveUnknownFields", fact)
+    versions, others = _versions(before), _versions(after)
+    yield from _compare_storage(versions, others)
+    stored = {*_stored(old), *_stored(new)}
+    for name, version in versions.items():
+        if name in others:
+            yield from _compare_version(name, version, others[name])
+        else:
+            yield _removed(name, version, stored)
+    for name in (each for each in others if each not in versions):
+        yield found("version-added", f"spec.versions[{name}]", f"{name} is new", version=name)
+
+
+def _versions(spec: Mapping[str, Any]) -> dict[str, Version]:
+    return {version["name"]: version for version in spec.get("versions") or ()}
+
+
+def _stored(definition: Definition) -> Sequence[str]:
+    return (definition.get("status") or {}).get("storedVersions") or ()
+
+
+def _removed(name: str, version: Version, stored: set[str]) -> Finding:
+    path = f"spec.versions[{name}]"
+    if name in stored or version.get("storage"):
+        fact = f"{name} is gone, and objects are stored in it"
+        return found("stored-version-removed", path, fact, version=name)
+    rule = "served-version-removed" if version.get("served") else "version-removed"
+    return found(rule, path, f"{name} is gone", version=name)
+
+
+def _compare_names(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Finding]:
+    for path in _FIXED:
+        before, after = _at(old, path), _at(new, path)
+        if before != after:
+            fact = f"{shown(before)} became {shown(after)}"
+            yield found("identity-changed", f"spec.{'.'.join(path)}", fact)
+    names, others = _named(old), _named(new)
+    for key in ("singular", "listKind"):
+        if names[key] != others[key]:
+            fact = f"{shown(names[key])} became {shown(others[key])}"
+            yield found("names-changed", f"spec.names.{key}", fact)
+    for key in ("shortNames", "categories"):
+        yield from _compare_set(names[key], others[key], f"spec.names.{key}")
+
+
+def _at(value: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        value = (value or {}).get(name)
+    return value
+
+
+def _named(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The names, with those that follow from the kind."""
+    names = spec.get("names") or {}
+    kind = names.get("kind") or ""
+    return {
+        "singular": names.get("singular") or kind.lower(),
+        "listKind": names.get("listKind") or f"{kind}List",
+        "shortNames": names.get("shortNames") or [],
+        "categories": names.get("categories") or [],
+    }
+
+
+def _compare_set(old: Sequence[str], new: Sequence[str], path: str) -> Iterator[Finding]:
+    for name in (each for each in old if each not in new):
+        yield found("names-changed", path, f"{name} is gone")
+    for name in (each for each in new if each not in old):
+        yield found("names-added", path, f"{name} is new")
+
+
+def _compare_conversion(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Finding]:
+    before, after = (_at(spec, ("conversion", "strategy")) or "None" for spec in (old, new))
+    if before != after:
+        yield found("conversion-changed", "spec.conversion.strategy", f"{before} became {after}")
+
+
+def _compare_storage(old: Mapping[str, Version], new: Mapping[str, Version]) -> Iterator[Finding]:
+    before, after = (
+        [name for name, version in versions.items() if version.get("storage")]
+        for versions in (old, new)
+    )
+    if before and after and before != after:
+        fact = f"{', '.join(before)} was stored, and {', '.join(after)} is now"
+        path = f"spec.versions[{after[0]}].storage"
+        yield found("storage-moved", path, fact, version=after[0])
+
+
+def _compare_version(name: str, old: Version, new: Version) -> Iterator[Finding]:
+    for rule, path, fact in _changes(old, new):
+        yield found(rule, f"spec.versions[{name}].{path}", fact, version=name)
+    yield from compare_schemas(_schema(old), _schema(new), version=name, least=Severity.SAFE)
+
+
+def _schema(version: Version) -> Schema:
+    """The schema; a definition without one takes anything."""
+    schema: Schema | None = _at(version, ("schema", "openAPIV3Schema"))
+    return _ANYTHING if schema is None else schema
+
+
+_Change = tuple[str, str, str]
+
+
+def _changes(old: Version, new: Version) -> Iterator[_Change]:
+    """What changed in a version apart from its schema: the rule, where, and the fact."""
+    if bool(old.get("served")) is not bool(new.get("served")):
+        served = bool(new.get("served"))
+        rule = "version-served" if served else "version-unserved"
+        yield rule, "served", f"it is {'' if served else 'not '}served now"
+    if new.get("deprecated") and not old.get("deprecated"):
+        yield "version-deprecated", "deprecated", "it is deprecated now"
+    yield from _subresource_changes(old.get("subresources") or {}, new.get("subresources") or {})
+    yield from _selectable_changes(old, new)
+    columns = "additionalPrinterColumns"
+    if not same(old.get(columns) or [], new.get(columns) or []):
+        yield "columns-changed", columns, "the columns are others"
+
+
+def _subresource_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[_Change]:
+    for name in ("status", "scale"):
+        before, after = old.get(name), new.get(name)
+        if before is not None and after is None:
+            yield f"{name}-removed", f"subresources.{name}", f"{name} is gone"
+        elif before is None and after is not None:
+            yield f"{name}-added", f"subresources.{name}", f"{name} is new"
+    scale, other = old.get("scale"), new.get("scale")
+    if scale is not None and other is not None and not same(scale, other):
+        fields = sorted(each for each in {*scale, *other} if scale.get(each) != other.get(each))
+        yield "scale-changed", "subresources.scale", f"{', '.join(fields)} changed"
+
+
+def _selectable_changes(old: Version, new: Version) -> Iterator[_Change]:
+    before, after = (
+        [field["jsonPath"] for field in each.get("selectableFields") or ()] for each in (old, new)
+    )
+    for path in (each for each in before if each not in after):
+        yield "selectable-removed", "selectableFields", f"{path} is gone"
+    for path in (each for each in after if each not in before):
+        yield "selectable-added", "selectableFields", f"{path} is new"

@@ -1,0 +1,257 @@
+"""What is inside of a place: its fields, the other keys of a map, the items of a list."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from enum import Enum
+from typing import Any, Final
+
+from polyver.apis.compatibility._findings import Finding, Place, Schema
+from polyver.apis.compatibility._words import (
+    ALTERNATIVES,
+    EMBEDDED,
+    PRESERVE,
+    bare,
+    may_be,
+    path_to,
+    type_name,
+    types_of,
+)
+from polyver.kube.objects.schema import compile_schema
+from polyver.languages.values.strings import same, shown
+
+__all__ = ["compare_inside"]
+
+
+class Fate(Enum):
+    """What becomes of a key that has no schema."""
+
+    DROPPED = "dropped"
+    KEPT = "kept as it is"
+    EMPTIED = "kept, but for what is in objects"
+    REFUSED = "refused"
+
+
+_LOSING: Final = (Fate.DROPPED, Fate.REFUSED)
+_TEXT: Final = {"type": "string"}
+_SCALARS: Final = frozenset(["string", "integer", "number", "boolean"])
+_LOOKING_INSIDE: Final = (*ALTERNATIVES, "enum", "maxProperties", "x-kubernetes-validations")
+
+
+def compare_inside(place: Place) -> Iterator[Finding | Place]:
+    """What changed in the fields and items, and the places in which to go on."""
+    if bool(place.old.get(EMBEDDED)) is not bool(place.new.get(EMBEDDED)):
+        # That is a finding by itself; the fields of a whole object need not be told as well.
+        place = replace(place, old=_loose(place.old), new=_loose(place.new))
+    if may_be(place.old, "object"):
+        yield from _compare_fields(place)
+        yield from _compare_required(place)
+        yield from _compare_rest(place)
+    if may_be(place.old, "array"):
+        yield from _compare_items(place)
+
+
+def _loose(schema: Schema) -> Schema:
+    return {keyword: value for keyword, value in schema.items() if keyword != EMBEDDED}
+
+
+def _compare_fields(place: Place) -> Iterator[Finding | Place]:
+    names = {*_fields(place.old), *_fields(place.new)}
+    for name in sorted(names):
+        old, new = _child(place.old, name), _child(place.new, name)
+        if isinstance(old, Fate) or isinstance(new, Fate):
+            yield from _compare_fate(place, name, old, new)
+        else:
+            required = name in (place.new.get("required") or ())
+            yield _inner(place, old, new, path_to(place.path, name), required=required)
+
+
+def _inner(place: Place, old: Schema, new: Schema, path: str, *, required: bool = False) -> Place:
+    return Place(old, new, path, required, _is_looked_at(place))
+
+
+def _fields(schema: Schema) -> Mapping[str, Schema]:
+    """The fields, with those that every whole object has."""
+    fields: Mapping[str, Schema] = schema.get("properties") or {}
+    if not schema.get(EMBEDDED):
+        return fields
+    given = fields.get("metadata") or {"type": "object"}
+    named = {"name": _TEXT, "generateName": _TEXT} | (given.get("properties") or {})
+    metadata = {**given, PRESERVE: True, "properties": named}
+    return {"apiVersion": _TEXT, "kind": _TEXT} | {**fields, "metadata": metadata}
+
+
+def _rest(schema: Schema) -> Schema | Fate:
+    """What holds for keys that have no name of their own."""
+    match schema.get("additionalProperties"):
+        case None:
+            return Fate.KEPT if schema.get(PRESERVE) else Fate.DROPPED
+        case False:
+            return Fate.REFUSED
+        case Mapping() as found:
+            return found
+        case _:
+            return Fate.EMPTIED
+
+
+def _child(schema: Schema, name: str) -> Schema | Fate:
+    found = _fields(schema).get(name)
+    return _rest(schema) if found is None else found
+
+
+def _compare_fate(
+    place: Place, name: str, old: Schema | Fate, new: Schema | Fate
+) -> Iterator[Finding]:
+    """A field that has no schema before or after."""
+    path = path_to(place.path, name)
+    if isinstance(new, Fate):
+        assert not isinstance(old, Fate)
+        yield from _compare_lost(place, name, old, new)
+    elif old not in _LOSING:
+        yield place.found("field-claimed", f"{type_name(new)} is new among unknown fields", at=path)
+    else:
+        yield _added(place, name, new)
+
+
+def _added(place: Place, name: str, new: Schema) -> Finding:
+    path, fact, rule = path_to(place.path, name), f"{type_name(new)} is new", "field-added"
+    if new.get("default") is not None:
+        fact = f"{fact}, with the default {shown(new['default'])}"
+        rule = "field-filled-in" if _is_looked_at(place) else "field-added"
+        rule = rule if _takes_default(new) else "default-refused"
+    return place.found(rule, fact, at=path)
+
+
+def _takes_default(schema: Schema) -> bool:
+    """Whether a default is right; in maps, the real server takes definitions where it is not."""
+    filled: dict[str, Any] = {}
+    checked = compile_schema({"type": "object", "properties": {"field": schema}})
+    checked.default(filled)
+    return not checked.validate(filled)
+
+
+def _is_looked_at(place: Place) -> bool:
+    """Whether anything notices what is added inside of a place."""
+    return place.limited or any(place.new.get(each) is not None for each in _LOOKING_INSIDE)
+
+
+def _compare_lost(place: Place, name: str, old: Schema, fate: Fate) -> Iterator[Finding]:
+    path = path_to(place.path, name)
+    if _keeps(fate, old):
+        yield place.found("field-freed", f"{type_name(old)} has no schema any more", at=path)
+        if old.get("default") is not None:
+            required = name in (place.new.get("required") or ())
+            rule = "required-exposed" if required else "default-removed"
+            yield place.found(rule, f"default is gone: it was {shown(old['default'])}", at=path)
+        return
+    other = _renamed(place, name)
+    rule = "field-renamed" if other else "field-removed"
+    more = f"; {other} is new and has the same schema" if other else ""
+    yield place.found(
+        rule, f"{type_name(old)} is gone, and {fate.value}{more}", at=path, other=other
+    )
+
+
+def _renamed(place: Place, name: str) -> str:
+    """The new field that is most likely the old one under another name."""
+    old, new = _fields(place.old), _fields(place.new)
+    wanted = bare(old[name])
+    alike = [each for each in new if each not in old and same(bare(new[each]), wanted)]
+    return next(iter(difflib.get_close_matches(name, alike, 1, 0.0)), "")
+
+
+def _compare_required(place: Place) -> Iterator[Finding]:
+    old, new = place.old.get("required") or (), place.new.get("required") or ()
+    fields = _fields(place.new)
+    for name in (each for each in new if each not in old and not _is_always_there(place, each)):
+        path = path_to(place.path, name)
+        if fields.get(name, {}).get("default") is not None:
+            yield place.found("required-filled-in", "it is required now, and filled in", at=path)
+        elif isinstance(_child(place.old, name), Fate):
+            yield place.found("required-field-added", "it is new and required", at=path)
+        else:
+            yield place.found("required-added", "it is required now", at=path)
+    for name in (each for each in old if each not in new):
+        path = path_to(place.path, name)
+        if not isinstance(_child(place.new, name), Fate):
+            yield place.found("required-removed", "it is not required any more", at=path)
+
+
+def _is_always_there(place: Place, name: str) -> bool:
+    """Whether a field is required anyhow, as in every whole object."""
+    known = ("apiVersion", "kind") if place.path else ("apiVersion", "kind", "metadata")
+    return bool(place.new.get(EMBEDDED)) and name in known
+
+
+def _compare_rest(place: Place) -> Iterator[Finding | Place]:
+    old, new = _rest(place.old), _rest(place.new)
+    path = f"{place.path}{{}}"
+    if not isinstance(old, Fate) and not isinstance(new, Fate):
+        yield _inner(place, old, new, path)
+    elif isinstance(old, Fate) and isinstance(new, Fate):
+        if old is not new:
+            fact = f"unknown fields were {old.value}, and are now {new.value}"
+            yield place.found(_FATES[old, new], fact)
+    elif isinstance(old, Fate):
+        yield place.found(_claimed(old), f"{_named(new)} is new for keys that were {_named(old)}")
+    else:
+        kept = isinstance(new, Fate) and _keeps(new, old)
+        rule = "values-widened" if kept else "values-narrowed"
+        yield place.found(rule, f"{_named(old)} is gone: its keys are {_named(new)}", at=path)
+
+
+_LOSSES = {
+    (Fate.KEPT, Fate.DROPPED),
+    (Fate.KEPT, Fate.EMPTIED),
+    (Fate.EMPTIED, Fate.DROPPED),
+    (Fate.KEPT, Fate.REFUSED),
+    (Fate.EMPTIED, Fate.REFUSED),
+}
+_FATES = {
+    (old, new): "unknown-dropped" if (old, new) in _LOSSES else "unknown-kept"
+    for old in Fate
+    for new in Fate
+} | {(Fate.DROPPED, Fate.REFUSED): "unknown-refused"}
+
+
+def _claimed(old: Fate) -> str:
+    return "values-widened" if old in _LOSING else "values-narrowed"
+
+
+def _named(rest: Schema | Fate) -> str:
+    return rest.value if isinstance(rest, Fate) else f"a map of {type_name(rest)}"
+
+
+def _keeps(fate: Fate, schema: Schema) -> bool:
+    """Whether values that had a schema are kept as they are without one."""
+    return fate is Fate.KEPT or (fate is Fate.EMPTIED and _is_scalar(schema))
+
+
+def _is_scalar(schema: Schema) -> bool:
+    types = types_of(schema)
+    return bool(types) and types <= _SCALARS
+
+
+def _compare_items(place: Place) -> Iterator[Finding | Place]:
+    old, new = place.old.get("items"), place.new.get("items")
+    path = f"{place.path}[]"
+    if old is not None and new is not None:
+        yield _inner(place, _spared(place.old, old), _spared(place.new, new), path)
+    elif new is not None:
+        yield place.found("type-changed", f"any type became {type_name(new)}", at=path)
+    elif old is not None:
+        yield from _compare_freed(place, old, path)
+
+
+def _compare_freed(place: Place, old: Schema, path: str) -> Iterator[Finding]:
+    kept = place.new.get(PRESERVE) or _is_scalar(old)
+    rule = "field-freed" if kept else "field-removed"
+    yield place.found(rule, f"{type_name(old)} has no schema any more", at=path)
+
+
+def _spared(schema: Schema, items: Schema) -> Schema:
+    """The items of a list; where it keeps unknown fields, it keeps those of its items."""
+    more: dict[str, Any] = {PRESERVE: True} if schema.get(PRESERVE) else {}
+    return {**items, **more}

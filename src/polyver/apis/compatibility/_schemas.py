@@ -1,0 +1,48 @@
+"""Two schemas side by side, place by place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from polyver.apis.compatibility._alternatives import compare_alternatives
+from polyver.apis.compatibility._fields import compare_inside
+from polyver.apis.compatibility._findings import Finding, Place, Schema, Severity, within
+from polyver.apis.compatibility._values import compare_type, compare_value
+from polyver.apis.compatibility._words import EMBEDDED
+
+__all__ = ["compare_schemas"]
+
+
+def compare_schemas(
+    old: Schema, new: Schema, *, version: str = "", least: Severity = Severity.RISKY
+) -> list[Finding]:
+    """What objects and clients of the old openAPIV3Schema can no longer do under the new one.
+
+    Both must have passed `check_schema`. What takes nothing away is left out, unless `least` is
+    `Severity.SAFE`. Without a finding that is breaking or risky, every object that was right
+    before is right afterwards, and is kept as it is, but for new fields that have a default.
+
+    >>> before = {"type": "object", "properties": {"cron": {"type": "string"}}}
+    >>> after = {"type": "object", "properties": {"schedule": {"type": "string"}}}
+    >>> [finding.fact for finding in compare_schemas(before, after)]
+    ['string is gone, and dropped; schedule is new and has the same schema']
+    """
+    # Every object is a whole one; nobody says so at the root.
+    whole = Place({**old, EMBEDDED: True}, {**new, EMBEDDED: True})
+    return within((replace(each, version=version) for each in _compare(whole)), least)
+
+
+def _compare(place: Place) -> Iterator[Finding]:
+    changed = compare_type(place)
+    if changed is not None:
+        yield changed
+        if changed.severity is Severity.BREAKING:
+            return
+    yield from compare_value(place)
+    yield from compare_alternatives(place)
+    for each in compare_inside(place):
+        if isinstance(each, Place):
+            yield from _compare(each)
+        else:
+            yield each

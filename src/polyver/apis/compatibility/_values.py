@@ -1,0 +1,179 @@
+"""What one place says about its value, apart from what is inside of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from polyver.apis.compatibility._findings import Finding, Place, Schema
+from polyver.apis.compatibility._numbers import compare_bounds
+from polyver.apis.compatibility._words import (
+    ALTERNATIVES,
+    EMBEDDED,
+    INT_OR_STRING,
+    PRESERVE,
+    type_name,
+    types_of,
+)
+from polyver.languages.values.strings import same, shown
+
+__all__ = ["compare_type", "compare_value"]
+
+_LIST, _KEYS, _MAP = (f"x-kubernetes-{each}" for each in ("list-type", "list-map-keys", "map-type"))
+_RULES: Final = "x-kubernetes-validations"
+_KNOWN = (
+    "type format enum nullable default pattern multipleOf uniqueItems required properties items "
+    "additionalProperties minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength "
+    "minItems maxItems minProperties maxProperties description title example externalDocs"
+).split()
+_COMPARED = {*_KNOWN, *ALTERNATIVES, _LIST, _KEYS, _MAP, _RULES, EMBEDDED, INT_OR_STRING, PRESERVE}
+_WIDER_FORMATS = {("int32", "int64"), ("float", "double")}
+_FULL_FORMATS = {("integer", "int64"), ("number", "double")}
+
+
+def compare_type(place: Place) -> Finding | None:
+    """Whether a value may still have the type that it had."""
+    old, new = types_of(place.old), types_of(place.new)
+    if old == new:
+        return None
+    near = new | {"integer"} if "number" in new else new
+    wider = not new or (bool(old) and old <= near)
+    fact = f"{type_name(place.old)} became {type_name(place.new)}"
+    return place.found("type-widened" if wider else "type-changed", fact)
+
+
+def compare_value(place: Place) -> Iterator[Finding]:
+    """Everything else that is said of a value itself."""
+    yield from _compare_enum(place)
+    yield from compare_bounds(place)
+    yield from _compare_pattern(place)
+    yield from _compare_format(place)
+    yield from _compare_default(place)
+    yield from _compare_null(place)
+    yield from _compare_flags(place)
+    yield from _compare_merging(place)
+    yield from _compare_rules(place)
+    yield from _compare_others(place)
+
+
+def _compare_enum(place: Place) -> Iterator[Finding]:
+    old, new = place.old.get("enum") or [], place.new.get("enum") or []
+    gone, more = _without(old, new), _without(new, old)
+    if new and not old:
+        yield place.found("enum-added", f"enum is new: {_listed(new)}")
+    elif old and not new:
+        yield place.found("enum-widened", f"enum is gone: it was {_listed(old)}")
+    elif gone:
+        yield place.found("enum-narrowed", f"enum no longer has {_listed(gone)}")
+    elif more:
+        yield place.found("enum-widened", f"enum also has {_listed(more)}")
+
+
+def _without(values: list[Any], others: list[Any]) -> list[Any]:
+    return [value for value in values if not any(same(value, other) for other in others)]
+
+
+def _listed(values: list[Any]) -> str:
+    return ", ".join(map(shown, values))
+
+
+def _compare_pattern(place: Place) -> Iterator[Finding]:
+    old, new = place.changed("pattern")
+    if new and not old:
+        yield place.found("pattern-changed", f"pattern is new: {new}")
+    elif old and not new:
+        yield place.found("pattern-removed", f"pattern is gone: it was {old}")
+    elif old != new:
+        yield place.found("pattern-changed", f"pattern {old} became {new}")
+
+
+def _compare_format(place: Place) -> Iterator[Finding]:
+    old, new = place.changed("format")
+    if old == new:
+        if new and _means_more(place):
+            yield place.found("format-changed", f"format {new} is for another type now")
+    elif not new:
+        yield place.found("format-widened", f"format is gone: it was {old}")
+    else:
+        full = not old and (type_name(place.new), new) in _FULL_FORMATS
+        rule = "format-widened" if full or (old, new) in _WIDER_FORMATS else "format-changed"
+        fact = f"format {old} became {new}" if old else f"format is new: {new}"
+        yield place.found(rule, fact)
+
+
+def _means_more(place: Place) -> bool:
+    """Whether a format may have been without effect before: each type knows its own formats."""
+    old, new = type_name(place.old), type_name(place.new)
+    return old not in (new, "string") and (old, new) != ("integer", "number")
+
+
+def _compare_default(place: Place) -> Iterator[Finding]:
+    old, new = place.old.get("default"), place.new.get("default")
+    if same(old, new):
+        return
+    if new is None:
+        rule = "required-exposed" if place.required else "default-removed"
+        yield place.found(rule, f"default is gone: it was {shown(old)}")
+    elif old is None:
+        yield place.found("default-added", f"default is new: {shown(new)}")
+    else:
+        yield place.found("default-changed", f"default {shown(old)} became {shown(new)}")
+
+
+_FLAGS = {
+    "uniqueItems": ("unique-added", "unique-removed"),
+    EMBEDDED: ("embedded-added", "embedded-removed"),
+}
+
+
+def _compare_null(place: Place) -> Iterator[Finding]:
+    old, new = place.changed("nullable")
+    if new and not old:
+        # Until now null was dropped or replaced before anyone looked at it.
+        noticed = place.limited or place.new.get("enum") or place.new.get("default") is not None
+        yield place.found("null-kept" if noticed else "nullable-added", "nullable is new")
+    elif old and not new:
+        yield place.found("nullable-removed", "nullable is gone")
+
+
+def _compare_flags(place: Place) -> Iterator[Finding]:
+    for keyword, (added, removed) in _FLAGS.items():
+        old, new = place.changed(keyword)
+        if old != new:
+            yield place.found(added if new else removed, f"{keyword} is {'new' if new else 'gone'}")
+
+
+def _compare_merging(place: Place) -> Iterator[Finding]:
+    old, new = _list_type(place.old), _list_type(place.new)
+    if old != new:
+        rule = "list-merged" if new == "atomic" else "list-keyed"
+        yield place.found(rule, f"list-type {old} became {new}")
+    before, after = (each.get(_MAP) or "granular" for each in (place.old, place.new))
+    if before != after:
+        yield place.found("map-merged", f"map-type {before} became {after}")
+
+
+def _list_type(schema: Schema) -> str:
+    found: str = schema.get(_LIST) or "atomic"
+    keys = sorted(schema.get(_KEYS) or ())
+    return f"{found} by {', '.join(keys)}" if keys else found
+
+
+def _compare_rules(place: Place) -> Iterator[Finding]:
+    old, new = _rules(place.old), _rules(place.new)
+    for rule, _ in _without(new, old):
+        yield place.found("rule-added", f"rule is new: {rule}")
+    for rule, _ in _without(old, new):
+        yield place.found("rule-removed", f"rule is gone: {rule}")
+
+
+def _rules(schema: Schema) -> list[tuple[str, bool]]:
+    """The rules without what they say when they are broken."""
+    found = schema.get(_RULES) or ()
+    return [(each.get("rule") or "", bool(each.get("optionalOldSelf"))) for each in found]
+
+
+def _compare_others(place: Place) -> Iterator[Finding]:
+    for keyword in sorted({*place.old, *place.new} - _COMPARED):
+        if not same(place.old.get(keyword), place.new.get(keyword)):
+            yield place.found("keyword-changed", f"{keyword} changed")

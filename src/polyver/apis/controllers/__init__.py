@@ -1,0 +1,1 @@
+"""Controllers of Conversions and of kinds that are declared in Python."""

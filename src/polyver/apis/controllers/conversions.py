@@ -1,0 +1,345 @@
+"""Conversions that are applied to a server: served at once, and written into the definitions.
+
+What converts is handed to whoever serves: the embedded server itself, or a webhook. Of several
+replicas all serve, and one writes.
+
+A kind with several versions in use must never lose what converts it: with `strategy: None` an API
+server changes the apiVersion alone, prunes the fields that the other version does not have, and
+stores the rest at the next write. So a finalizer keeps a Conversion as long as it is needed. If it
+is gone all the same, the definition is left as it is: requests in other versions fail then, and
+nothing is lost.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from polyver.apis.conversion import Converter
+from polyver.apis.conversion_kind import (
+    CONVERSIONS,
+    converter_left,
+    converter_of,
+    needed_versions,
+    place_of,
+    versions_in_use,
+)
+from polyver.client import (
+    CRDS,
+    Change,
+    Client,
+    Clock,
+    Object,
+    Resource,
+    SystemClock,
+    find,
+    timestamp,
+)
+from polyver.controllers.controller import Controller, Result, Watch, exactly
+from polyver.controllers.holding import hold, release
+from polyver.core import PolyverError, listed
+from polyver.kube.http.logs import Log
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["FINALIZER", "ConversionController"]
+
+FINALIZER = "polyver.dev/conversion"
+_MANAGER = "polyver"
+_LOOK_AGAIN = 5.0
+"""Trimming `storedVersions` is no new generation of a definition, and not seen here."""
+_HTTPS = 443
+_CONVERSIONS = Resource(CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False)
+Publish = Callable[[str, Converter | None], None]
+
+
+class ConversionController(Controller[str]):
+    """One key for each name, which a Conversion and the definition that it is for share."""
+
+    name = "conversions"
+
+    def __init__(
+        self,
+        client: Client,
+        publish: Publish = lambda *_: None,
+        *,
+        told: Mapping[str, Any] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        bundle: Callable[[], Awaitable[bytes]] | None = None,
+        kinds: Collection[str] = (),
+        settle: float = 0.0,
+        clock: Clock | None = None,
+    ) -> None:
+        """`told` is what definitions are to say of who converts; without it nothing is written.
+
+        `annotations` come with it, for others who fill something in. `bundle` tells what they are
+        to trust then, if that is not part of it. `kinds` are the definitions that are converted
+        without a Conversion. For `settle` seconds a new Conversion is not written down, so that all
+        who serve know it before anybody asks.
+        """
+        self._client = client
+        self._publish = publish
+        self._told = dict(told) if told is not None else None
+        self._annotations = dict(annotations or {})
+        self._bundle = bundle
+        self._kinds = kinds
+        self._settle = settle
+        self._clock: Clock = clock or SystemClock()
+        self._published: dict[str, _Published] = {}
+
+    @property
+    def watches(self) -> Sequence[Watch[Any, str]]:
+        return [
+            Watch(kinds=exactly(resource), observe=_observe, keep=_state, metadata=True)
+            for resource in (_CONVERSIONS, CRDS)
+        ]
+
+    async def load(self) -> None:
+        """Serve what is there already, before anybody asks for objects."""
+        try:
+            found = await self._client.list(_CONVERSIONS)
+        except ApiError as error:
+            if error.code == 404:
+                return
+            raise
+        for each in found.items:
+            await self.reconcile(each["metadata"]["name"])
+
+    async def reconcile(self, key: str) -> Result | None:
+        conversion = await find(self._client, _CONVERSIONS, key)
+        crd = await find(self._client, CRDS, key)
+        if conversion is None:
+            await self._lost(key, crd)
+            if crd is not None and key in self._kinds:
+                await self._point(crd)
+            return None
+        if "deletionTimestamp" in conversion["metadata"]:
+            return await self._deleted(key, conversion, crd)
+        return await self._served(key, conversion, crd)
+
+    async def _served(self, key: str, conversion: Object, crd: Object | None) -> Result | None:
+        try:
+            known = self._serve(key, conversion, crd)
+        except PolyverError as error:
+            if crd is not None and not self._is_ours(crd):
+                self._withdraw(key)
+            await self._tell(conversion, "False", "Refused", _told(error) + self._rest(key))
+            return None
+        left = known.since + self._settle - self._clock.time()
+        if left > 0:
+            return Result(left)
+        if self._told is not None and "deletionTimestamp" not in conversion["metadata"]:
+            conversion = await hold(self._client, _CONVERSIONS, conversion, FINALIZER)
+        await self._write_down(key, conversion, crd, known.problem)
+        return None
+
+    async def _deleted(self, key: str, conversion: Object, crd: Object | None) -> Result | None:
+        """Let a Conversion go that was deleted, as soon as its kind does not need it."""
+        if needed := needed_versions(conversion, crd):
+            await self._served(key, conversion, crd)
+            now = await find(self._client, _CONVERSIONS, key)
+            text = f"{key} serves or stores {listed(needed)}, which this Conversion converts"
+            if now is not None:
+                await self._tell(now, "True", "StillNeeded", text, kind="Terminating")
+            return Result(_LOOK_AGAIN)
+        if self._told is not None:
+            if crd is not None and key not in self._kinds:
+                await self._unpoint(crd)
+            await release(self._client, _CONVERSIONS, conversion, FINALIZER)
+        self._withdraw(key)
+        return None
+
+    async def _lost(self, key: str, crd: Object | None) -> None:
+        """Stop converting by a Conversion that is gone, unless its kind cannot do without it."""
+        known = self._published.get(key)
+        if known is None:
+            return
+        used = versions_in_use(crd) if crd is not None and self._is_ours(crd) else []
+        if len(used) > 1 and key not in self._kinds:
+            if not known.orphaned:
+                self._published[key] = replace(known, orphaned=True)
+                _log_orphan(key, used)
+            return
+        self._withdraw(key)
+        if crd is not None and key not in self._kinds:
+            await self._unpoint(crd)
+
+    def _is_ours(self, crd: Object) -> bool:
+        """Return True if a CRD names our webhook; always True in a replica that does not write."""
+        return self._told is None or _is_told(crd, self._told)
+
+    async def _write_down(
+        self, key: str, conversion: Object, crd: Object | None, problem: str
+    ) -> None:
+        """Have the definition and the status say what is served."""
+        if crd is None:
+            text = f"there is no CustomResourceDefinition {key}"
+            await self._tell(conversion, "False", "NoDefinition", text)
+            return
+        try:
+            await self._point(crd)
+        except ApiError as error:
+            await self._tell(conversion, "False", "DefinitionNotChanged", error.message)
+            raise
+        if problem:
+            await self._tell(conversion, "False", "DoesNotFit", problem)
+        else:
+            await self._tell(conversion, "True", "Served", "objects are converted by this")
+
+    def _serve(self, key: str, conversion: Object, crd: Object | None) -> _Published:
+        """Convert by a Conversion from now on."""
+        made_from = _made_from(conversion, crd)
+        known = self._published.get(key)
+        if known is None or known.made_from != made_from:
+            since = self._clock.time() if known is None else known.since
+            converter, problem = _made(conversion, crd)
+            if known is not None and (less := _missing(known.converter, converter, crd)):
+                # Somebody came past admission: without these, objects could not be read.
+                problem = f"{problem}; {listed(less)} converted as before until a restart"
+                converter = known.converter
+            self._publish(key, converter)
+            known = self._published[key] = _Published(made_from, problem, since, converter)
+        return known
+
+    def _rest(self, key: str) -> str:
+        """Return the end of the message about a Conversion that was valid and is not any more."""
+        return "; objects are converted as before" if key in self._published else ""
+
+    def _withdraw(self, key: str) -> None:
+        if self._published.pop(key, None) is not None:
+            self._publish(key, None)
+
+    async def _unpoint(self, crd: Object) -> None:
+        """Have a definition with one version say that nobody converts, if it named us."""
+        if self._told is not None and _is_told(crd, self._told) and len(versions_in_use(crd)) < 2:
+            await self._write(crd, {"strategy": "None"})
+
+    async def _point(self, crd: Object) -> None:
+        """Have a definition say that we convert, if it does not."""
+        if self._told is not None and not _is_told(crd, self._told):
+            await self._write(crd, self._told)
+
+    async def _write(self, crd: Object, conversion: Mapping[str, Any]) -> None:
+        said = {"webhook": None, **conversion}
+        if said["webhook"]:
+            # A definition names a service or a URL, and may have named the other one before.
+            client = {"service": None, "url": None, **_client(said)}
+            if self._bundle is not None:
+                client["caBundle"] = base64.b64encode(await self._bundle()).decode()
+            said["webhook"] = {**said["webhook"], "clientConfig": client}
+        metadata: Object = {"resourceVersion": crd["metadata"]["resourceVersion"]}
+        if said["webhook"] and self._annotations:
+            metadata["annotations"] = self._annotations
+        change = {"metadata": metadata, "spec": {"conversion": said}}
+        name = crd["metadata"]["name"]
+        await self._client.patch(CRDS, name, change=change, manager=_MANAGER)
+
+    async def _tell(
+        self, conversion: Object, status: str, reason: str, message: str, *, kind: str = "Serving"
+    ) -> None:
+        """Set a condition of a Conversion, if it has another."""
+        if self._told is None:
+            return
+        known = {c["type"]: c for c in conversion.get("status", {}).get("conditions") or ()}
+        before = known.get(kind, {})
+        said = {"type": kind, "status": status, "reason": reason, "message": message}
+        said["observedGeneration"] = conversion["metadata"].get("generation", 1)
+        if all(before.get(name) == value for name, value in said.items()):
+            return
+        same = before.get("status") == status
+        said["lastTransitionTime"] = (
+            before["lastTransitionTime"] if same else timestamp(self._clock)
+        )
+        await self._client.patch(
+            _CONVERSIONS,
+            conversion["metadata"]["name"],
+            change={"status": {"conditions": [*({**known, kind: said}).values()]}},
+            subresource="status",
+            manager=_MANAGER,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """What converts a kind."""
+
+    made_from: str
+    problem: str
+    """Why some of the Conversion is left out; empty if nothing is."""
+    since: float
+    """When its Conversion was first seen."""
+    converter: Converter
+    orphaned: bool = False
+    """Whether its Conversion is gone, though its kind needs it."""
+
+
+def _made(conversion: Object, crd: Object | None) -> tuple[Converter, str]:
+    """What converts, and why some of it does not, if the definition has changed meanwhile.
+
+    Without it nobody could read objects in any other version, nor even delete them.
+    """
+    try:
+        return converter_of(conversion, crd), ""
+    except PolyverError as error:
+        if crd is None:
+            raise
+        rest = "versions that both know are converted, and what has no field is carried"
+        return converter_left(conversion, crd), f"{_told(error)}; {rest}"
+
+
+def _log_orphan(key: str, used: Sequence[str]) -> None:
+    Log().warning(
+        "a Conversion is gone that its kind needs; this process converts by it until it ends",
+        definition=key,
+        versions=listed(used),
+    )
+
+
+def _missing(before: Converter, after: Converter, crd: Object | None) -> list[str]:
+    """Versions in use that were converted before, and would not be any more."""
+    used = versions_in_use(crd) if crd is not None else []
+    return [each for each in used if each in before.versions and each not in after.versions]
+
+
+def _told(error: PolyverError) -> str:
+    """An error with the field that it is about, and no file: it is about an object."""
+    at = place_of(error)
+    where, hint = f" ({at})" if at else "", f"; {error.hint}" if error.hint else ""
+    return f"{error.fact}{where}{hint}"
+
+
+def _state(kind: Kind, obj: Object) -> tuple[str, Any, bool, str]:
+    del kind
+    metadata = obj["metadata"]
+    parts = (metadata.get("annotations"), metadata.get("finalizers"))
+    going = "deletionTimestamp" in metadata
+    return metadata["uid"], metadata.get("generation"), going, str(parts)
+
+
+def _observe(kind: Kind, change: Change[Any]) -> Sequence[str]:
+    del kind
+    return (change.key.name,) if change.before != change.after else ()
+
+
+def _made_from(conversion: Object, crd: Object | None) -> str:
+    versions = crd["spec"]["versions"] if crd else None
+    return repr((conversion["spec"], versions))
+
+
+def _is_told(crd: Object, told: Mapping[str, Any]) -> bool:
+    """Whether a definition says that we convert; what the server fills in makes no difference."""
+    said = crd["spec"].get("conversion") or {}
+    client, wanted = _client(said), _client(told)
+    return said.get("strategy") == told.get("strategy") and all(
+        client.get(name) == value for name, value in wanted.items()
+    )
+
+
+def _client(conversion: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Who converts; servers write down the port of a service, also if nobody named one."""
+    client: Mapping[str, Any] = (conversion.get("webhook") or {}).get("clientConfig") or {}
+    if not client.get("service"):
+        return client
+    return {**client, "service": {"port": _HTTPS, **client["service"]}}

@@ -1,0 +1,124 @@
+"""What API servers are told to ask us about, kept up to date as Conversions come and go."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from polyver.apis.admission.conversions import CONVERSIONS_WANTED
+from polyver.apis.admission.kinds import wanted_by
+from polyver.apis.conversion_kind import CONVERSIONS, definition_of
+from polyver.apis.declaring import Kind as DeclaredKind
+from polyver.client import CRDS, Change, Client, Object, Resource, find
+from polyver.controllers.controller import Controller, Watch, exactly
+from polyver.core import PolyverError
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.webhooks import Webhook
+from polyver.webhook.configurations import Wanted, configurations
+
+__all__ = ["RegistrationController"]
+
+_NAME = "polyver"
+_MANAGER = "polyver"
+_CONVERSIONS = Resource(CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False)
+_REGISTRATIONS = {
+    f"{sort}WebhookConfiguration": Resource(
+        "admissionregistration.k8s.io",
+        "v1",
+        f"{sort.lower()}webhookconfigurations",
+        namespaced=False,
+    )
+    for sort in ("Mutating", "Validating")
+}
+
+
+class RegistrationController(Controller[str]):
+    """One key, as all that is wanted goes into two objects."""
+
+    name = "registrations"
+
+    def __init__(
+        self,
+        client: Client,
+        webhook: Webhook,
+        *,
+        kinds: Sequence[DeclaredKind] = (),
+        wanted: Sequence[Wanted] = (),
+        bundle: Callable[[], Awaitable[bytes]] | None = None,
+    ) -> None:
+        """`kinds` are those in Python, `wanted` is what is wanted beside them.
+
+        `bundle` tells what is to be trusted at a moment.
+        """
+        self._client = client
+        self._webhook = webhook
+        self._kinds = kinds
+        self._more = wanted
+        self._bundle = bundle
+
+    @property
+    def watches(self) -> Sequence[Watch[Any, str]]:
+        return [
+            Watch(kinds=exactly(resource), observe=_observe, keep=_state, metadata=True)
+            for resource in (_CONVERSIONS, CRDS, *_REGISTRATIONS.values())
+        ]
+
+    async def reconcile(self, _: str, /) -> None:
+        wanted = [CONVERSIONS_WANTED, *self._more]
+        for kind in self._kinds:
+            wanted += wanted_by(kind)
+        for name in await self._converted():
+            wanted += await self._wanted(name)
+        for kind_name, resource in _REGISTRATIONS.items():
+            await self._keep(kind_name, resource, wanted)
+
+    async def _converted(self) -> list[str]:
+        """The definitions for which there are Conversions."""
+        known = {kind.definition().name for kind in self._kinds}
+        found = await self._client.list(_CONVERSIONS, metadata=True)
+        return sorted({each["metadata"]["name"] for each in found.items} - known)
+
+    async def _wanted(self, name: str) -> list[Wanted]:
+        crd = await find(self._client, CRDS, name)
+        if crd is None:
+            return []
+        try:
+            definition = definition_of(crd)
+        except PolyverError:  # its Conversion says that it is not served
+            return []
+        return wanted_by(DeclaredKind.of(replace(definition, strategy=None)))
+
+    async def _keep(self, kind: str, resource: Resource, wanted: Sequence[Wanted]) -> None:
+        """Have one of the objects say what is wanted; what others added to it stays."""
+        found = await find(self._client, resource, _NAME)
+        # Read after the object: nobody who was slow writes a bundle back that was replaced.
+        webhook = self._webhook
+        if self._bundle is not None:
+            text = base64.b64encode(await self._bundle()).decode()
+            webhook = replace(webhook, ca_bundle=text)
+        made = {each["kind"]: each for each in configurations(wanted, webhook, name=_NAME)}
+        if kind not in made:
+            if found is None or not found.get("webhooks"):
+                return
+            made[kind] = _empty(kind)
+        if found is not None:
+            made[kind]["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"]
+        await self._client.apply(resource, made[kind], manager=_MANAGER, force=True)
+
+
+def _empty(kind: str) -> Object:
+    about = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind}
+    return about | {"metadata": {"name": _NAME}}
+
+
+def _state(kind: Kind, obj: Object) -> tuple[Any, ...]:
+    del kind
+    metadata = obj["metadata"]
+    return metadata["uid"], metadata.get("generation"), metadata.get("deletionTimestamp")
+
+
+def _observe(kind: Kind, change: Change[Any]) -> Sequence[str]:
+    others = kind.group == "admissionregistration.k8s.io" and change.key.name != _NAME
+    return (_NAME,) if not others and change.before != change.after else ()

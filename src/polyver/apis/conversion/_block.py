@@ -1,0 +1,313 @@
+"""The rules that hold for one object, or for each item of a list, and the fields that none names.
+
+This is the plain interpreter: it says what a conversion is, one edge at a time, and the compiler
+is checked against it. What no rule names keeps its place, unless the other version lacks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from polyver.apis.conversion._delta import (
+    Guard,
+    Lost,
+    delta,
+    guards,
+    item_guards,
+    patch,
+    patch_items,
+    was,
+)
+from polyver.apis.conversion._metadata import fits_metadata
+from polyver.apis.conversion.implied import has_path, implied, loses, strip
+from polyver.apis.conversion.paths import Path, pick, put, show_path, take
+from polyver.apis.conversion.rules import Const, Ports, Rule
+from polyver.apis.conversion.values import MISSING, fingerprint
+from polyver.core import PolyverError
+from polyver.kube.objects.converted import fresh
+from polyver.kube.objects.schema.structure import Structure
+from polyver.languages.values.strings import same
+
+__all__ = ["Block", "Claims", "InvalidRules"]
+
+Object = dict[str, Any]
+Places = tuple[Structure | None, Structure | None]
+"""What the schemas of the two versions say of a value; None where there is no schema."""
+
+
+class InvalidRules(PolyverError):
+    """Rules that do not fit together; `rule` is the number of the one that is too many."""
+
+    def __init__(self, fact: str, *, rule: int, hint: str = "") -> None:
+        super().__init__(fact, hint=hint)
+        self.rule = rule
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Rules, and what the schemas say of the objects on both sides."""
+
+    rules: tuple[Rule, ...] = ()
+    places: Places = (None, None)
+    root: bool = False
+    """Whether this is for whole objects, which have metadata, and keep `spec` and the like."""
+    trivial: bool = field(init=False)
+    """Whether values are the same in both versions, as far as anybody can tell."""
+    fits: bool = field(init=False)
+    """Whether rules name only fields that their versions have."""
+
+    def __post_init__(self) -> None:
+        Claims(self.rules)
+        source, target = self.places
+        known = (_rooted(source), _rooted(target)) if self.root else (source, target)
+        object.__setattr__(self, "places", known)
+        same_fields = not loses(*known) and not loses(*known[::-1])
+        object.__setattr__(self, "trivial", not self.rules and same_fields)
+        object.__setattr__(self, "fits", all(_fits(rule, *known) for rule in self.rules))
+
+    def bound(self, source: Structure | None, target: Structure | None) -> Block:
+        """The same rules, for versions with these schemas, and what those imply."""
+        rules = tuple(rule.bound(source, target) for rule in self.rules)
+        more = implied(rules, source, target, root=self.root)
+        return replace(self, rules=(*rules, *more), places=(source, target))
+
+    @property
+    def _pinned(self) -> int:
+        return 1 if self.root else 0
+
+    def written(self, *, back: bool) -> Structure | None:
+        """The schema of what is written in a direction."""
+        return self.places[0 if back else 1]
+
+    def read(self, *, back: bool) -> Structure | None:
+        """The schema of what is read in a direction."""
+        return self.places[1 if back else 0]
+
+    # One object
+
+    def run(self, obj: Object, *, back: bool) -> Object:
+        """What the rules make of an object, with nothing of what was lost before."""
+        made: Object = fresh(obj)
+        taken = [
+            tuple(take(made, path, pinned=self._pinned) for path in rule.ports(back=back)[0])
+            for rule in self.rules
+        ]
+        strip(made, self.read(back=back), self.written(back=back))
+        written = [
+            self.allowed(rule, self._run(rule, values, obj, back=back), back=back)
+            for rule, values in zip(self.rules, taken, strict=True)
+        ]
+        for rule in self.rules:
+            for path in rule.ports(back=back)[1]:
+                take(made, path, pinned=self._pinned)
+        for rule, values in zip(self.rules, written, strict=True):
+            self._write(made, rule.ports(back=back)[1], values)
+        return made
+
+    def _run(self, rule: Rule, values: Ports, obj: Object, *, back: bool) -> Ports:
+        if not self._applies(rule, obj):
+            return () if back else (MISSING,)
+        return rule.run(values, back=back)
+
+    def _applies(self, rule: Rule, obj: Object) -> bool:
+        """A constant is there only where there is something that it is part of."""
+        constant = isinstance(rule, Const) and self.root and len(rule.at) > 1
+        return not constant or rule.targets[0][0] in obj
+
+    def allowed(self, rule: Rule, values: Ports, *, back: bool) -> Ports:
+        """What may be written: labels and annotations are texts."""
+        if not self.root:
+            return values
+        paths = rule.ports(back=back)[1]
+        return tuple(
+            value if path[0] != "metadata" or fits_metadata(path, value) else MISSING
+            for path, value in zip(paths, values, strict=True)
+        )
+
+    def _write(self, made: Object, paths: Sequence[Path], values: Ports) -> None:
+        for path, value in zip(paths, values, strict=True):
+            if value is MISSING:
+                take(made, path, pinned=self._pinned)
+            elif not put(made, path, value):
+                _clear(made, path)
+                put(made, path, value)
+
+    def lost(self, obj: Object, made: Object, *, back: bool) -> Lost:
+        """What an object has that would not come back from what was made of it."""
+        lost: Lost = {}
+        for rule in self.rules:
+            # A constant is expected where the version that lacks it would be asked again.
+            if self._applies(rule, made if back else obj):
+                reads, writes = rule.ports(back=back)
+                read = tuple(pick(obj, path) for path in reads)
+                written = tuple(pick(made, path) for path in writes)
+                lost |= self.lost_by(rule, read, written, back=back)
+        again = self.restored(self.run(made, back=not back), lost, back=not back)
+        return lost | delta(again, obj, self.read(back=back))
+
+    def lost_by(self, rule: Rule, values: Ports, made: Ports, *, back: bool) -> Lost:
+        """What one rule read and would not be there again."""
+        reads, writes = rule.ports(back=back)
+        touched = any(path[0] == "metadata" for path in (*reads, *writes))
+        if not self.root or not touched or not writes:
+            return rule.lost(values, made, back=back)
+        again = self.allowed(rule, rule.run(made, back=not back), back=not back)
+        return rule.missed(values, again, back=back)
+
+    def restored(self, made: Object, lost: Lost, *, back: bool) -> Object:
+        """What was made, together with what was lost of it before."""
+        if not lost:
+            return made
+        whole: Object = fresh(made)
+        rest = dict(lost)
+        for rule in self.rules:
+            writes = rule.ports(back=back)[1]
+            own = {text: rest.pop(text) for text in map(show_path, writes) if text in rest}
+            if own:
+                written = tuple(pick(whole, path) for path in writes)
+                self._write(whole, writes, rule.restored(written, own, back=back))
+        patch(whole, rest, self.written(back=back))
+        return whole
+
+    def guards(self, lost: Lost, view: Any, *, back: bool) -> Iterator[Guard]:
+        """The guards in what was lost of what is written, while this is what is read."""
+        rest = dict(lost)
+        for rule in self.rules:
+            reads, writes = rule.ports(back=back)
+            own = {text: rest.pop(text) for text in map(show_path, writes) if text in rest}
+            for entry in own.values():
+                if "whole" in entry:
+                    yield from guards({"": entry}, view, None)
+            if own:
+                yield from rule.guards(own, tuple(pick(view, path) for path in reads), back=back)
+        yield from guards(rest, view, self.written(back=back))
+
+    # Any value: an object, or what no rule looks into
+
+    def run_value(self, value: Any, *, back: bool) -> Any:
+        if self.trivial or type(value) not in (dict, list):
+            return value
+        if type(value) is dict:
+            return self.run(value, back=back)
+        made = fresh(value)
+        strip(made, self.read(back=back), self.written(back=back))
+        return made
+
+    def lost_value(self, value: Any, made: Any, *, back: bool) -> dict[str, Any]:
+        """The entry for a value that was made into another; empty if nothing was lost."""
+        if type(value) is dict and type(made) is dict:
+            lost = self.lost(value, made, back=back)
+            return {"in": lost} if lost else {}
+        again = self.run_value(made, back=not back)
+        if same(again, value):
+            return {}
+        place = self.read(back=back)
+        found = delta({"": again}, {"": value}, Structure(fields={"": place}) if place else None)
+        entry: dict[str, Any] = found['[""]']
+        return entry if "by" in entry or "at" in entry else was(value, guarded=True)
+
+    def restored_value(self, made: Any, entry: dict[str, Any], *, back: bool) -> Any:
+        if "is" in entry:
+            return fresh(entry["is"])
+        if "absent" in entry:
+            return MISSING
+        if "in" in entry and type(made) is dict:
+            return self.restored(made, entry["in"], back=back)
+        if type(made) is list and entry:
+            made = fresh(made)
+            place = self.written(back=back)
+            inside = place.items if place is not None else None
+            keys = place.keys if place is not None else ()
+            patch_items(made, entry, keys, partial(patch, place=inside))
+        return made
+
+    def value_guards(self, entry: dict[str, Any], view: Any, *, back: bool) -> Iterator[Guard]:
+        if "in" in entry:
+            yield from self.guards(entry["in"], view if type(view) is dict else {}, back=back)
+        if "by" in entry or "at" in entry:
+            place = self.written(back=back)
+            inside = place.items if place is not None else None
+            keys = place.keys if place is not None else ()
+            yield from item_guards(entry, view, keys, partial(guards, place=inside))
+        if "if" in entry:
+            yield entry, "if", fingerprint([view])
+
+
+class Claims:
+    """The fields that rules read and write; each belongs to one of them."""
+
+    def __init__(self, rules: Iterable[Rule] = ()) -> None:
+        self._rules: list[Rule] = []
+        self._sides = (_Side(), _Side())
+        for rule in rules:
+            self.add(rule)
+
+    def add(self, rule: Rule) -> None:
+        """Refuse a rule that reads or writes what another does, or something inside of that."""
+        number = len(self._rules)
+        for back, side in enumerate(self._sides):
+            own = _Side()
+            for path in rule.ports(back=bool(back))[0]:
+                found = side.overlap(path) or own.overlap(path)
+                if found is not None:
+                    raise _clash([*self._rules, rule], path, number, *found, written=bool(back))
+                own.take(path, number)
+        for back, side in enumerate(self._sides):
+            for path in rule.ports(back=bool(back))[0]:
+                side.take(path, number)
+        self._rules.append(rule)
+
+
+class _Side:
+    """The fields of one version that are taken, and those around them, with who took them."""
+
+    def __init__(self) -> None:
+        self._taken: dict[Path, tuple[Path, int]] = {}
+        self._around: dict[Path, tuple[Path, int]] = {}
+
+    def overlap(self, path: Path) -> tuple[Path, int] | None:
+        for size in range(1, len(path) + 1):
+            if found := self._taken.get(path[:size]):
+                return found
+        return self._around.get(path)
+
+    def take(self, path: Path, number: int) -> None:
+        self._taken[path] = (path, number)
+        for size in range(1, len(path)):
+            self._around.setdefault(path[:size], (path, number))
+
+
+def _clash(
+    rules: Sequence[Rule], path: Path, number: int, other: Path, first: int, *, written: bool
+) -> InvalidRules:
+    verb = "writes" if written else "reads"
+    where = show_path(path)
+    if number == first:
+        return InvalidRules(f"the rule {rules[number].name} {verb} {where} twice", rule=number)
+    inside = "" if path == other else f", and this one {verb} {where}"
+    fact = f"rule {first + 1} ({rules[first].name}) {verb} {show_path(other)} already{inside}"
+    hint = "name each field in one rule; fields inside of a moved object go into its own rules"
+    return InvalidRules(fact, rule=number, hint=hint)
+
+
+def _fits(rule: Rule, source: Structure | None, target: Structure | None) -> bool:
+    named = [(source, path) for path in rule.sources] + [(target, path) for path in rule.targets]
+    inside: Block | None = getattr(rule, "inside", None)
+    return all(has_path(*each) for each in named) and (inside is None or inside.fits)
+
+
+def _rooted(place: Structure | None) -> Structure | None:
+    return place if place is None or place.embedded else replace(place, embedded=True)
+
+
+def _clear(obj: Object, path: Path) -> None:
+    """Take away what is no object on the way to a path."""
+    for name in path[:-1]:
+        inside = obj.get(name, MISSING)
+        if inside is not MISSING and type(inside) is not dict:
+            del obj[name]
+            return
+        obj = inside if inside is not MISSING else {}

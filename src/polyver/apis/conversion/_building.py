@@ -1,0 +1,205 @@
+"""How rules are written, in Python and behind the YAML form: each call adds one two-way rule."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from polyver.apis.conversion._block import Block, Claims
+from polyver.apis.conversion._keeping import ANNOTATION, BESIDE
+from polyver.apis.conversion.nested import Each, Keyed, Move, Wrap
+from polyver.apis.conversion.paths import Path, parse_path
+from polyver.apis.conversion.rules import Cast, Const, Drop, Rule, Scale, Split, Values
+from polyver.apis.conversion.values import TYPES, Type
+from polyver.core import PolyverError, listed
+from polyver.languages.values.names import label_key_problems
+from polyver.languages.values.strings import same
+
+__all__ = ["InvalidRule", "Rules"]
+
+
+class InvalidRule(PolyverError):
+    """A rule that makes no sense."""
+
+
+class Rules:
+    """The rules between two versions, read from the first to the second.
+
+    >>> rules = Rules()
+    >>> rules.move("spec.cronSpec", "spec.schedule")
+    >>> rules.split("spec.hostPort", into=("spec.host", "spec.port"), separator=":")
+    """
+
+    def __init__(self, *, root: bool = True) -> None:
+        self._root = root
+        self._rules: list[tuple[Rule, Rules | None]] = []
+        self._claims = Claims()
+
+    def move(self, source: str, target: str) -> None:
+        """A field that has another name or place."""
+        self._add(Move(self._path(source), self._path(target), Block()))
+
+    def split(
+        self,
+        source: str,
+        *,
+        into: Sequence[str],
+        separator: str,
+        types: Sequence[Type] | None = None,
+        absent: str | None = None,
+    ) -> None:
+        """A text that is several fields in the other version."""
+        if len(into) < 2:
+            raise InvalidRule("split needs at least two fields to split into")
+        if not separator:
+            raise InvalidRule("split needs a separator that is not empty")
+        text: Type = "string"
+        kinds = tuple(types) if types else (text,) * len(into)
+        if len(kinds) != len(into):
+            raise InvalidRule(f"split has {len(into)} fields and {len(kinds)} types")
+        for kind in kinds:
+            _check_type(kind)
+        if absent is not None and separator in absent:
+            raise InvalidRule("what stands for an absent part cannot contain the separator")
+        targets = tuple(self._path(each) for each in into)
+        self._add(Split(self._path(source), targets, separator, kinds, absent))
+
+    def wrap(self, source: str, target: str) -> Rules:
+        """One value, and a list of which it is the first item; its own rules are returned."""
+        return self._nested(Wrap(self._path(source), self._path(target), Block()))
+
+    def values(self, at: str, words: Mapping[Any, Any], *, to: str = "") -> None:
+        """Words that are called otherwise in the other version."""
+        if not words:
+            raise InvalidRule("values needs at least one pair")
+        for each in (*words, *words.values()):
+            if type(each) not in (str, int, bool):
+                raise InvalidRule(f"values can map texts, whole numbers and booleans, not {each!r}")
+        seen = Counter((type(each), each) for each in words.values())
+        for value in words.values():
+            if seen[type(value), value] > 1:
+                sources = [repr(key) for key, each in words.items() if same(each, value)]
+                fact = f"values maps {' and '.join(sources)} to {value!r}, so there is no way back"
+                raise InvalidRule(fact)
+        self._add(Values(self._path(at), self._path(to or at), dict(words)))
+
+    def cast(self, at: str, source: Type, target: Type, *, to: str = "") -> None:
+        """A value of another type."""
+        _check_type(source)
+        _check_type(target)
+        self._add(Cast(self._path(at), self._path(to or at), source, target))
+
+    def scale(
+        self,
+        source: str,
+        target: str,
+        factor: float | str,
+        *,
+        types: Sequence[Type] = ("integer", "integer"),
+    ) -> None:
+        """A number in another unit."""
+        try:
+            exact = Fraction(repr(factor) if isinstance(factor, float) else factor)
+        except (ValueError, ZeroDivisionError, TypeError):
+            raise InvalidRule(f"{factor!r} is no factor", hint="write 1000, or 1/1000") from None
+        if exact <= 0:
+            raise InvalidRule(f"scale by {factor} has no way back", hint="use a positive factor")
+        if len(types) != 2 or not {*types} <= {"integer", "number"}:
+            raise InvalidRule("the types of scale are two of integer and number")
+        self._add(Scale(self._path(source), self._path(target), exact, types[0], types[1]))
+
+    def keyed(self, source: str, target: str, *, key: str, value: str = "") -> None:
+        """A list of items with a key, and a map from that key."""
+        if not key:
+            raise InvalidRule("keyed needs the field that is the key")
+        if key == value:
+            raise InvalidRule(f"keyed has {key} as its key and as its value")
+        self._add(Keyed(self._path(source), self._path(target), Block(), key, value))
+
+    def drop(self, at: str) -> None:
+        """A field that only the first version has; it is carried."""
+        self._add(Drop(self._path(at)))
+
+    def add(self, at: str) -> None:
+        """A field that only the second version has; going back it is carried."""
+        self._add(Drop(self._path(at), added=True))
+
+    def const(self, at: str, value: Any) -> None:
+        """A field of the second version that has this value whenever the first says nothing."""
+        if value is None:
+            raise InvalidRule("const needs a value")
+        self._add(Const(self._path(at), value))
+
+    def each(self, at: str, *, to: str = "", key: str | Sequence[str] = ()) -> Rules:
+        """The items of a list, or the values of a map; the rules for each are returned."""
+        keys = (key,) if isinstance(key, str) else tuple(key)
+        if "" in keys:
+            raise InvalidRule("the key of items has no name")
+        each = Each(self._path(at), self._path(to or at), Block(), keys, keys)
+        return self._nested(each)
+
+    def within(self, at: str, *, to: str = "") -> Rules:
+        """An object; the rules for what is inside are returned."""
+        return self._nested(Move(self._path(at), self._path(to or at), Block()))
+
+    def _nested(self, rule: Rule) -> Rules:
+        inside = Rules(root=False)
+        self._add(rule, inside)
+        return inside
+
+    def _add(self, rule: Rule, inside: Rules | None = None) -> None:
+        self._claims.add(rule)
+        self._rules.append((rule, inside))
+
+    def _path(self, text: str) -> Path:
+        path = parse_path(text)
+        if not self._root:
+            return path
+        if path[0] in ("apiVersion", "kind"):
+            raise InvalidRule(f"{text} is not a field that rules may touch")
+        allowed = len(path) == 3 and path[1] in ("labels", "annotations")
+        if path[0] == "metadata" and not allowed:
+            hint = 'name one of them: metadata.annotations["ex.io/mode"]'
+            raise InvalidRule(
+                f"{text} may not be converted: of metadata only labels and annotations", hint=hint
+            )
+        if allowed and path[0] == "metadata":
+            _check_key(path[2], path[1])
+        return path
+
+    def block(self) -> Block:
+        """The rules, ready to be used."""
+        made = [_completed(rule, inside) for rule, inside in self._rules]
+        return Block(tuple(made), root=self._root)
+
+
+def _completed(rule: Rule, inside: Rules | None) -> Rule:
+    if inside is None:
+        return rule
+    block = inside.block()
+    if not isinstance(rule, Each):
+        return replace(rule, inside=block)  # type: ignore[type-var]
+    return replace(rule, inside=block, target_keys=_renamed(rule.source_keys, block))
+
+
+def _renamed(keys: Sequence[str], block: Block) -> tuple[str, ...]:
+    """What the keys of items are called in the other version."""
+    moves = {rule.source: rule.target for rule in block.rules if isinstance(rule, Move)}
+    found = [moves.get((key,), (key,)) for key in keys]
+    return tuple(path[0] for path in found) if all(len(path) == 1 for path in found) else ()
+
+
+def _check_key(key: str, place: str) -> None:
+    """Refuse what an API server would refuse in every object."""
+    if key in (ANNOTATION, BESIDE):
+        raise InvalidRule(f"{key} is where conversion keeps what is lost")
+    if problems := label_key_problems(key.lower() if place == "annotations" else key):
+        raise InvalidRule(f"{key!r} cannot be one of {place}: {problems[0]}")
+
+
+def _check_type(kind: str) -> None:
+    if kind not in TYPES:
+        raise InvalidRule(f"{kind!r} is no type", hint=f"known: {listed(TYPES)}")

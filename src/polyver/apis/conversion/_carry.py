@@ -1,0 +1,128 @@
+"""The carry: what the versions of an object lost, kept beside what is visible.
+
+Written as JSON with sorted keys: `{"format": 1, "lost": {"v1": {"spec.legacyMode": {"is": …}}}}`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final, TypedDict
+
+import msgspec
+
+from polyver.apis.conversion._delta import Lost, without
+from polyver.apis.conversion._metadata import may_restore
+from polyver.apis.conversion.paths import PATTERN
+from polyver.core import PolyverError, listed
+
+__all__ = ["Carry", "CarryTooLarge", "format_of", "read", "write"]
+
+FORMAT: Final = 1
+
+
+class CarryTooLarge(PolyverError):
+    """More is lost than fits beside an object."""
+
+    def __init__(self, carry: Carry, size: int, room: int) -> None:
+        sizes = {
+            f"{path} of {version} ({len(encode(entry))} bytes)": len(encode(entry))
+            for version, lost in carry.lost.items()
+            for path, entry in lost.items()
+        }
+        largest = sorted(sizes, key=lambda name: -sizes[name])
+        super().__init__(
+            f"what other versions cannot express takes {size} bytes, and at most {room} fit: "
+            f"{listed(largest, most=5)}",
+            hint="make these fields smaller, or give the other versions fields for them",
+        )
+
+
+@dataclass(slots=True)
+class Carry:
+    """What each version lost, and how the map of annotations was found."""
+
+    lost: dict[str, Lost] = field(default_factory=dict)
+    was_empty: bool = False
+    """Whether there is a map of annotations with nothing in it, as far as clients can see."""
+    was_bare: bool = False
+    """Whether there is no metadata at all."""
+    unknown: str = ""
+    """A text in a format that this release does not know: it is written back as it was read."""
+
+
+encode = msgspec.json.Encoder(order="sorted").encode
+
+
+_Lost = dict[Annotated[str, msgspec.Meta(pattern=PATTERN)], "_Entry"]
+_Place = Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,9}\Z")]
+_Item = TypedDict("_Item", {"in": "_Lost", "if": str})
+_Entry = TypedDict(
+    "_Entry",
+    {
+        "is": Any,
+        "absent": bool,
+        "if": str,
+        "whole": str,
+        "in": "_Lost",
+        "first": "_Entry",
+        "rest": list[Any],
+        "by": dict[str, _Lost],
+        "at": dict[_Place, _Item],
+        "kept": dict[str, Any],
+        "order": list[str],
+    },
+    total=False,
+)
+"""What `Lost` may have: anybody can write an annotation, and none may break a conversion."""
+
+
+class _Written(msgspec.Struct, forbid_unknown_fields=True):
+    format: int
+    lost: dict[str, _Lost]
+    empty: bool = False
+    bare: bool = False
+
+
+_decode = msgspec.json.Decoder(_Written).decode
+
+
+def read(text: object) -> Carry:
+    """Read preserved fields; a text in a format that this release does not know is kept as it is.
+
+    Another release of polyver may have written it, and will read it again after a roll-back.
+    """
+    if not isinstance(text, str):
+        return Carry()
+    try:
+        written = _decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return Carry(unknown=text)
+    if written.format != FORMAT:
+        return Carry(unknown=text)
+    lost = {
+        version: without({p: entry for p, entry in each.items() if may_restore(p, entry)}, ())
+        for version, each in written.lost.items()
+    }
+    return Carry(lost, written.empty, written.bare)
+
+
+def format_of(text: str) -> str:
+    """Name the format of preserved fields that could not be read, as far as the text tells."""
+    try:
+        found = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return "no JSON"
+    number = found.get("format") if isinstance(found, dict) else None
+    if type(number) is not int:
+        return "no format number"
+    return f"format {number}" if number != FORMAT else f"format {FORMAT}, with other fields"
+
+
+def write(carry: Carry, *, room: int) -> str:
+    """A carry as text; CarryTooLarge if there is no room for it."""
+    said: dict[str, Any] = {"format": FORMAT, "lost": carry.lost}
+    flags = {"empty": carry.was_empty, "bare": carry.was_bare}
+    text = encode(said | {name: True for name, is_so in flags.items() if is_so})
+    if len(text) > room:
+        raise CarryTooLarge(carry, len(text), room)
+    return text.decode()

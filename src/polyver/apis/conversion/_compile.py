@@ -1,0 +1,462 @@
+"""Rules compiled: one function for each two versions, the whole way in one, on values not decoded.
+
+It opens only the objects that rules look into, moves everything else as the bytes that it is, and
+asks the interpreter whenever something is not as it nearly always is (`Unusual`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from polyver.apis.conversion import _calls as calls
+from polyver.apis.conversion._block import Block
+from polyver.apis.conversion._calls import Unusual
+from polyver.apis.conversion._delta import Lost
+from polyver.apis.conversion._fast import fast
+from polyver.apis.conversion._keyed import keyed
+from polyver.apis.conversion._metadata import fits_metadata
+from polyver.apis.conversion._watching import Settled, all_settled, is_alone, settled, watched
+from polyver.apis.conversion.hops import Step, compilable
+from polyver.apis.conversion.nested import Each, Keyed, Move, Wrap
+from polyver.apis.conversion.paths import Path, show_path
+from polyver.apis.conversion.rules import Const, Drop, Rule
+from polyver.apis.conversion.values import MISSING
+from polyver.core import Hop
+
+__all__ = ["Compiled", "Unusual", "compile_way"]
+
+Object = dict[str, Any]
+Compiled = Callable[[Object, dict[str, Lost]], None]
+"""Changes an object, whose fields may be Raw, and what its versions lost; in place."""
+
+
+def compile_way(hops: Sequence[Hop[Step]], *, raw: bool, lean: bool = False) -> Compiled | None:
+    """A function for a way; None if it leads over functions, or fields that a schema lacks.
+
+    A lean function is for objects that bring nothing with them that was lost before.
+    """
+    steps = compilable(hops)
+    if steps is None:
+        return None
+    writer = _Writer(raw=raw, lean=lean)
+    writer.line("def convert(top, lost):")
+    writer.indent = 1
+    for number, (hop, step) in enumerate(zip(hops, steps, strict=True)):
+        before = [each.block.read(back=each.back) for each in steps[:number]]
+        after = [each.block.written(back=each.back) for each in steps[number + 1 :]]
+        writer.line("K = None")
+        writer.restoring(f"L = lost.pop({hop.target!r}, None)")
+        far = (all_settled(before), all_settled(after))
+        _BlockWriter(writer, step.block, back=step.back, losing=True, far=far).write()
+        writer.restoring("if L: raise Unusual")
+        writer.line(f"if K: lost[{hop.source!r}] = K")
+    compiled: Compiled = writer.function("convert")
+    return compiled
+
+
+class _Writer:
+    """Source code, and the values that it refers to."""
+
+    def __init__(self, *, raw: bool, lean: bool = False) -> None:
+        self.raw = raw
+        self.lean = lean
+        self.indent = 0
+        self._lines: list[str] = []
+        self._count = 0
+        self.names: dict[str, Any] = {
+            "M": MISSING,
+            "Raw": Raw,
+            "Unusual": Unusual,
+            "Loses": calls.Loses,
+            "opened": calls.opened_raw if raw else calls.opened_plain,
+            "listed": calls.listed_raw if raw else calls.listed_plain,
+            "objects": calls.objects_raw if raw else calls.objects_plain,
+            "decode": msgspec.json.Decoder().decode,
+            "plain": calls.plain,
+            "is_const": calls.is_const,
+            "is_null": calls.is_null,
+            "kept": calls.kept,
+        }
+
+    def line(self, text: str) -> None:
+        self._lines.append("    " * self.indent + text)
+
+    def restoring(self, text: str) -> None:
+        """A line about what was lost before."""
+        if not self.lean:
+            self.line(text)
+
+    def fresh(self, prefix: str) -> str:
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+    def keep(self, prefix: str, value: Any) -> str:
+        """A name for a value in the code."""
+        name = self.fresh(prefix)
+        self.names[name] = value
+        return name
+
+    def function(self, name: str) -> Any:
+        source = "\n".join(self._lines)
+        exec(compile(source, "<conversion>", "exec"), self.names)  # noqa: S102 - our own code
+        made = self.names[name]
+        made.__doc__ = source
+        return made
+
+
+@dataclass(slots=True)
+class _BlockWriter:
+    """Code for the rules of one block in one direction, on the object in a variable."""
+
+    out: _Writer
+    block: Block
+    back: bool
+    losing: bool
+    """Whether what is lost is kept; if not, the code raises Loses instead."""
+    far: tuple[Settled, Settled] = (Settled(False, False), Settled(False, False))
+    """The same for the versions before and behind the two of this block."""
+    top: str = "top"
+    containers: dict[Path, str] = field(default_factory=dict)
+
+    def write(self) -> None:
+        rules = self.block.rules
+        reads = [rule.ports(back=self.back)[0] for rule in rules]
+        writes = [rule.ports(back=self.back)[1] for rule in rules]
+        if self.losing:
+            pairs = zip(rules, writes, strict=True)
+            known = frozenset(show_path(p) for rule, ps in pairs if _can_lose(rule) for p in ps)
+            names = self.out.keep("known", known)
+            self.out.restoring(f"if L and not L.keys() <= {names}: raise Unusual")
+        self._open({*_flat(reads)}, {*_flat(writes)})
+        anchors = self._anchors()
+        taken = self._take(reads)
+        self._clean(_flat(reads))
+        self._check_strays({*_flat(writes)} - {*_flat(reads)})
+        for rule, values, paths in zip(rules, taken, writes, strict=True):
+            _RuleWriter(self, rule, values, paths, anchors.get(id(rule), "")).write()
+
+    def _open(self, reads: set[Path], writes: set[Path]) -> None:
+        looked_at = watched(self.block, back=self.back)
+        inside = {path[:size] for path in reads | writes for size in range(1, len(path))}
+        inside |= {at[:size] for at in looked_at for size in range(1, len(at) + 1)}
+        self.containers[()] = self.top
+        for at in sorted(inside, key=len):
+            self.containers[at] = self.out.fresh("c")
+            if any(at[:size] in reads for size in range(1, len(at) + 1)):
+                self.out.line(f"{self.containers[at]} = M")  # it is taken as a whole
+            else:
+                self._open_one(at)
+        for at, (allowed, refused) in looked_at.items():
+            self._watch(self.containers[at], allowed, refused)
+
+    def _open_one(self, at: Path) -> None:
+        line, var, parent = self.out.line, self.containers[at], self.containers[at[:-1]]
+        got = f"{parent}.get({at[-1]!r}, M)"
+        line(f"{var} = {got}" if len(at) == 1 else f"{var} = M if {parent} is M else {got}")
+        line(f"if {var} is not M:")
+        line(f"    if type({var}) is not dict: {var} = {parent}[{at[-1]!r}] = opened({var})")
+        if len(at) > self._pinned:
+            line(f"    if not {var}: raise Unusual")
+
+    def _watch(self, var: str, allowed: frozenset[str] | None, refused: frozenset[str]) -> None:
+        """Leave objects to the interpreter that have fields which only it can tell about."""
+        if allowed is not None:
+            names = self.out.keep("known", allowed)
+            self.out.line(f"if {var} is not M and not {var}.keys() <= {names}: raise Unusual")
+        if refused:
+            found = " or ".join(f"{name!r} in {var}" for name in sorted(refused))
+            there = "" if var == self.top else f"{var} is not M and "
+            self.out.line(f"if {there}({found}): raise Unusual")
+
+    @property
+    def _pinned(self) -> int:
+        return 1 if self.block.root else 0
+
+    def _anchors(self) -> dict[int, str]:
+        """For constants: whether what they are part of is there, before anything changes."""
+        found: dict[int, str] = {}
+        for rule in self.block.rules:
+            if isinstance(rule, Const) and self.block.root and len(rule.at) > 1:
+                var = self.out.fresh("a")
+                self.out.line(f"{var} = {rule.at[0]!r} in {self.top}")
+                found[id(rule)] = var
+        return found
+
+    def _take(self, reads: Sequence[Sequence[Path]]) -> list[tuple[str, ...]]:
+        """Code that takes out what rules read; the variables, for each rule."""
+        found = {path: self.out.fresh("v") for path in _flat(reads)}
+        by_holder: dict[str, list[Path]] = {}
+        for path in found:
+            by_holder.setdefault(self.containers[path[:-1]], []).append(path)
+        for holder, paths in by_holder.items():
+            known = holder == self.top
+            if not known:
+                self.out.line(f"if {holder} is M: {' = '.join(found[path] for path in paths)} = M")
+                self.out.line("else:")
+            for path in paths:
+                space = "" if known else "    "
+                self.out.line(f"{space}{found[path]} = {holder}.pop({path[-1]!r}, M)")
+        return [tuple(found[path] for path in paths) for paths in reads]
+
+    def _clean(self, reads: Iterable[Path]) -> None:
+        """Objects that were emptied go; what must not be left over does not stay unseen."""
+        emptied = {path[:size] for path in reads for size in range(1, len(path))}
+        for at in sorted(emptied, key=len, reverse=True):
+            var, parent = self.containers[at], self.containers[at[:-1]]
+            if len(at) > self._pinned:
+                self.out.line(
+                    f"if {var} is not M and not {var}: del {parent}[{at[-1]!r}]; {var} = M"
+                )
+            if is_alone(self.block, at, back=self.back):
+                self.out.line(f"if {var} is not M: raise Unusual")
+
+    def _check_strays(self, paths: Iterable[Path]) -> None:
+        """What stands where a rule may write, and is read by none, is in nobody's way yet."""
+        by_holder: dict[str, set[str]] = {}
+        for path in paths:
+            by_holder.setdefault(self.containers[path[:-1]], set()).add(path[-1])
+        for holder, names in by_holder.items():
+            self._watch(holder, None, frozenset(names))
+
+    def put(self, path: Path, value: str, made_of: Sequence[Path]) -> None:
+        """Code that writes a value, which is there, with the objects around it.
+
+        If it can only be made of what was at some paths, what holds those and stays is there, too.
+        """
+        for size in range(1, len(path)):
+            at = path[:size]
+            var, parent = self.containers[at], self.containers[at[:-1]]
+            if size <= self._pinned:
+                held = made_of and all(each[:size] == at != each for each in made_of)
+                if not self.out.lean or not held:
+                    self.out.line(f"if {var} is M: raise Unusual")
+            else:
+                self.out.line(f"if {var} is M: {var} = {parent}[{at[-1]!r}] = {{}}")
+        self.out.line(f"{self.containers[path[:-1]]}[{path[-1]!r}] = {value}")
+
+
+@dataclass(slots=True)
+class _RuleWriter:
+    """Code for one rule, whose values were taken into variables."""
+
+    block: _BlockWriter
+    rule: Rule
+    values: tuple[str, ...]
+    paths: tuple[Path, ...]
+    anchor: str
+
+    @property
+    def _out(self) -> _Writer:
+        return self.block.out
+
+    def write(self) -> None:
+        match self.rule:
+            case Move() if self.rule.inside.trivial:
+                self._write([self.values[0]])
+            case Drop():
+                self._drop()
+            case Const():
+                self._const()
+            case Move() | Each() | Wrap() | Keyed():
+                self._nested()
+            case _:
+                self._simple()
+
+    def _write(self, made: Sequence[str]) -> None:
+        for path, value in zip(self.paths, made, strict=True):
+            self._check_metadata(path, value)
+            self._out.line(f"if {value} is not M:")
+            self._out.indent += 1
+            self.block.put(path, value, self.rule.ports(back=self.block.back)[0])
+            self._out.indent -= 1
+
+    def _check_metadata(self, path: Path, value: str) -> None:
+        if self.block.block.root and path[0] == "metadata":
+            self._out.line(f"if {value} is not M:")
+            self._out.line(f"    {value} = plain({value})")
+            fits = self._out.keep("fits", partial(fits_metadata, path))
+            self._out.line(f"    if not {fits}({value}): raise Unusual")
+
+    def _slow(self, made: Sequence[str]) -> str:
+        """Code that asks the rule itself, or gives up where nothing may be lost."""
+        if not self.block.losing:
+            return "raise Loses"
+        block, back = self.block.block, self.block.back
+        reads, writes = self.rule.ports(back=back)
+        slow = calls.Slow(
+            block,
+            self.rule,
+            back,
+            settled(block.read(back=back), reads, self.block.far[0]),
+            settled(block.written(back=back), writes, self.block.far[1]),
+        )
+        name = self._out.keep("slow", slow)
+        outs = f"({', '.join(made)}{',' if made else ''})" if made else "_"
+        ins = ", ".join(self.values) + ("," if self.values else "")
+        return f"{outs}, K = {name}(({ins}), {'None' if self._out.lean else 'L'}, K)"
+
+    def _hit(self) -> str:
+        """Code for whether something was lost of what this rule writes."""
+        if self._out.lean or not self.block.losing or not self.paths:
+            return ""
+        names = [show_path(path) for path in self.paths]
+        return " or ".join(f"{name!r} in L" for name in names)
+
+    def _drop(self) -> None:
+        line, losing = self._out.line, self.block.losing
+        if self.values:
+            value = self.values[0]
+            line(f"if {value} is not M:")
+            if losing:
+                name = show_path(self.rule.ports(back=self.block.back)[0][0])
+                line("    if K is None: K = {}")
+                line(f"    K[{name!r}] = {{'is': plain({value})}}")
+            else:
+                line("    raise Loses")
+        elif losing and not self._out.lean:
+            made, name = self._out.fresh("w"), show_path(self.paths[0])
+            line(f"{made} = kept(L.pop({name!r})) if L and {name!r} in L else M")
+            self._write([made])
+
+    def _const(self) -> None:
+        assert isinstance(self.rule, Const)
+        encoded = msgspec.json.encode(self.rule.value)
+        condition = self.anchor or "True"
+        if self.values:
+            const = self._out.keep("const", encoded), self._out.keep("const", self.rule.value)
+            value = self.values[0]
+            same_ = f"{value} is not M and is_const({value}, {const[0]}, {const[1]})"
+            self._out.line(f"if {condition} and not ({same_}): {self._slow([])}")
+            return
+        made = self._out.fresh("w")
+        const_name = self._out.keep("const", Raw(encoded) if self._out.raw else self.rule.value)
+        fresh = const_name if self._out.raw else f"plain({const_name})"
+        self._out.line(f"{made} = {fresh} if {condition} else M")
+        if hit := self._hit():
+            self._out.line(f"if {condition} and L and ({hit}): {self._slow([made])}")
+        self._write([made])
+
+    def _simple(self) -> None:
+        made = [self._out.fresh("w") for _ in self.paths]
+        run = self._out.keep("fast", fast(self.rule, back=self.block.back))
+        missing = " and ".join(f"{value} is M" for value in self.values)
+        self._out.line(f"if {missing}: {' = '.join(made)} = M")
+        self._out.line("else:")
+        self._out.indent += 1
+        for value in self.values:
+            self._out.line(f"if type({value}) is Raw: {value} = decode({value})")
+        found = self._out.fresh("f")
+        self._out.line(f"{found} = {run}({', '.join(self.values)})")
+        self._out.line(f"if {found} is None: {self._slow(made)}")
+        unpacked = f"{', '.join(made)} = {found}"
+        self._out.line(f"else: {unpacked}")
+        self._out.indent -= 1
+        if hit := self._hit():
+            self._out.line(f"if L and ({hit}): {self._slow(made)}")
+        self._write(made)
+
+    def _nested(self) -> None:
+        made, value = self._out.fresh("w"), self.values[0]
+        line = self._out.line
+        line(f"if {value} is M: {made} = M")
+        hit = self._hit()
+        if hit:
+            line(f"elif L and ({hit}): {self._slow([made])}")
+        line("else:")
+        self._out.indent += 1
+        if self.block.losing:
+            self._guarded(made)
+        else:
+            self._inside(made)
+        self._out.indent -= 1
+        if hit:
+            line(f"if {value} is M and L and ({hit}): {self._slow([made])}")
+        self._write([made])
+
+    def _guarded(self, made: str) -> None:
+        """Code for what is inside, and for what to do if something of that is lost."""
+        line, value = self._out.line, self.values[0]
+        line("try:")
+        self._out.indent += 1
+        self._inside(made)
+        self._out.indent -= 1
+        line("except (Loses, Unusual):")
+        # What is not bytes was changed in place, so the interpreter must begin again.
+        line(f"    if type({value}) is not Raw: raise Unusual")
+        if self._out.raw:
+            line(f"    {self._slow([made])}")
+
+    def _inside(self, made: str) -> None:
+        """Code for a value if nothing inside of it is lost."""
+        line, value, back = self._out.line, self.values[0], self.block.back
+        match self.rule:
+            case Keyed():
+                one = _item(self.rule.inside, back=back, raw=self._out.raw)
+                run = keyed(self.rule, one, back=back, raw=self._out.raw)
+                line(f"{made} = {self._out.keep('keyed', run)}({value})")
+            case Each() if self.rule.inside.trivial:
+                line(f"{made} = listed({value})")
+            case Each():
+                item = self._out.fresh("i")
+                line(f"{made} = objects({value})")
+                line(f"for {item} in {made}:")
+                self._out.indent += 1
+                self._items(self.rule.inside, item)
+                self._out.indent -= 1
+            case Wrap() if back:
+                line(f"{made} = listed({value})")
+                line(f"if len({made}) != 1 or is_null({made}[0]): raise Loses")
+                line(f"{made} = {made}[0]")
+                self._one(self.rule.inside, made)
+            case Wrap():
+                line(f"if is_null({value}): raise Loses")
+                line(f"{made} = {value}")
+                self._one(self.rule.inside, made)
+                line(f"{made} = [{made}]")
+            case Move():
+                line(f"{made} = {value}")
+                self._one(self.rule.inside, made)
+
+    def _one(self, block: Block, made: str) -> None:
+        if not block.trivial:
+            self._out.line(f"{made} = opened({made})")
+            self._items(block, made)
+
+    def _items(self, block: Block, top: str) -> None:
+        _BlockWriter(self._out, block, back=self.block.back, losing=False, top=top).write()
+        self._out.line("pass")
+
+
+def _item(block: Block, *, back: bool, raw: bool) -> Callable[[Any], Any] | None:
+    """A function for one value by the rules of a block, if there are any; else None.
+
+    Anything lost raises Loses.
+    """
+    if block.trivial:
+        return None
+    writer = _Writer(raw=raw)
+    writer.line("def convert(top):")
+    writer.indent = 1
+    writer.line("try:")
+    writer.line("    top = opened(top)")
+    writer.indent = 2
+    _BlockWriter(writer, block, back=back, losing=False).write()
+    writer.indent = 1
+    writer.line("except Unusual: raise Loses from None")
+    writer.line("return top")
+    made: Callable[[Any], Any] = writer.function("convert")
+    return made
+
+
+def _can_lose(rule: Rule) -> bool:
+    return not (isinstance(rule, Move) and rule.inside.trivial)
+
+
+def _flat(paths: Iterable[Sequence[Path]]) -> list[Path]:
+    return [path for each in paths for path in each]

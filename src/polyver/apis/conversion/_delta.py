@@ -1,0 +1,294 @@
+"""What one version of an object has and another cannot show: told field by field, and put back.
+
+`Lost` is plain data, as it stands in the carry: by path, what was there (`is`) or that nothing was
+(`absent`), or what the items of a list lost: by their key (`by`), else by their position (`at`).
+What may be put back only while something visible is unchanged has a guard (`if`, or `whole` for
+all that is visible); it is filled in last, when the object's final form is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from polyver.apis.conversion.paths import Path, parse_path, pick, put, show_path
+from polyver.apis.conversion.values import MISSING, fingerprint
+from polyver.kube.objects.converted import fresh
+from polyver.kube.objects.schema.structure import Structure
+from polyver.languages.values.strings import same
+
+__all__ = [
+    "Guard",
+    "Lost",
+    "delta",
+    "guards",
+    "has_guards",
+    "item_guards",
+    "item_losses",
+    "item_names",
+    "patch",
+    "patch_items",
+    "place_of",
+    "was",
+    "without",
+]
+
+Lost = dict[str, Any]
+Object = dict[str, Any]
+Guard = tuple[dict[str, Any], str, str]
+"""An entry, the key of its guard, and what the guard must be now."""
+
+
+def was(value: Any, *, guarded: bool) -> dict[str, Any]:
+    """The entry for a field that had a value, or was absent."""
+    entry: dict[str, Any] = {"absent": True} if value is MISSING else {"is": fresh(value)}
+    return entry | {"if": ""} if guarded else entry
+
+
+def delta(have: Object, want: Object, place: Structure | None) -> Lost:
+    """What has to be done to one object so that it becomes another."""
+    lost: Lost = {}
+    _compare(have, want, place, (), lost)
+    return lost
+
+
+def _compare(have: Object, want: Object, place: Structure | None, at: Path, lost: Lost) -> None:
+    for name, value in want.items():
+        path = (*at, name)
+        if name not in have:
+            lost[show_path(path)] = {"is": fresh(value)}
+        else:
+            _compare_values(have[name], value, place and place.child(name), path, lost)
+    for name in have:
+        if name not in want:
+            lost[show_path((*at, name))] = {"absent": True, "whole": ""}
+
+
+def _compare_values(have: Any, want: Any, place: Structure | None, at: Path, lost: Lost) -> None:
+    if type(have) is dict and type(want) is dict:
+        _compare(have, want, place, at, lost)
+    elif not same(have, want):
+        entry = _compare_lists(have, want, place) if _alike(have, want) else None
+        lost[show_path(at)] = entry or {"is": fresh(want), "whole": ""}
+
+
+def _alike(have: Any, want: Any) -> bool:
+    """Whether two values are lists that differ inside of their objects only."""
+    return (
+        type(have) is list
+        and type(want) is list
+        and len(have) == len(want)
+        and all(
+            type(one) is dict is type(other) or same(one, other)
+            for one, other in zip(have, want, strict=True)
+        )
+    )
+
+
+def _compare_lists(have: list[Any], want: list[Any], place: Structure | None) -> dict[str, Any]:
+    inside = place.items if place is not None else None
+    losses = [
+        delta(one, other, inside) if type(one) is dict else {}
+        for one, other in zip(have, want, strict=True)
+    ]
+    return item_losses(losses, have, want, place.keys if place is not None else ())
+
+
+def item_losses(
+    losses: Sequence[Lost], have: Sequence[Any], want: Sequence[Any], keys: Sequence[str]
+) -> Lost:
+    """The entry for a list whose items lost something: by key if that tells them apart."""
+    if not any(losses):
+        return {}
+    names = item_names(want, keys)
+    if names is not None and names == item_names(have, keys):
+        return {"by": {name: lost for name, lost in zip(names, losses, strict=True) if lost}}
+    return {"at": {str(n): {"in": lost, "if": ""} for n, lost in enumerate(losses) if lost}}
+
+
+def item_names(items: Sequence[Any], keys: Sequence[str]) -> list[str] | None:
+    """What tells the items of a list apart, or None if nothing does.
+
+    >>> item_names([{"name": "a"}, {"name": "b"}], ["name"])
+    ['a', 'b']
+    """
+    if not keys:
+        return None
+    names = [_name(item, keys) for item in items]
+    if None in names or len({*names}) < len(names):
+        return None
+    return [name for name in names if name is not None]
+
+
+def _name(item: Any, keys: Sequence[str]) -> str | None:
+    values = [item.get(key) if type(item) is dict else None for key in keys]
+    if any(type(value) not in (str, int, bool) for value in values):
+        return None
+    if len(values) == 1 and type(values[0]) is str and not values[0].startswith("="):
+        return values[0]
+    return "=" + msgspec.json.encode(values).decode()
+
+
+def patch(obj: Object, lost: Mapping[str, Any], place: Structure | None) -> None:
+    """Put back what was lost, in place."""
+    for text, entry in lost.items():
+        path = parse_path(text)
+        if "is" in entry:
+            _put_back(obj, path, entry)
+        elif "absent" in entry:
+            _remove(obj, path)
+        else:
+            found = pick(obj, path)
+            inside = place_of(place, path)
+            if type(found) is list:
+                keys = inside.keys if inside is not None else ()
+                patch_items(
+                    found,
+                    entry,
+                    keys,
+                    partial(patch, place=inside and inside.items),
+                )
+
+
+def place_of(place: Structure | None, path: Path) -> Structure | None:
+    """What a schema says of what is at a path."""
+    for name in path:
+        place = place and place.child(name)
+    return place
+
+
+def patch_items(
+    items: list[Any],
+    entry: Mapping[str, Any],
+    keys: Sequence[str],
+    restore: Callable[[Any, Lost], Any],
+) -> None:
+    """Put back what items lost, in place, each by a function that may also return a new item."""
+    for number, lost in _matched(items, entry, keys):
+        if type(items[number]) is dict:
+            restored = restore(items[number], lost)
+            if restored is not None:
+                items[number] = restored
+
+
+def _matched(
+    items: Sequence[Any], entry: Mapping[str, Any], keys: Sequence[str]
+) -> Iterator[tuple[int, Lost]]:
+    if "by" in entry:
+        places: dict[str | None, list[int]] = {}
+        for number, item in enumerate(items):
+            places.setdefault(_name(item, keys), []).append(number)
+        for name, lost in entry["by"].items():
+            if len(places.get(name, ())) == 1:
+                yield places[name][0], lost
+    for number, kept in entry.get("at", {}).items():
+        if int(number) < len(items):
+            yield int(number), kept["in"]
+
+
+def _put_back(obj: Object, path: Path, entry: Mapping[str, Any]) -> None:
+    found = pick(obj, path)
+    if found is MISSING or "if" in entry or "whole" in entry:
+        put(obj, path, fresh(entry["is"]))
+    elif type(found) is dict is type(entry["is"]):
+        _fill(found, entry["is"])
+
+
+def _fill(have: Object, more: Mapping[str, Any]) -> None:
+    for name, value in more.items():
+        if name not in have:
+            have[name] = fresh(value)
+        elif type(have[name]) is dict is type(value):
+            _fill(have[name], value)
+
+
+def _remove(obj: Object, path: Path) -> None:
+    holder = pick(obj, path[:-1])
+    if type(holder) is dict:
+        holder.pop(path[-1], None)
+
+
+def guards(lost: Lost, view: Any, place: Structure | None) -> Iterator[Guard]:
+    """The guards in what was lost of fields that no rule names, seen where they were lost."""
+    for text, entry in lost.items():
+        if "whole" in entry:
+            yield entry, "whole", fingerprint([_visible(view)])
+        elif "by" in entry or "at" in entry:
+            path = parse_path(text)
+            inside = place_of(place, path)
+            yield from item_guards(
+                entry,
+                pick(view, path),
+                inside.keys if inside is not None else (),
+                partial(guards, place=inside and inside.items),
+            )
+
+
+def item_guards(
+    entry: dict[str, Any],
+    items: Any,
+    keys: Sequence[str],
+    inside: Callable[[Lost, Any], Iterator[Guard]],
+) -> Iterator[Guard]:
+    """The guards in what the items of a list lost."""
+    found = items if type(items) is list else []
+    for number, lost in _matched(found, {"by": entry.get("by", {})}, keys):
+        yield from inside(lost, found[number])
+    for number, kept in entry.get("at", {}).items():
+        item = found[int(number)] if int(number) < len(found) else MISSING
+        yield kept, "if", fingerprint([item])
+
+
+def has_guards(lost: Lost) -> bool:
+    """Whether something may be put back only while something else is unchanged."""
+    return any(map(_is_guarded, lost.values()))
+
+
+def _is_guarded(entry: dict[str, Any]) -> bool:
+    if "if" in entry or "whole" in entry or "at" in entry:
+        return True
+    inside = [entry["first"]] if "first" in entry else []
+    if any(map(_is_guarded, inside)) or has_guards(entry.get("in", {})):
+        return True
+    return any(map(has_guards, entry.get("by", {}).values()))
+
+
+def without(lost: Lost, stale: Collection[int]) -> Lost:
+    """What was lost, less the entries with these identities, and what that leaves hollow."""
+    kept: Lost = {}
+    for path, entry in lost.items():
+        if id(entry) not in stale and (left := _entry_without(entry, stale)):
+            kept[path] = left
+    return kept
+
+
+def _entry_without(entry: dict[str, Any], stale: Collection[int]) -> dict[str, Any]:
+    left = dict(entry)
+    for name in ("in", "first"):
+        if name in left:
+            left[name] = (
+                without(left[name], stale) if name == "in" else _entry_without(left[name], stale)
+            )
+    if "by" in left:
+        left["by"] = {
+            name: each for name, lost in left["by"].items() if (each := without(lost, stale))
+        }
+    if "at" in left:
+        left["at"] = {
+            name: {**kept, "in": without(kept["in"], stale)}
+            for name, kept in left["at"].items()
+            if id(kept) not in stale
+        }
+    return {name: value for name, value in left.items() if value or name not in _NESTED}
+
+
+_NESTED = ("in", "first", "by", "at")
+
+
+def _visible(view: Any) -> Any:
+    if type(view) is not dict or "metadata" not in view:
+        return view
+    return {name: value for name, value in view.items() if name != "metadata"}

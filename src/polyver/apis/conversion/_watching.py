@@ -1,0 +1,113 @@
+"""What the schemas of two versions say about an object before it is converted by compiled rules.
+
+Fields that only the interpreter can tell about are looked for, and defaults are known of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from polyver.apis.conversion._block import Block
+from polyver.apis.conversion.implied import child, is_open, knows, loses, names_in
+from polyver.apis.conversion.paths import Path
+from polyver.apis.conversion.rules import Ports
+from polyver.kube.objects.schema.structure import META_FIELDS, Structure
+
+__all__ = ["Settled", "all_settled", "is_alone", "settled", "watched"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Whether what a guard is made of is the same with the defaults of the versions on the way."""
+
+    has_schema: bool
+    has_defaults: bool
+
+    def holds(self, values: Ports) -> bool:
+        # Filling in defaults also drops nulls.
+        return not (self.has_defaults or (self.has_schema and any(map(_has_null, values))))
+
+
+def _has_null(value: Any) -> bool:
+    if type(value) is dict:
+        return any(map(_has_null, value.values()))
+    return any(map(_has_null, value)) if type(value) is list else value is None
+
+
+Watched = dict[Path, tuple[frozenset[str] | None, frozenset[str]]]
+"""For objects: the fields that they may have, if that is limited, and those they may not."""
+
+
+def watched(block: Block, *, back: bool) -> Watched:
+    """Where what is read may have fields that what is written lacks, and no rule tells which."""
+    source, target = block.read(back=back), block.written(back=back)
+    found: Watched = {}
+    if target is not None:
+        named = {path for rule in block.rules for paths in rule.ports(back=back) for path in paths}
+        _watch((), source or _OPEN, target, named, found)
+    return found
+
+
+_OPEN: Final = Structure(preserves=True)
+
+
+def _watch(
+    at: Path, source: Structure, target: Structure, named: set[Path], found: Watched
+) -> None:
+    refused: set[str] = set()
+    inside = {path[len(at)] for path in named if len(path) > len(at) and path[: len(at)] == at}
+    for name in names_in(source) | names_in(target):
+        path = (*at, name)
+        if path in named or not knows(source, name):
+            continue
+        one, other = child(source, name), child(target, name)
+        if not knows(target, name):
+            refused |= {name} - inside
+        elif one is not None and other is not None and one.fields and other.fields:
+            _watch(path, one, other, named, found)
+        elif loses(one, other):
+            refused.add(name)
+    allowed = None
+    if is_open(source) and not is_open(target):
+        allowed = frozenset({*target.fields, *inside, *(META_FIELDS if target.embedded else ())})
+    if allowed is not None or refused:
+        found[at] = (allowed, frozenset(refused))
+
+
+def is_alone(block: Block, at: Path, *, back: bool) -> bool:
+    """Whether an object with named fields inside is there in what is read alone."""
+    target = block.written(back=back)
+    for name in at:
+        if target is None:
+            return False
+        if not knows(target, name):
+            return True
+        target = target.child(name)
+    return False
+
+
+def settled(place: Structure | None, paths: Iterable[Path], far: Settled) -> Settled:
+    found = place is not None and any(_has_default(place, path) for path in paths)
+    return Settled(place is not None or far.has_schema, found or far.has_defaults)
+
+
+def all_settled(places: Iterable[Structure | None]) -> Settled:
+    found = [place for place in places if place is not None]
+    return Settled(bool(found), any(_has_defaults_inside(place) for place in found))
+
+
+def _has_default(place: Structure, path: Path) -> bool:
+    at: Structure | None = place
+    for name in path:
+        at = at.child(name) if at is not None else None
+        if at is None:
+            return False
+        if at.default is not None:
+            return True
+    return at is not None and _has_defaults_inside(at)
+
+
+def _has_defaults_inside(place: Structure) -> bool:
+    return place.default is not None or any(_has_defaults_inside(each) for each in place.within())

@@ -1,0 +1,188 @@
+"""What the schemas of two versions imply: fields that only one of them has are dropped and carried.
+
+An API server would prune them from converted objects. What neither schema knows is left to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polyver.apis.conversion.nested import Each
+from polyver.apis.conversion.paths import Path
+from polyver.apis.conversion.rules import Drop, Rule
+from polyver.kube.objects.schema.structure import META_FIELDS, Structure
+
+__all__ = [
+    "NOTHING",
+    "child",
+    "has_path",
+    "implied",
+    "is_open",
+    "items",
+    "knows",
+    "loses",
+    "names_in",
+    "strip",
+]
+
+NOTHING = Structure()
+"""Where an API server keeps no field at all."""
+
+
+def knows(place: Structure | None, name: str) -> bool:
+    """Whether objects at a place may have a field; without a schema they may."""
+    if place is None or place.preserves or place.takes_any_key or name in place.fields:
+        return True
+    return place.embedded and name in META_FIELDS
+
+
+def child(place: Structure | None, name: str) -> Structure | None:
+    """What is known of a field that is known."""
+    if place is None or (place.embedded and name in META_FIELDS):
+        return None
+    found = place.child(name)
+    if found is None and place.takes_any_key and not place.preserves:
+        return NOTHING
+    return found
+
+
+def has_path(place: Structure | None, path: Path) -> bool:
+    """Whether objects at a place may have a field somewhere inside."""
+    for name in path:
+        if not knows(place, name):
+            return False
+        place = child(place, name)
+    return True
+
+
+def items(place: Structure | None) -> Structure | None:
+    """What is known of the items of a list."""
+    if place is None or (place.preserves and place.items is None):
+        return None
+    return place.items or NOTHING
+
+
+def strip(value: Any, source: Structure | None, target: Structure | None) -> None:
+    """Take away what the source may have and the target may not, in place."""
+    if target is None:
+        return
+    if type(value) is dict:
+        for name in [*value]:
+            if not knows(source, name):
+                continue
+            if not knows(target, name):
+                del value[name]
+            else:
+                strip(value[name], child(source, name), child(target, name))
+    elif type(value) is list:
+        for item in value:
+            strip(item, items(source), items(target))
+
+
+def loses(source: Structure | None, target: Structure | None) -> bool:
+    """Whether values can have something in the source that they cannot have in the target."""
+    if target is None or source is target:
+        return False
+    if source is None:
+        return True
+    if any(not knows(target, name) for name in names_in(source)):
+        return True
+    if is_open(source) and not is_open(target) and "object" in (source.type, target.type):
+        return True
+    pairs = [
+        (child(source, name), child(target, name))
+        for name in {**source.fields, **target.fields}
+        if knows(source, name)
+    ]
+    pairs.append((items(source), items(target)))
+    if source.takes_any_key:
+        pairs.append((child(source, ""), child(target, "")))
+    return any(loses(one, other) for one, other in pairs)
+
+
+def names_in(place: Structure) -> frozenset[str]:
+    """The fields that objects at a place have by name."""
+    return META_FIELDS.union(place.fields) if place.embedded else frozenset(place.fields)
+
+
+def is_open(place: Structure) -> bool:
+    """Whether objects at a place may have fields with any name."""
+    return place.preserves or place.takes_any_key
+
+
+class _Paths:
+    """The fields that rules name on one side."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self.exact = frozenset(paths)
+        self.around = {path[:size] for path in self.exact for size in range(len(path) + 1)}
+        """These, and what they are inside of."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """The fields that rules name, on each side."""
+
+    sources: _Paths
+    targets: _Paths
+
+
+def implied(
+    rules: Sequence[Rule], source: Structure | None, target: Structure | None, *, root: bool
+) -> Iterator[Rule]:
+    """The rules for fields that no rule names and one of the versions lacks."""
+    if source is None or target is None:
+        return iter(())
+    sources = _Paths(path for rule in rules for path in rule.sources)
+    targets = _Paths(path for rule in rules for path in rule.targets)
+    return _implied((), source, target, _Named(sources, targets), root=root)
+
+
+def _implied(
+    at: Path, source: Structure, target: Structure, named: _Named, *, root: bool = False
+) -> Iterator[Rule]:
+    for name in {**source.fields, **target.fields}:
+        path = (*at, name)
+        if root and name in META_FIELDS:
+            continue
+        one, other = source.fields.get(name), target.fields.get(name)
+        shared = path not in named.sources.exact and path not in named.targets.exact
+        if one is not None and other is not None and shared:
+            yield from _within(path, one, other, named)
+        elif not shared or not (knows(source, name) and knows(target, name)):
+            yield from _alone(path, one, named.sources, added=False)
+            yield from _alone(path, other, named.targets, added=True)
+
+
+def _within(path: Path, one: Structure, other: Structure, named: _Named) -> Iterator[Rule]:
+    touched = path in named.sources.around or path in named.targets.around
+    if not touched and not loses(one, other) and not loses(other, one):
+        return
+    if not touched and _is_listed(one) and _is_listed(other):
+        inside = (one.items or one.values, other.items or other.values)
+        if None not in inside:
+            # Blocks are made of rules, and rules of blocks.
+            from polyver.apis.conversion._block import Block
+
+            yield Each(path, path, Block().bound(*inside), one.keys, other.keys)
+    else:
+        yield from _implied(path, one, other, named)
+
+
+def _is_listed(place: Structure) -> bool:
+    """Whether what is inside has no names of its own: the items of a list, the values of a map."""
+    listed = place.items is not None or place.values is not None
+    return listed and not place.fields and not place.preserves
+
+
+def _alone(path: Path, place: Structure | None, named: _Paths, *, added: bool) -> Iterator[Rule]:
+    """A field that one side has for itself; if rules name what is inside, the rest of that."""
+    if place is None or path in named.exact:
+        return
+    if path not in named.around:
+        yield Drop(path, added=added, implied=True)
+        return
+    for name, inside in place.fields.items():
+        yield from _alone((*path, name), inside, named, added=added)

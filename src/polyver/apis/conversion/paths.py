@@ -1,0 +1,113 @@
+"""Where a field is: written `spec.schedule`, or `metadata.annotations["ex.io/mode"]`.
+
+A path names fields of objects only; what is inside of lists is reached by rules for their items.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any, Final
+
+from polyver.apis.conversion.values import MISSING
+from polyver.core import PolyverError
+
+__all__ = ["PATTERN", "InvalidPath", "Path", "parse_path", "pick", "put", "show_path", "take"]
+
+Path = tuple[str, ...]
+Object = dict[str, Any]
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_$-]+")
+_STEP: Final = re.compile(r'\.?([A-Za-z0-9_$-]+)|\["((?:[^"\\]|\\.)*)"\]')
+_QUOTED: Final = r'\["(?:[^"\\]|\\.)*"\]'
+PATTERN: Final = rf"^(?:{_PLAIN.pattern}|{_QUOTED})(?:\.{_PLAIN.pattern}|{_QUOTED})*\Z"
+"""What texts match that can be read as paths."""
+
+
+class InvalidPath(PolyverError):
+    """A text that names no field."""
+
+    def __init__(self, text: str) -> None:
+        hint = 'write it as spec.schedule, or metadata.annotations["ex.io/mode"]'
+        super().__init__(f"{text!r} names no field", hint=hint)
+
+
+@lru_cache(maxsize=4096)
+def parse_path(text: str) -> Path:
+    """Read a path.
+
+    >>> parse_path('metadata.annotations["ex.io/mode"]')
+    ('metadata', 'annotations', 'ex.io/mode')
+    """
+    names: list[str] = []
+    at = 0
+    while at < len(text):
+        found = _STEP.match(text, at)
+        if found is None or (text[at] == ".") is (at == 0 or found[1] is None):
+            raise InvalidPath(text)
+        names.append(found[1] if found[1] is not None else re.sub(r"\\(.)", r"\1", found[2]))
+        at = found.end()
+        if at < len(text) and text[at] not in ".[":
+            raise InvalidPath(text)
+    if not names:
+        raise InvalidPath(text)
+    return tuple(names)
+
+
+@lru_cache(maxsize=4096)
+def show_path(path: Path) -> str:
+    """Write a path so that it can be read again.
+
+    >>> show_path(("spec", "labels", "a.b"))
+    'spec.labels["a.b"]'
+    """
+    text = ""
+    for name in path:
+        if _PLAIN.fullmatch(name):
+            text += f".{name}" if text else name
+        else:
+            inside = name.replace("\\", "\\\\").replace('"', '\\"')
+            text += f'["{inside}"]'
+    return text
+
+
+def pick(value: Any, path: Path) -> Any:
+    """What is at a path, or MISSING."""
+    for name in path:
+        if type(value) is not dict or name not in value:
+            return MISSING
+        value = value[name]
+    return value
+
+
+def take(obj: Object, path: Path, *, pinned: int) -> Any:
+    """Take out what is at a path, and the objects around it that this leaves empty.
+
+    Those of the first levels, as many as are pinned, stay.
+    """
+    around: list[tuple[Object, str]] = []
+    value: Any = obj
+    for name in path:
+        if type(value) is not dict or name not in value:
+            return MISSING
+        around.append((value, name))
+        value = value[name]
+    holder, name = around.pop()
+    del holder[name]
+    while len(around) > pinned and not holder:
+        holder, name = around.pop()
+        del holder[name]
+    return value
+
+
+def put(obj: Object, path: Path, value: Any) -> bool:
+    """Put a value at a path, with the objects on the way; false if something else is in the way."""
+    for name in path[:-1]:
+        inside = obj.get(name, MISSING)
+        if inside is MISSING:
+            inside = obj[name] = {}
+        elif type(inside) is not dict:
+            return False
+        obj = inside
+    obj[path[-1]] = value
+    return True

@@ -1,0 +1,303 @@
+"""The form without code: a Conversion in YAML, read with errors that know file, line and rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from polyver.apis.conversion._block import Block, InvalidRules
+from polyver.apis.conversion._building import InvalidRule, Rules
+from polyver.apis.conversion.paths import InvalidPath
+from polyver.core import ConversionTree, Edge, InvalidTree, PolyverError, listed
+from polyver.kube.objects import Document, objects_of
+from polyver.kube.objects.codec import prepare
+
+__all__ = ["GROUP", "KIND", "Declared", "DeclaredEdge", "read_conversion", "read_conversions"]
+
+GROUP, KIND = "polyver.dev", "Conversion"
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredEdge:
+    """Two versions and the rules between them."""
+
+    source: str
+    target: str
+    block: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a Conversion says of a kind."""
+
+    name: str
+    group: str
+    kind: str
+    versions: tuple[str, ...]
+    edges: tuple[DeclaredEdge, ...]
+    hub: str | None
+    document: Document
+
+    def error(self, fact: str, *path: str | int, hint: str = "") -> PolyverError:
+        return self.document.error(fact, *path, hint=hint)
+
+
+class _Edge(Struct, rename={"source": "from", "target": "to"}, forbid_unknown_fields=True):
+    source: str
+    target: str
+    rules: list[dict[str, Any]] = []
+
+
+class _Spec(Struct, forbid_unknown_fields=True):
+    group: str
+    kind: str
+    versions: list[str]
+    edges: list[_Edge] = []
+    hub: str | None = None
+
+
+class _Metadata(Struct):
+    name: str = ""
+
+
+class _Conversion(Struct):
+    spec: _Spec
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+prepare(_Conversion)
+
+
+def read_conversions(documents: Iterable[Document]) -> Iterator[Declared]:
+    """The Conversions among manifests."""
+    for document in objects_of(documents, GROUP, KIND):
+        yield read_conversion(document)
+
+
+def read_conversion(document: Document) -> Declared:
+    """One Conversion."""
+    found = document.read(_Conversion)
+    spec = found.spec
+    if not spec.versions:
+        raise document.error("no version is declared", "spec", "versions")
+    if not spec.group:
+        raise document.error("a kind that is converted has a group", "spec", "group")
+    plural, _, group = found.metadata.name.partition(".")
+    if found.metadata.name and not (plural and group == spec.group):
+        raise document.error(
+            f"{found.metadata.name} is no name of a CRD of {spec.group}",
+            "metadata",
+            "name",
+            hint=f"use the CRD's name, PLURAL.{spec.group}",
+        )
+    _check_tree(document, spec)
+    edges = [
+        DeclaredEdge(edge.source, edge.target, _block(document.part("spec", "edges", number)))
+        for number, edge in enumerate(spec.edges)
+    ]
+    return Declared(
+        found.metadata.name,
+        spec.group,
+        spec.kind,
+        tuple(spec.versions),
+        tuple(edges),
+        spec.hub,
+        document,
+    )
+
+
+def _check_tree(document: Document, spec: _Spec) -> None:
+    """Refuse versions that are not connected, as near to the cause as can be told."""
+    for number, edge in enumerate(spec.edges):
+        for name, version in (("from", edge.source), ("to", edge.target)):
+            if version not in spec.versions:
+                fact, hint = f"{version} is not declared", f"known: {listed(spec.versions)}"
+                raise document.error(fact, "spec", "edges", number, name, hint=hint)
+    if spec.hub is not None and spec.hub not in spec.versions:
+        raise document.error(f"the hub {spec.hub} is not declared", "spec", "hub")
+    edges = [Edge(edge.source, edge.target, True, True) for edge in spec.edges]
+    try:
+        ConversionTree(versions=spec.versions, edges=edges, hub=spec.hub)
+    except InvalidTree as error:
+        raise document.error(error.fact, "spec", "edges") from None
+
+
+def _block(edge: Document) -> Block:
+    rules = Rules()
+    read_rules(edge, rules)
+    return rules.block()
+
+
+def read_rules(holder: Document, rules: Rules) -> None:
+    """Add the rules that stand under `rules` in a mapping."""
+    value = holder.value
+    found = value.get("rules") if isinstance(value, Mapping) else None
+    for number, rule in enumerate(found or ()):
+        part = holder.part("rules", number)
+        if not isinstance(rule, Mapping) or len(rule) != 1:
+            known = listed(sorted(_READERS))
+            raise part.error("a rule is a mapping with one key", hint=f"which is one of {known}")
+        [name] = rule
+        if name not in _READERS:
+            raise part.error(
+                f"{name!r} is no rule", str(name), hint=f"known: {listed(sorted(_READERS))}"
+            )
+        try:
+            _READERS[name](part.part(name), rules)
+        except (InvalidRule, InvalidRules, InvalidPath) as error:
+            raise part.error(error.fact, name, hint=error.hint) from None
+
+
+class _FromTo(Struct, rename={"source": "from", "target": "to"}, forbid_unknown_fields=True):
+    source: str
+    target: str
+
+
+class _Wrap(_FromTo):
+    rules: list[Any] = []
+
+
+class _Split(Struct, rename={"source": "from"}, forbid_unknown_fields=True):
+    source: str
+    into: list[str]
+    separator: str
+    types: list[str] | None = None
+    absent: str | None = None
+
+
+class _Values(Struct, rename={"words": "map", "target": "as"}, forbid_unknown_fields=True):
+    at: str
+    words: dict[str, Any]
+    target: str = ""
+
+
+class _Cast(
+    Struct,
+    rename={"source": "from", "into": "to", "target": "as"},
+    forbid_unknown_fields=True,
+):
+    at: str
+    source: str
+    into: str
+    target: str = ""
+
+
+class _Scale(_FromTo):
+    factor: int | float | str
+    types: tuple[str, ...] = ("integer", "integer")
+
+
+class _Keyed(_FromTo):
+    key: str
+    value: str = ""
+
+
+class _At(Struct, forbid_unknown_fields=True):
+    at: str
+
+
+class _Const(_At):
+    value: Any
+
+
+class _Within(Struct, rename={"target": "as"}, forbid_unknown_fields=True):
+    at: str
+    target: str = ""
+    rules: list[Any] = []
+
+
+class _Each(Struct, rename={"target": "as"}, forbid_unknown_fields=True):
+    at: str
+    target: str = ""
+    key: str | list[str] = []
+    rules: list[Any] = []
+
+
+prepare(_FromTo, _Wrap, _Split, _Values, _Cast, _Scale, _Keyed, _At, _Const, _Within, _Each)
+
+
+def _move(part: Document, rules: Rules) -> None:
+    found = part.read(_FromTo)
+    rules.move(found.source, found.target)
+
+
+def _split(part: Document, rules: Rules) -> None:
+    found = part.read(_Split)
+    rules.split(
+        found.source,
+        into=found.into,
+        separator=found.separator,
+        types=found.types,  # type: ignore[arg-type]
+        absent=found.absent,
+    )
+
+
+def _wrap(part: Document, rules: Rules) -> None:
+    found = part.read(_Wrap)
+    read_rules(part, rules.wrap(found.source, found.target))
+
+
+def _values(part: Document, rules: Rules) -> None:
+    found = part.read(_Values)
+    for key in found.words:
+        if not part.key_was_text("map", key):
+            raise part.error(f"{key} is no text here", "map", key, hint="put it in quotes")
+    rules.values(found.at, found.words, to=found.target)
+
+
+def _cast(part: Document, rules: Rules) -> None:
+    found = part.read(_Cast)
+    rules.cast(found.at, found.source, found.into, to=found.target)  # type: ignore[arg-type]
+
+
+def _scale(part: Document, rules: Rules) -> None:
+    found = part.read(_Scale)
+    rules.scale(found.source, found.target, found.factor, types=found.types)  # type: ignore[arg-type]
+
+
+def _keyed(part: Document, rules: Rules) -> None:
+    found = part.read(_Keyed)
+    rules.keyed(found.source, found.target, key=found.key, value=found.value)
+
+
+def _drop(part: Document, rules: Rules) -> None:
+    rules.drop(part.read(_At).at)
+
+
+def _added(part: Document, rules: Rules) -> None:
+    rules.add(part.read(_At).at)
+
+
+def _const(part: Document, rules: Rules) -> None:
+    found = part.read(_Const)
+    rules.const(found.at, found.value)
+
+
+def _each(part: Document, rules: Rules) -> None:
+    found = part.read(_Each)
+    read_rules(part, rules.each(found.at, to=found.target, key=found.key))
+
+
+def _within(part: Document, rules: Rules) -> None:
+    found = part.read(_Within)
+    read_rules(part, rules.within(found.at, to=found.target))
+
+
+_READERS: dict[str, Callable[[Document, Rules], None]] = {
+    "add": _added,
+    "cast": _cast,
+    "const": _const,
+    "drop": _drop,
+    "each": _each,
+    "keyed": _keyed,
+    "move": _move,
+    "scale": _scale,
+    "split": _split,
+    "values": _values,
+    "within": _within,
+    "wrap": _wrap,
+}

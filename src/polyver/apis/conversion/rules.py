@@ -1,0 +1,266 @@
+"""The rules of an edge: each reads fields of one version and writes fields of the other, both ways.
+
+A rule never fails. What it cannot express it leaves out or brings as near as it gets; running it
+back shows what was lost, which is kept beside the object.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from polyver.apis.conversion._delta import Guard, Lost, was
+from polyver.apis.conversion.paths import Path, show_path
+from polyver.apis.conversion.values import MISSING, Type, cast, fingerprint, scaled
+from polyver.kube.objects.converted import fresh
+from polyver.kube.objects.schema.structure import Structure
+from polyver.languages.values.strings import same
+
+__all__ = [
+    "Cast",
+    "Const",
+    "Drop",
+    "Ports",
+    "Rule",
+    "Scale",
+    "Single",
+    "Split",
+    "Values",
+    "restored_entry",
+]
+
+Ports = tuple[Any, ...]
+"""What is at the paths that a rule reads or writes, MISSING where there is nothing."""
+
+
+class Rule(ABC):
+    """What connects fields of the version `from` with fields of the version `to`."""
+
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def sources(self) -> tuple[Path, ...]:
+        """The fields of `from` that it reads and nobody else does."""
+
+    @property
+    @abstractmethod
+    def targets(self) -> tuple[Path, ...]:
+        """The fields of `to` that it writes and nobody else does."""
+
+    def ports(self, *, back: bool) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+        """What it reads, and what it writes, in a direction."""
+        return (self.targets, self.sources) if back else (self.sources, self.targets)
+
+    def bound(self, source: Structure | None, target: Structure | None) -> Rule:
+        """The same rule, for versions with these schemas."""
+        return self
+
+    @abstractmethod
+    def run(self, values: Ports, *, back: bool) -> Ports:
+        """What it writes for what it read."""
+
+    def lost(self, values: Ports, made: Ports, *, back: bool) -> Lost:
+        """What it read and would not be there again after running it back."""
+        return self.missed(values, self.run(made, back=not back), back=back)
+
+    def missed(self, values: Ports, again: Ports, *, back: bool) -> Lost:
+        """What it read and is not the same in what it gave back."""
+        reads, _ = self.ports(back=back)
+        return {
+            show_path(path): was(value, guarded=True)
+            for path, value, recovered in zip(reads, values, again, strict=True)
+            if not same(value, recovered)
+        }
+
+    def restored(self, made: Ports, lost: Lost, *, back: bool) -> Ports:
+        """What it writes, together with what was lost of it before."""
+        _, writes = self.ports(back=back)
+        return tuple(
+            restored_entry(value, lost[show_path(path)]) if show_path(path) in lost else value
+            for path, value in zip(writes, made, strict=True)
+        )
+
+    def guards(self, lost: Lost, values: Ports, *, back: bool) -> Iterator[Guard]:
+        """The guards in what was lost of what it writes, while this is what it reads."""
+        for entry in lost.values():
+            if "if" in entry:
+                yield entry, "if", fingerprint(values)
+
+
+def restored_entry(value: Any, entry: Mapping[str, Any]) -> Any:
+    """A value, or what an entry says that it was."""
+    if "is" in entry:
+        return fresh(entry["is"])
+    return MISSING if "absent" in entry else value
+
+
+@dataclass(frozen=True, eq=False)
+class Single(Rule):
+    """A rule between one field and one other."""
+
+    source: Path
+    target: Path
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        return (self.source,)
+
+    @property
+    def targets(self) -> tuple[Path, ...]:
+        return (self.target,)
+
+
+@dataclass(frozen=True, eq=False)
+class Values(Single):
+    """Words that are called otherwise."""
+
+    words: Mapping[Any, Any]
+    name: ClassVar[str] = "values"
+    _forward: Mapping[tuple[type, Any], Any] = field(init=False, repr=False)
+    _back: Mapping[tuple[type, Any], Any] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        forward = {(type(one), one): other for one, other in self.words.items()}
+        back = {(type(other), other): one for one, other in self.words.items()}
+        object.__setattr__(self, "_forward", forward)
+        object.__setattr__(self, "_back", back)
+
+    def run(self, values: Ports, *, back: bool) -> Ports:
+        value = values[0]
+        if type(value) not in (str, bool, int, float):
+            return (MISSING,)
+        return ((self._back if back else self._forward).get((type(value), value), MISSING),)
+
+
+@dataclass(frozen=True, eq=False)
+class Cast(Single):
+    """A value of another type."""
+
+    source_type: Type
+    target_type: Type
+    name: ClassVar[str] = "cast"
+
+    def run(self, values: Ports, *, back: bool) -> Ports:
+        kinds = (self.source_type, self.target_type)
+        return (cast(values[0], *(kinds[::-1] if back else kinds)),)
+
+
+@dataclass(frozen=True, eq=False)
+class Scale(Single):
+    """A number in another unit."""
+
+    factor: Fraction
+    source_type: Type = "integer"
+    target_type: Type = "integer"
+    name: ClassVar[str] = "scale"
+
+    def run(self, values: Ports, *, back: bool) -> Ports:
+        if back:
+            return (scaled(values[0], 1 / self.factor, self.source_type),)
+        return (scaled(values[0], self.factor, self.target_type),)
+
+
+@dataclass(frozen=True, eq=False)
+class Split(Rule):
+    """A text that is several fields on the other side, joined by a separator."""
+
+    source: Path
+    into: tuple[Path, ...]
+    separator: str
+    types: tuple[Type, ...]
+    absent: str | None = None
+    """What is written for a field that is not there."""
+    name: ClassVar[str] = "split"
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        return (self.source,)
+
+    @property
+    def targets(self) -> tuple[Path, ...]:
+        return self.into
+
+    def run(self, values: Ports, *, back: bool) -> Ports:
+        if back:
+            return (self._joined(values),)
+        if type(values[0]) is not str:
+            return (MISSING,) * len(self.into)
+        texts: list[Any] = list(values[0].split(self.separator, len(self.into) - 1))
+        texts += [MISSING] * (len(self.into) - len(texts))
+        return tuple(map(self._part, texts, self.types))
+
+    def _part(self, text: Any, kind: Type) -> Any:
+        return MISSING if text == self.absent else cast(text, "string", kind)
+
+    def _joined(self, parts: Ports) -> Any:
+        """The parts up to the first that is not there, or all, if there is a text for those."""
+        if all(part is MISSING for part in parts):
+            return MISSING
+        texts: list[str] = []
+        for part, kind in zip(parts, self.types, strict=True):
+            text = cast(part, kind, "string")
+            if text is MISSING:
+                if self.absent is None:
+                    break
+                text = self.absent
+            texts.append(text)
+        return self.separator.join(texts) if texts else MISSING
+
+
+@dataclass(frozen=True, eq=False)
+class Drop(Rule):
+    """A field that only one of the versions has."""
+
+    at: Path
+    added: bool = False
+    """Whether it is the version `to` that has it."""
+    implied: bool = False
+    """Whether the schemas say so, and nobody wrote a rule."""
+    name: ClassVar[str] = "drop"
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        return () if self.added else (self.at,)
+
+    @property
+    def targets(self) -> tuple[Path, ...]:
+        return (self.at,) if self.added else ()
+
+    def run(self, values: Ports, *, back: bool) -> Ports:
+        return (MISSING,) if back is not self.added else ()
+
+    def lost(self, values: Ports, made: Ports, *, back: bool) -> Lost:
+        present = bool(values) and values[0] is not MISSING
+        return {show_path(self.at): was(values[0], guarded=False)} if present else {}
+
+
+@dataclass(frozen=True, eq=False)
+class Const(Rule):
+    """A field of `to` whose one value is what not having it means in `from`."""
+
+    at: Path
+    value: Any
+    name: ClassVar[str] = "const"
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        return ()
+
+    @property
+    def targets(self) -> tuple[Path, ...]:
+        return (self.at,)
+
+    def run(self, values: Ports, *, back: bool) -> Ports:
+        if back:
+            return ()
+        return (fresh(self.value),)
+
+    def lost(self, values: Ports, made: Ports, *, back: bool) -> Lost:
+        if not back:
+            return {}
+        kept = was(values[0], guarded=False)
+        return {} if same(values[0], self.value) else {show_path(self.at): kept}

@@ -1,0 +1,172 @@
+"""Conversion as a kind of its own, so that conversions are applied to a server like the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from polyver.apis.checking import check_types, check_writing
+from polyver.apis.conversion import Converter, Declared, build_converter, read_conversion
+from polyver.apis.declaring import Anything, Field, Kind, ListMap
+from polyver.apis.definition import Column, Definition
+from polyver.apis.manifests import definitions_of
+from polyver.core import PolyverError
+from polyver.kube.objects import Document, encode_json, load_manifests
+
+__all__ = [
+    "CONVERSIONS",
+    "FORCED",
+    "converter_left",
+    "converter_of",
+    "definition_of",
+    "needed_versions",
+    "place_of",
+    "versions_in_use",
+]
+
+FORCED: Final = "conversion.polyver.dev/remove-by-force"
+"""An annotation that permits to delete a Conversion, and names the versions that need it."""
+
+CONVERSIONS: Final = Kind(
+    "Conversion", group="polyver.dev", scope="Cluster", categories=["polyver"]
+)
+
+
+@CONVERSIONS.version(
+    "v1alpha1",
+    columns=[
+        Column("Kind", ".spec.kind"),
+        Column("Versions", ".spec.versions"),
+        Column("Serving", '.status.conditions[?(@.type=="Serving")].status'),
+        Column("Age", ".metadata.creationTimestamp", "date"),
+    ],
+)
+class Conversion:
+    """How objects of a kind are converted between its versions; named as its definition is."""
+
+    class Spec:
+        class Edge:
+            source: str = Field(name="from")
+            """The version that the rules are read from."""
+            target: str = Field(name="to")
+            """The version that they are read to."""
+            rules: list[Anything] | None
+            """What becomes of which field, in both directions."""
+
+        group: str
+        """The group of the kind."""
+        kind: str
+        """The kind."""
+        versions: list[str]
+        """All versions of the kind, those that are not served too."""
+        hub: str | None
+        """The version between the others, if there is one."""
+        edges: list[Edge] | None
+        """The two-way connections of versions: a tree."""
+
+    class Status:
+        class Condition:
+            type: str
+            status: str
+            reason: str
+            message: str
+            since: str = Field(name="lastTransitionTime")
+            generation: int | None = Field(name="observedGeneration", default=None)
+
+        conditions: Annotated[list[Condition], ListMap("type")] | None
+        """Whether objects are converted by this."""
+
+    spec: Spec
+    status: Status | None
+
+
+def converter_of(conversion: Mapping[str, Any], crd: Mapping[str, Any] | None) -> Converter:
+    """What a Conversion describes, for the kind that a definition defines, if there is one.
+
+    Refused if it does not fit the definition: other versions, rules that write what is not
+    there, or rules that cannot work on the types of their fields.
+    """
+    declared, definition = _read(conversion, crd)
+    if definition is None:
+        return build_converter(declared)
+    made = build_converter(declared, definition)
+    check_writing(declared, definition)
+    check_types(declared, definition)
+    return made
+
+
+def converter_left(conversion: Mapping[str, Any], crd: Mapping[str, Any]) -> Converter:
+    """What can be served of a Conversion that its definition has changed under.
+
+    Between versions that both know; what a rule writes where there is no field is carried.
+    """
+    declared, definition = _read(conversion, crd)
+    known = definition.versions if definition else ()
+    return Converter(
+        declared.group,
+        declared.kind,
+        declared.versions,
+        declared.edges,
+        hub=declared.hub,
+        schemas={
+            each.name: each.schema
+            for each in known
+            if each.schema is not None and each.name in declared.versions
+        },
+    )
+
+
+def _read(
+    conversion: Mapping[str, Any], crd: Mapping[str, Any] | None
+) -> tuple[Declared, Definition | None]:
+    document = _document(conversion)
+    declared = read_conversion(document)
+    if crd is None:
+        return declared, None
+    definition = definition_of(crd)
+    if (declared.group, declared.kind) != (definition.group, definition.kind):
+        fact = f"{definition.name} defines {definition.kind}, not {declared.kind}"
+        raise document.error(fact, "spec", "kind")
+    return declared, definition
+
+
+def versions_in_use(crd: Mapping[str, Any]) -> list[str]:
+    """The versions of a kind that are served, or in which objects are stored."""
+    stored = (crd.get("status") or {}).get("storedVersions") or ()
+    versions = crd["spec"]["versions"]
+    found = [each["name"] for each in versions if each.get("served", True) or each.get("storage")]
+    return list(dict.fromkeys([*found, *stored]))
+
+
+def needed_versions(conversion: Mapping[str, Any], crd: Mapping[str, Any] | None) -> list[str]:
+    """The versions of a kind that are in use and would not be converted without a Conversion.
+
+    There are none if the kind has only one, or if the Conversion is for another kind, or has an
+    annotation with all names.
+    """
+    used = versions_in_use(crd) if crd is not None and _is_for(conversion, crd) else []
+    annotations = conversion["metadata"].get("annotations") or {}
+    forced = {each.strip() for each in str(annotations.get(FORCED, "")).split(",")}
+    return [] if len(used) < 2 or forced >= {*used} else used
+
+
+def _is_for(conversion: Mapping[str, Any], crd: Mapping[str, Any]) -> bool:
+    spec, defined = conversion.get("spec") or {}, crd["spec"]
+    return (spec.get("group"), spec.get("kind")) == (defined["group"], defined["names"]["kind"])
+
+
+def definition_of(crd: Mapping[str, Any]) -> Definition:
+    """A kind, by the CustomResourceDefinition that a server has of it."""
+    [found] = definitions_of([_document(crd)])
+    return found
+
+
+def _document(obj: Mapping[str, Any]) -> Document:
+    name = f"{obj['kind']}/{obj['metadata'].get('name', '')}"
+    [found] = load_manifests(encode_json(obj).decode(), name)
+    return found
+
+
+def place_of(error: PolyverError) -> str:
+    """The field of an object that an error names, without the file and line of a manifest."""
+    return error.at.partition(", ")[2]

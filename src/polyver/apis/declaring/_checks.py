@@ -1,0 +1,166 @@
+"""A declared kind as a whole: one version is stored, names are names, schemas structural."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from polyver.apis.declaring._fields import shown_name
+from polyver.apis.definition import DefinedVersion, Definition, InvalidKind
+from polyver.core import KubeVersion, listed
+from polyver.kube.objects.schema import check_columns, check_scale, check_schema, check_selectable
+from polyver.kube.objects.status import Cause
+from polyver.languages.values.names import dns_1035_label_problems, dns_subdomain_problems
+
+if TYPE_CHECKING:
+    from polyver.apis.declaring._hooks import Hook
+    from polyver.apis.declaring._kind import Declared, Kind
+
+__all__ = ["check_hooks", "complete"]
+
+
+def complete(kind: Kind, declared: Sequence[Declared]) -> Definition:
+    """The definition of a kind, all of which was checked."""
+    _check_names(kind)
+    if kind.carry:
+        _check_carry(kind)
+    if not declared:
+        raise _wrong(kind, "has no version", hint="declare one with @….version")
+    for each in declared:
+        _check_version(each)
+    stored = _stored(kind, declared)
+    hubs = [each for each in declared if each.hub]
+    if len(hubs) > 1:
+        names = listed([_shown(each) for each in hubs])
+        raise _wrong(kind, f"has two hubs, {names}", hint="leave hub=True at one of them")
+    versions = [
+        replace(
+            each.version,
+            storage=each is stored,
+            schema=_with_carry(kind, each),
+        )
+        for each in declared
+    ]
+    return Definition(
+        kind.group,
+        kind.names,
+        tuple(versions),
+        kind.scope,
+        kind.strategy,
+        hub=(hubs or [stored])[0].version.name,
+        place=kind.place,
+    )
+
+
+def _check_carry(kind: Kind) -> None:
+    taken = kind.carry in ("apiVersion", "kind", "metadata", "spec", "status")
+    if taken or not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", kind.carry):
+        fact = f'keeps what is carried in "{kind.carry}", which cannot be a field beside spec'
+        raise _wrong(kind, fact, hint="name one such as carry")
+
+
+def _with_carry(kind: Kind, declared: Declared) -> Mapping[str, Any] | None:
+    """The schema of a version, with the field that the kind reserves for what is carried."""
+    schema = declared.version.schema
+    if not kind.carry or schema is None:
+        return schema
+    fields = schema.get("properties", {})
+    if kind.carry in fields:
+        fact = f"keeps what is carried in {kind.carry}, which {_shown(declared)} has for itself"
+        raise _wrong(kind, fact, hint="name a field that no version has")
+    field = {"type": "string", "description": _CARRY}
+    return {**schema, "properties": {**fields, kind.carry: field}}
+
+
+_CARRY = "What other versions of this object have and this one lacks. Conversion keeps it here."
+
+
+def check_hooks(kind: str, hooks: Iterable[Hook], classes: Mapping[str, type | None]) -> None:
+    """Whether every hook is for a version that there is, and takes objects of that version."""
+    for hook in hooks:
+        if hook.version not in classes:
+            fact = f"{hook.name} is for {kind} {hook.version}, which is not declared"
+            raise InvalidKind(fact, hint=f"known: {listed([*classes])}")
+        if hook.cls is not None and hook.cls is not classes[hook.version]:
+            fact = f"{hook.name} is for {kind} {hook.version}, and takes {shown_name(hook.cls)}"
+            raise InvalidKind(fact, hint="have it take the class of that version, or a dict")
+
+
+def _shown(declared: Declared) -> str:
+    return f"{declared.version.name} ({shown_name(declared.cls)})"
+
+
+def _wrong(kind: Kind, fact: str, *, hint: str = "") -> InvalidKind:
+    return InvalidKind(f"{kind.kind} {fact}", at=kind.place, hint=hint)
+
+
+def _stored(kind: Kind, declared: Sequence[Declared]) -> Declared:
+    if len(declared) == 1 and declared[0].storage is not False:
+        return declared[0]
+    found = [each for each in declared if each.storage]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = listed([_shown(each) for each in found])
+        raise _wrong(kind, f"is stored in two versions, {names}", hint="one must be enough")
+    names = listed([_shown(each) for each in declared])
+    raise _wrong(kind, f"has no storage version among {names}", hint="write storage=True at one")
+
+
+def _check_names(kind: Kind) -> None:
+    names = kind.names
+    problems = dns_subdomain_problems(kind.group)
+    if problems or "." not in kind.group:
+        fact = f'has a group "{kind.group}" that is not a domain with a dot'
+        raise _wrong(kind, fact, hint="write one such as stable.example.com")
+    given = [("kind", names.kind.lower()), ("plural", names.plural), ("singular", names.singular)]
+    given += [("list kind", names.list_kind.lower())]
+    given += [("short name", name) for name in names.short_names]
+    given += [("category", name) for name in names.categories]
+    for what, name in given:
+        if problems := dns_1035_label_problems(name):
+            raise _wrong(kind, f'has a {what} "{name}" that cannot be one: {problems[0]}')
+    if names.kind == names.list_kind:
+        raise _wrong(kind, "is called as its lists are")
+    if kind.scope not in ("Namespaced", "Cluster"):
+        raise _wrong(kind, f"has the scope {kind.scope}", hint="it is Namespaced or Cluster")
+    if kind.strategy not in (None, "None"):
+        raise _wrong(kind, f"has the strategy {kind.strategy}", hint='there is "None", or none')
+
+
+def _check_version(declared: Declared) -> None:
+    version, place = declared.version, shown_name(declared.cls)
+    if problems := dns_1035_label_problems(version.name):
+        raise InvalidKind(f'"{version.name}" is not a version: {problems[0]}', at=place)
+    KubeVersion.parse(version.name)
+    causes = [*_causes(version)]
+    if causes:
+        more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
+        fact = f"{version.name} cannot be served: {causes[0].message}{more}"
+        raise InvalidKind(fact, at=f"{place}{_field(causes[0].field)}")
+
+
+def _causes(version: DefinedVersion) -> Iterator[Cause]:
+    from polyver.apis.crds import column_data, scale_data
+
+    assert version.schema is not None
+    yield from check_schema(version.schema, "", status=version.status)
+    if version.scale:
+        yield from check_scale(scale_data(version.scale), ".scale")
+    yield from check_columns(map(column_data, version.columns), ".columns")
+    selected = [{"jsonPath": path} for path in version.selectable]
+    yield from check_selectable(selected, version.schema, ".selectable")
+    if version.warning == "" or (version.warning and not version.warning.isprintable()):
+        yield Cause(".deprecated", "the warning must be printable text in one line")
+
+
+def _field(path: str) -> str:
+    """A place in a schema as a place in a class.
+
+    >>> _field(".properties[spec].properties[sizes].items.default")
+    '.spec.sizes[].default'
+    """
+    path = re.sub(r"\.properties\[([^]]*)\]", r".\1", path)
+    return path.replace(".items", "[]").replace(".additionalProperties", "{}")

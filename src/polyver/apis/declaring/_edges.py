@@ -1,0 +1,330 @@
+"""How the versions of a declared kind are connected: by rules, functions, methods, or one for all.
+
+All of these become edges of one tree, so they mix freely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, get_args
+
+import msgspec
+
+from polyver.apis.conversion import Converter, DeclaredEdge, FunctionEdge, Known, Rules
+from polyver.apis.declaring._fields import shown_name
+from polyver.apis.declaring._hooks import Hook, make_hook
+from polyver.apis.declaring._objects import from_own, is_part, to_object
+from polyver.apis.definition import Definition, InvalidKind
+from polyver.core import InvalidTree, PolyverError, listed
+
+__all__ = ["Edges", "check_strategy", "edges_missing"]
+
+Object = dict[str, Any]
+Function = Callable[[Object], Object]
+AnyEdge = DeclaredEdge | FunctionEdge
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A function for one direction."""
+
+    hook: Hook
+    convert: Function
+    """The function on plain data."""
+
+
+@dataclass(slots=True)
+class Edges:
+    """What was said about converting a kind."""
+
+    group: str
+    rules: list[DeclaredEdge] = field(default_factory=list)
+    functions: dict[tuple[str, str], _Way] = field(default_factory=dict)
+    whole: Callable[[Object, str], Object] | None = None
+    """What converts from any version to any other."""
+
+    def add_rules(self, source: str, target: str, write: Callable[[Rules], Any]) -> None:
+        rules = Rules()
+        try:
+            write(rules)
+            block = rules.block()
+        except PolyverError as error:
+            at = f"{source} to {target}, {shown_name(write)}"
+            raise InvalidKind(error.fact, at=at, hint=error.hint) from None
+        self.rules.append(DeclaredEdge(source, target, block))
+
+    def add_function(
+        self, source: str, target: str, function: Callable[..., Any], names: Mapping[str, Any]
+    ) -> None:
+        if (source, target) in self.functions:
+            first = self.functions[source, target].hook.name
+            fact = f"{source} to {target} is converted by {first} already"
+            raise InvalidKind(fact, at=shown_name(function))
+        hook = make_hook(source, function, names, most=1)
+        there = _plain(hook, f"{self.group}/{source}", f"{self.group}/{target}")
+        self.functions[source, target] = _Way(hook, there)
+
+    def add_whole(self, function: Callable[[Object, str], Object]) -> None:
+        if self.whole is not None:
+            fact = f"all versions are converted by {shown_name(self.whole)} already"
+            raise InvalidKind(fact, at=shown_name(function))
+        self.whole = function
+
+    def converter(
+        self, definition: Definition, classes: Mapping[str, type], *, carry: str = ""
+    ) -> Converter:
+        """What converts objects of a kind; an error names what is missing between versions."""
+        names = [version.name for version in definition.versions]
+        schemas = {v.name: v.schema for v in definition.versions if v.schema is not None}
+        edges = self._all(definition, classes)
+        _check_carry(definition, edges, carry)
+        try:
+            return Converter(
+                definition.group,
+                definition.kind,
+                names,
+                edges,
+                hub=definition.hub,
+                schemas=schemas,
+                carry=carry,
+            )
+        except InvalidTree as error:
+            fact = f"{definition.kind} cannot be converted: {error.fact}"
+            raise InvalidKind(fact, at=definition.place) from None
+
+    def _all(self, definition: Definition, classes: Mapping[str, type]) -> list[AnyEdge]:
+        names = [version.name for version in definition.versions]
+        hub = definition.hub
+        if not self.exist(classes):
+            return [DeclaredEdge(hub, each, Rules().block()) for each in names if each != hub]
+        edges: list[AnyEdge] = [
+            *self.rules,
+            *self._pairs(classes),
+            *_by_methods(definition, classes),
+        ]
+        if self.whole is not None:
+            edges += _by_one(self.whole, definition.group, hub, _apart(names, edges, hub))
+        return edges
+
+    def _pairs(self, classes: Mapping[str, type]) -> Iterator[FunctionEdge]:
+        seen: set[tuple[str, str]] = set()
+        for (source, target), way in self.functions.items():
+            back = self.functions.get((target, source))
+            if back is None:
+                fact = f"{way.hook.name} converts {source} to {target}, and nothing converts back"
+                raise InvalidKind(fact, hint=f'write @….converts("{target}", "{source}")')
+            taken = way.hook.cls
+            if taken is not None and taken is not classes.get(source):
+                fact = f"{way.hook.name} converts {source} to {target}, and takes "
+                hint = "have it take the class of that version, or a dict"
+                raise InvalidKind(f"{fact}{shown_name(taken)}", hint=hint)
+            if (target, source) not in seen:
+                yield FunctionEdge(source, target, way.convert, back.convert)
+            seen.add((source, target))
+
+    def exist(self, classes: Mapping[str, type]) -> bool:
+        """Whether anything at all was said."""
+        methods = any(_methods(name, classes) for name in classes)
+        return bool(self.rules or self.functions or self.whole or methods)
+
+
+# Functions.
+
+
+def _plain(hook: Hook, source: str, target: str) -> Function:
+    """A function on plain data, whatever the user's takes and returns."""
+
+    def convert(obj: Object) -> Object:
+        said = {"apiVersion": source, **obj}
+        given = said if hook.cls is None else _read(hook.cls, said)
+        return _data(hook.function(given), hook.name, target, obj)
+
+    return convert
+
+
+def _data(made: Any, name: str, version: str, source: Object) -> Object:
+    """What a function returned, as plain data.
+
+    Objects that only have some of their fields have no more afterwards: what a class needs was
+    there, as something empty.
+    """
+    if isinstance(made, dict):
+        return made
+    if not is_part(type(made)) or getattr(made, "apiVersion", None) != version:
+        found = "None" if made is None else f"an object of {type(made).__name__}"
+        raise TypeError(f"{name} returned {found}, not one of {version}")
+    needed = {*type(made).__schema__.get("required", ())} - source.keys()
+    plain = to_object(made)
+    return Known({k: each for k, each in plain.items() if k not in needed or not _is_hollow(each)})
+
+
+def _is_hollow(value: Any) -> bool:
+    return type(value) is dict and all(map(_is_hollow, value.values()))
+
+
+def _read(cls: type, obj: Object) -> Any:
+    """An object of a class, with something empty where it needs a part and there is none."""
+    return _filled(from_own(cls, obj))  # functions are given copies
+
+
+def _filled(part: Any) -> Any:
+    whole: Any = type(part)
+    for name, cls, is_needed in _parts(whole):
+        inside = getattr(part, name)
+        if inside is None and is_needed:
+            inside = cls()
+            setattr(part, name, inside)
+        if is_part(type(inside)):
+            _filled(inside)
+    return part
+
+
+@cache
+def _parts(cls: Any) -> list[tuple[str, type, bool]]:
+    """The fields of a class that are parts themselves, and whether it needs them."""
+    needed = cls.__schema__.get("required", ())
+    return [
+        (field.name, part, field.encode_name in needed)
+        for field in msgspec.structs.fields(cls)
+        for part in get_args(field.type)
+        if is_part(part)
+    ]
+
+
+# One function for all versions.
+
+
+def _by_one(
+    whole: Callable[[Object, str], Object], group: str, hub: str, others: Sequence[str]
+) -> Iterator[FunctionEdge]:
+    for each in others:
+        yield FunctionEdge(hub, each, _to(whole, group, hub, each), _to(whole, group, each, hub))
+
+
+def _to(whole: Callable[[Object, str], Object], group: str, source: str, target: str) -> Function:
+    def convert(obj: Object) -> Object:
+        said = {"apiVersion": f"{group}/{source}", **obj}
+        return _data(whole(said, target), shown_name(whole), f"{group}/{target}", obj)
+
+    return convert
+
+
+def _apart(names: Sequence[str], edges: Sequence[AnyEdge], hub: str) -> list[str]:
+    """Of versions that other edges leave apart from the hub, one of each group that they connect.
+
+    What is wrong with those edges is for the tree to tell.
+    """
+    found: list[str] = []
+    reached = _reached(hub, edges)
+    for name in names:
+        if name not in reached:
+            found.append(name)
+            reached |= _reached(name, edges)
+    return found
+
+
+def _reached(start: str, edges: Sequence[AnyEdge]) -> set[str]:
+    reached, size = {start}, 0
+    while len(reached) > size:
+        size = len(reached)
+        for edge in edges:
+            if {edge.source, edge.target} & reached:
+                reached |= {edge.source, edge.target}
+    return reached
+
+
+# Methods of the spokes.
+
+
+def _methods(name: str, classes: Mapping[str, type]) -> list[str]:
+    """Which of the methods the class of a version has; those of another version are not its own."""
+    bases = _declared(classes[name]).__mro__
+    others = [_declared(cls) for other, cls in classes.items() if other != name]
+    theirs = {base for other in others if other in bases for base in other.__mro__}
+    return [
+        method
+        for method in ("convert_to", "convert_from")
+        if any(method in vars(base) for base in bases if base not in theirs)
+    ]
+
+
+def _declared(cls: Any) -> type:
+    found: type = cls.__declared__
+    return found
+
+
+def _check_carry(definition: Definition, edges: Iterable[AnyEdge], carry: str) -> None:
+    """Refuse rules for the field that is reserved for what they lose."""
+    for edge in edges:
+        rules = edge.block.rules if isinstance(edge, DeclaredEdge) else ()
+        paths = [path for rule in rules for path in (*rule.sources, *rule.targets)]
+        if carry and any(path[0] == carry for path in paths):
+            fact = f"{carry} is where conversion keeps what is lost, and a rule between "
+            raise InvalidKind(
+                f"{fact}{edge.source} and {edge.target} names it", at=definition.place
+            )
+
+
+def _by_methods(definition: Definition, classes: Mapping[str, type]) -> Iterator[FunctionEdge]:
+    for name, cls in classes.items():
+        methods = _methods(name, classes)
+        if not methods:
+            continue
+        if name == definition.hub:
+            fact = f"{shown_name(cls)} is the hub, and converts to nothing"
+            hint = "convert_to and convert_from belong to the spokes"
+            raise InvalidKind(fact, at=definition.place, hint=hint)
+        if len(methods) == 1:
+            lacks = "convert_from" if methods == ["convert_to"] else "convert_to"
+            fact = f"{shown_name(cls)} has no {lacks}, so there is only one way"
+            raise InvalidKind(fact, at=definition.place)
+        hub = classes[definition.hub]
+        yield FunctionEdge(name, definition.hub, _method_to(cls, hub), _method_from(cls, hub))
+
+
+def _method_to(cls: Any, hub: Any) -> Function:
+    """`spoke.convert_to(hub)` fills in a hub that is empty, or returns one."""
+
+    def convert(obj: Object) -> Object:
+        empty = _empty(hub, obj)
+        made = _read(cls, obj).convert_to(empty)
+        name = f"{shown_name(cls)}.convert_to"
+        return _data(empty if made is None else made, name, hub.apiVersion, obj)
+
+    return convert
+
+
+def _method_from(cls: Any, hub: Any) -> Function:
+    """`spoke.convert_from(hub)` fills in a spoke that is empty, or returns one."""
+
+    def convert(obj: Object) -> Object:
+        empty = _empty(cls, obj)
+        made = empty.convert_from(_read(hub, obj))
+        name = f"{shown_name(cls)}.convert_from"
+        return _data(empty if made is None else made, name, cls.apiVersion, obj)
+
+    return convert
+
+
+def _empty(cls: Any, obj: Object) -> Any:
+    """An object of a class with nothing but its metadata, and the parts that it needs, empty."""
+    return _filled(cls(metadata=obj.get("metadata")))
+
+
+def check_strategy(definition: Definition) -> None:
+    """Refuse edges of a kind whose versions differ in apiVersion only."""
+    if definition.strategy == "None":
+        fact = f'{definition.kind} says strategy="None", and how versions are converted'
+        raise InvalidKind(fact, at=definition.place, hint="leave one of them out")
+
+
+def edges_missing(definition: Definition) -> InvalidKind:
+    """The error for several versions that nothing connects."""
+    names = listed([version.name for version in definition.versions])
+    return InvalidKind(
+        f"{definition.kind} has several versions, {names}, and nothing converts between them",
+        at=definition.place,
+        hint='connect them with @….edge, or say strategy="None" if only apiVersion differs',
+    )

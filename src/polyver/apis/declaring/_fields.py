@@ -1,0 +1,126 @@
+"""The fields that a class declares: plain classes, dataclasses, Structs and TypedDicts alike."""
+
+from __future__ import annotations
+
+import dataclasses
+import keyword
+import sys
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, dataclass_transform, get_origin
+
+import msgspec
+
+from polyver.apis.declaring._markers import ABSENT
+from polyver.apis.declaring._sources import docs_of
+from polyver.apis.definition import InvalidKind
+
+__all__ = ["Fields", "Given", "fields_of", "flavour", "shown_name"]
+
+
+@dataclass_transform(kw_only_default=True)
+class Fields:
+    """A class to make others from, so that type checkers know that they take keywords."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Given:
+    """A field as it was written."""
+
+    name: str
+    hint: Any
+    default: Any
+    key: str
+    """What it is called in objects."""
+    doc: str
+
+
+def shown_name(declared: type | Callable[..., Any]) -> str:
+    """A class or function as errors name it, wherever it was declared."""
+    return declared.__qualname__.rpartition("<locals>.")[2]
+
+
+def flavour(cls: type) -> str:
+    """What sort of class it is: `typed dict`, `struct`, `dataclass` or `plain`."""
+    if typing.is_typeddict(cls):
+        return "typed dict"
+    if issubclass(cls, msgspec.Struct):
+        return "struct"
+    return "dataclass" if dataclasses.is_dataclass(cls) else "plain"
+
+
+def fields_of(cls: type, names: Mapping[str, Any]) -> list[Given]:
+    """The fields of a class in their order, those of classes that it is made from first."""
+    defaults = {"typed dict": _missing, "struct": _struct, "dataclass": _dataclass}
+    known = defaults.get(flavour(cls), _plain)(cls)
+    found: dict[str, Given] = {}
+    for base in reversed(cls.__mro__ if flavour(cls) != "typed dict" else (cls,)):
+        docs = docs_of(base)
+        for name, hint in _hints(base, names).items():
+            if get_origin(hint) is ClassVar or hint is ClassVar or name.startswith("_"):
+                continue
+            key, default = known.get(name, (_key(name), ABSENT))
+            found[name] = Given(name, hint, default, key, docs.get(name, ""))
+    return list(found.values())
+
+
+def _hints(cls: type, names: Mapping[str, Any]) -> dict[str, Any]:
+    """The hints of a class itself, which may be texts that name what is around it."""
+    module = sys.modules.get(cls.__module__)
+    known = vars(module) if module else {}
+    # A class from elsewhere means what its own names mean there.
+    is_here = names.get("__name__") == cls.__module__
+    around = {**known, **names} if is_here else {**names, **known}
+    # A field may be called as its type is, so only classes inside count: `date: date | None`.
+    around |= {name: value for name, value in vars(cls).items() if isinstance(value, type)}
+    around[cls.__name__] = cls
+    own = dict(vars(cls).get("__annotations__", {}))
+    holder = type(cls.__name__, (), {"__annotations__": own})
+    try:
+        return typing.get_type_hints(holder, around, around, include_extras=True)
+    except NameError as error:
+        fact = f"{error.name} is not known where {shown_name(cls)} is declared"
+        raise InvalidKind(fact, hint=f"declare {error.name} before it") from None
+    except (TypeError, SyntaxError) as error:
+        raise InvalidKind(f"a type is wrong: {error}", at=shown_name(cls)) from None
+
+
+def _key(name: str) -> str:
+    """Python's own words cannot be fields, so `from_` stands for `from`."""
+    word = name.removesuffix("_")
+    return word if keyword.iskeyword(word) else name
+
+
+def _plain(cls: type) -> dict[str, tuple[str, Any]]:
+    body = {name: value for base in reversed(cls.__mro__) for name, value in vars(base).items()}
+    return {name: (_key(name), value) for name, value in body.items()}
+
+
+def _missing(cls: type) -> dict[str, tuple[str, Any]]:
+    """A key of a TypedDict that may be missing counts as if it had None for a default."""
+    hints: Mapping[str, Any] = vars(cls).get("__annotations__", {})
+    needed: frozenset[str] = vars(cls)["__required_keys__"]
+    optional = [name for name in hints if name not in needed or "NotRequired" in str(hints[name])]
+    return {name: (name, None if name in optional else ABSENT) for name in hints}
+
+
+def _struct(cls: type) -> dict[str, tuple[str, Any]]:
+    return dict(_struct_fields(cls))
+
+
+def _struct_fields(cls: Any) -> Iterator[tuple[str, tuple[str, Any]]]:
+    pairs = zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True)
+    defaults = [ABSENT] * (len(cls.__struct_fields__) - len(cls.__struct_defaults__))
+    for (name, key), default in zip(pairs, [*defaults, *cls.__struct_defaults__], strict=True):
+        made = getattr(default, "factory", lambda default=default: default)
+        yield name, (key, ABSENT if default is msgspec.NODEFAULT else made())
+
+
+def _dataclass(cls: type) -> dict[str, tuple[str, Any]]:
+    found: dict[str, tuple[str, Any]] = {}
+    for field in dataclasses.fields(cls):
+        default = ABSENT if field.default is dataclasses.MISSING else field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        found[field.name] = (_key(field.name), default)
+    return found

@@ -1,0 +1,145 @@
+"""What a kind's author wants done to objects, or asked of them, when they are written.
+
+Hooks get objects of the declared class, or plain data if their hint says so; here they are only
+called, and whoever serves admission decides when.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polyver.apis.declaring._fields import shown_name
+from polyver.apis.declaring._objects import NotAsDeclared, from_object, is_part, to_object
+from polyver.apis.definition import InvalidKind
+
+__all__ = ["Hook", "Outcome", "Problem", "defaulted", "make_hook", "problems"]
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with an object, and in which field.
+
+    >>> print(Problem("spec.schedule", "is not in cron syntax"))
+    spec.schedule: is not in cron syntax
+    """
+
+    path: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.text}" if self.path else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a controller wants for an object.
+
+    >>> Outcome(status={"ready": True}, after=30)
+    Outcome(status={'ready': True}, objects=None, after=30)
+    """
+
+    status: Any = None
+    """The whole status, as data or an object of the declared class; None leaves it as it is."""
+    objects: Sequence[Any] | None = None
+    """All that must be there: applied, owned by the object, and gone with it, or as soon as it is
+    not among them any more; None leaves what is there as it is."""
+    after: float | None = None
+    """In how many seconds to look again, though nothing may have changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A function of the kind's author, for one version."""
+
+    version: str
+    function: Callable[..., Any]
+    cls: type | None
+    """What it takes; None is plain data."""
+    arguments: int
+
+    @property
+    def name(self) -> str:
+        return shown_name(self.function)
+
+    def taken(self, obj: Mapping[str, Any]) -> Any:
+        """An object as the function takes it, which is free to change it."""
+        return copy.deepcopy(dict(obj)) if self.cls is None else from_object(self.cls, obj)
+
+
+def make_hook(
+    version: str, function: Callable[..., Any], names: Mapping[str, Any], *, most: int
+) -> Hook:
+    """A hook, as the hints and arguments of its function have it."""
+    known = getattr(function, "__globals__", {})
+    try:
+        signature = inspect.signature(function, eval_str=True, globals=known, locals=dict(names))
+    except NameError as error:
+        fact = f"{error.name} is not known where {shown_name(function)} is declared"
+        raise InvalidKind(fact, hint=f"declare {error.name} before it") from None
+    given = [each for each in signature.parameters.values() if each.kind in _POSITIONAL]
+    if not 1 <= len(given) <= most:
+        wanted = "the object" if most == 1 else "the object, or the object and the old one"
+        raise InvalidKind(f"{shown_name(function)} must take {wanted}")
+    hint = given[0].annotation
+    return Hook(version, function, hint if is_part(hint) else None, len(given))
+
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def defaulted(hooks: Iterable[Hook], obj: Mapping[str, Any]) -> Object:
+    """An object with what the hooks fill in; fields that their class does not name stay."""
+    found: Object = dict(obj)
+    for hook in hooks:
+        given = hook.taken(found)
+        before = to_object(given) if hook.cls else {}
+        returned = hook.function(given)
+        after = given if returned is None else returned
+        found = after if hook.cls is None else _changed(found, before, to_object(after))
+    return found
+
+
+def _changed(whole: Any, before: Any, after: Any) -> Any:
+    """What was changed in a view of something, changed in the whole of it."""
+    if before == after:
+        return whole
+    match whole, before, after:
+        case dict(), dict(), dict():
+            kept = {key: value for key, value in whole.items() if key in after or key not in before}
+            new = {
+                key: _changed(whole[key], before[key], value) if key in before else value
+                for key, value in after.items()
+            }
+            return kept | new
+        case list(), list(), list() if len(before) == len(after):
+            return list(map(_changed, whole, before, after))
+        case _:
+            return after
+
+
+def problems(
+    hooks: Iterable[Hook], obj: Mapping[str, Any], old: Mapping[str, Any] | None
+) -> list[Problem]:
+    """All that the hooks find wrong with an object; a hook may also raise ValueError."""
+    found: list[Problem] = []
+    for hook in hooks:
+        try:
+            found += hook.function(*_arguments(hook, obj, old)) or ()
+        except NotAsDeclared as error:
+            found.append(Problem(error.at, error.fact))
+        except ValueError as error:
+            found.append(Problem("", str(error)))
+    return list(dict.fromkeys(found))
+
+
+def _arguments(hook: Hook, obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[Any]:
+    given = [hook.taken(obj)]
+    if hook.arguments > 1:
+        given.append(None if old is None else hook.taken(old))
+    return given

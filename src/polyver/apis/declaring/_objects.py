@@ -1,0 +1,176 @@
+"""Objects in Python: what is in plain data, by the names of a declared class, and back.
+
+Nothing is filled in on the way, and nothing but types is checked: what is absent stays absent,
+and a field that holds None is not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, ClassVar, Self, TypeVar
+
+import msgspec
+
+from polyver.apis.definition import Schema
+from polyver.core import PolyverError
+from polyver.kube.objects.codec import prepare
+from polyver.languages.values.manifests import dotted, problem_of
+
+__all__ = [
+    "NotAsDeclared",
+    "Part",
+    "Time",
+    "from_object",
+    "from_own",
+    "is_part",
+    "make_part",
+    "to_object",
+]
+
+T = TypeVar("T")
+
+
+class NotAsDeclared(PolyverError):
+    """An object that a declared class cannot hold, and the field that says why."""
+
+
+class Time(datetime):
+    """A time that is written as it was read: the same moment has many texts."""
+
+    _text: str = ""
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        found = datetime.fromisoformat(text)
+        time = cls.combine(found.date(), found.timetz())
+        time._text = text
+        return time
+
+    def __str__(self) -> str:
+        return self._text or self.isoformat().replace("+00:00", "Z")
+
+
+def is_part(cls: object) -> bool:
+    """Whether a class is one that was read, and made into one for objects."""
+    return isinstance(cls, _Declared) and "__declared__" in vars(cls)
+
+
+class _Declared(type(msgspec.Struct)):  # type: ignore[misc]
+    """The type of parts. A class that is made from a part by hand is made from what the part was
+    made from: a plain class, to be read like any other."""
+
+    def __new__(
+        cls, name: str, bases: tuple[type, ...], body: dict[str, Any], **options: Any
+    ) -> Any:
+        if any(is_part(base) for base in bases):
+            plain = tuple(getattr(base, "__declared__", base) for base in bases)
+            return type(name, plain, body)
+        return super().__new__(cls, name, bases, body, **options)
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        pass
+
+
+class Part(msgspec.Struct, metaclass=_Declared, kw_only=True):
+    """Objects, and parts of them, of a declared class: made with keywords, compared by value."""
+
+    __schema__: ClassVar[Schema]
+    """What the API server is told of it."""
+    __declared__: ClassVar[type]
+    """The class as it was written."""
+
+
+prepare(Part)
+
+
+def make_part(
+    name: str, fields: Mapping[str, tuple[Any, Any]], names: Mapping[str, str], body: dict[str, Any]
+) -> type[Part]:
+    """A class of parts: its fields with types and defaults, and what they are called in data."""
+    hints = {field: hint for field, (hint, _) in fields.items()}
+    defaults = {field: default for field, (_, default) in fields.items()}
+    made: type[Part] = _Declared(
+        name,
+        (Part,),
+        {**body, "__annotations__": hints, **defaults},
+        kw_only=True,
+        omit_defaults=True,
+        repr_omit_defaults=True,
+        rename=dict(names),
+    )
+    prepare(made)
+    return made
+
+
+def from_object(cls: type[T], obj: Mapping[str, Any]) -> T:
+    """Plain data as an object of a declared class; fields that it does not name are passed over.
+
+    Whatever is done to the object, the data stays as it was.
+
+    >>> from polyver import apis
+    >>> kind = apis.Kind("Toy", group="ex.io")
+    >>> @kind.version("v1")
+    ... class Toy:
+    ...     colour: str
+    ...     size: int = 1
+    >>> from_object(Toy, {"apiVersion": "ex.io/v1", "kind": "Toy", "colour": "red"})
+    Toy(colour='red')
+    """
+    # A copy, as what may be anything would be shared, and changed in both.
+    return from_own(cls, msgspec.to_builtins(obj))
+
+
+def from_own(cls: type[T], obj: Mapping[str, Any]) -> T:
+    """The same for data that nobody else has: the object may hold parts of it."""
+    said, wanted = obj.get("apiVersion"), getattr(cls, "apiVersion", None)
+    if wanted and said not in (None, wanted):
+        raise NotAsDeclared(f"{_named(obj)} is in {said}, not in {wanted}", at="apiVersion")
+    try:
+        return msgspec.convert(obj, cls, dec_hook=_read)
+    except msgspec.ValidationError as error:
+        fact, path, _ = problem_of(error, obj)
+        raise NotAsDeclared(f"{_named(obj)}: {fact}", at=dotted(path)) from None
+
+
+def to_object(instance: object) -> dict[str, Any]:
+    """An object of a declared class as plain data; what it does not have is not written.
+
+    >>> from polyver import apis
+    >>> kind = apis.Kind("Toy", group="ex.io")
+    >>> @kind.version("v1")
+    ... class Toy:
+    ...     colour: str
+    ...     size: int = 1
+    >>> to_object(Toy(colour="red"))
+    {'apiVersion': 'ex.io/v1', 'kind': 'Toy', 'colour': 'red'}
+    """
+    found: dict[str, Any] = plain(instance)
+    version = getattr(instance, "apiVersion", None)
+    return {"apiVersion": version, "kind": instance.kind, **found} if version else found  # type: ignore[attr-defined]
+
+
+def plain(value: object) -> Any:
+    """A value of a declared class, or one that is in it, as plain data."""
+    return msgspec.to_builtins(value, enc_hook=_written)
+
+
+def _named(obj: Mapping[str, Any]) -> str:
+    metadata = obj.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    kind = obj.get("kind") or "the object"
+    return f'{kind} "{name}"' if name else str(kind)
+
+
+def _read(kind: type, value: Any) -> Any:
+    if kind is Time and isinstance(value, str):
+        return Time.read(value)
+    if kind is Time:
+        raise ValueError("expected text that is a time")
+    raise NotImplementedError
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, Time):
+        return str(value)
+    raise NotImplementedError

@@ -1,0 +1,209 @@
+"""One place of an object while its declaration is read: its schema, and its type in Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from polyver.apis.declaring._markers import (
+    ABSENT,
+    Atomic,
+    FieldOptions,
+    Granular,
+    ListMap,
+    ListSet,
+    NullMarker,
+    Preserve,
+    ResourceMarker,
+    Rule,
+)
+from polyver.apis.definition import InvalidKind
+
+__all__ = ["PRESERVE", "Place", "apply", "described"]
+
+PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_RULES = "x-kubernetes-validations"
+
+
+@dataclass(slots=True)
+class Place:
+    """What may stand somewhere, made bit by bit from a type and what stands beside it."""
+
+    schema: dict[str, Any]
+    python: Any
+    """What objects have there."""
+    at: str
+    """Where it is declared: `CronTabV1.Spec.replicas`."""
+    optional: bool = False
+    name: str = ""
+    default: Any = ABSENT
+
+    @property
+    def takes_null(self) -> bool:
+        """Whether null is a value here, and not the same as nothing."""
+        return bool(self.schema.get("nullable")) or self.python is Any
+
+    def wrong(self, fact: str, hint: str = "") -> InvalidKind:
+        return InvalidKind(fact, at=self.at, hint=hint)
+
+
+def described(schema: dict[str, Any], text: str) -> dict[str, Any]:
+    """A schema that begins with a description, if there is one."""
+    if not text:
+        return schema
+    return {"description": text, **{k: v for k, v in schema.items() if k != "description"}}
+
+
+def apply(place: Place, mark: object) -> None:
+    """Add what stands beside a type; what is meant for others is passed over."""
+    if getattr(mark, "__is_annotated_types_grouped_metadata__", False):
+        assert hasattr(mark, "__iter__")
+        for each in mark:
+            apply(place, each)
+        return
+    known = _OURS.get(type(mark))
+    if known is not None:
+        known(place, mark)
+        return
+    for name, value in _limits(mark):
+        _limit(place, name, value)
+
+
+def _field(place: Place, mark: FieldOptions) -> None:
+    place.name = mark.name or place.name
+    if mark.default is not ABSENT:
+        place.default = mark.default
+    place.schema = described(place.schema | dict(mark.schema), mark.description)
+
+
+def _rule(place: Place, mark: Rule) -> None:
+    place.schema[_RULES] = [*place.schema.get(_RULES, ()), mark.schema]
+
+
+def _nullable(place: Place, _: NullMarker) -> None:
+    place.schema["nullable"] = True
+    place.optional = False
+
+
+def _resource(place: Place, _: ResourceMarker) -> None:
+    place.schema["x-kubernetes-embedded-resource"] = True
+
+
+def _list_set(place: Place, mark: ListSet) -> None:
+    _of_type(place, mark, "array")
+    place.schema["x-kubernetes-list-type"] = "set"
+
+
+def _list_map(place: Place, mark: ListMap) -> None:
+    _of_type(place, mark, "array")
+    if not mark.keys:
+        raise place.wrong("a ListMap needs the names of its keys")
+    place.schema["x-kubernetes-list-type"] = "map"
+    place.schema["x-kubernetes-list-map-keys"] = list(mark.keys)
+
+
+def _owned(place: Place, mark: Atomic | Granular) -> None:
+    atomic = isinstance(mark, Atomic)
+    _of_type(place, mark, *(("array", "object") if atomic else ("object",)))
+    kind = "list" if place.schema["type"] == "array" else "map"
+    place.schema[f"x-kubernetes-{kind}-type"] = "atomic" if atomic else "granular"
+
+
+def _preserve(place: Place, mark: Preserve) -> None:
+    _of_type(place, mark, "object")
+    place.schema[PRESERVE] = True
+
+
+def _of_type(place: Place, mark: object, *types: str) -> None:
+    found = place.schema.get("type", "")
+    if found not in types:
+        wanted = " or ".join(_PLURALS[each] for each in types)
+        raise place.wrong(f"{mark!r} is for {wanted}, and this is {_WORDS[found]}")
+
+
+_OURS: dict[type, Callable[[Place, Any], None]] = {
+    FieldOptions: _field,
+    Rule: _rule,
+    NullMarker: _nullable,
+    ResourceMarker: _resource,
+    ListSet: _list_set,
+    ListMap: _list_map,
+    Atomic: _owned,
+    Granular: _owned,
+    Preserve: _preserve,
+}
+
+_WORDS = {
+    "": "something that may have several types",
+    "array": "a list",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "object": "a map",
+    "string": "text",
+}
+_PLURALS = {"array": "lists", "object": "maps and classes", "string": "texts", "number": "numbers"}
+
+
+# Limits, whoever's class they are of.
+
+_LENGTHS = {"string": "Length", "array": "Items", "object": "Properties"}
+_BOUNDS = {"ge": "minimum", "gt": "minimum", "le": "maximum", "lt": "maximum"}
+_TEXTS = {"pattern": "pattern", "format": "format", "description": "description", "title": "title"}
+_NUMBERS = (*_BOUNDS, "multiple_of")
+
+
+def _limits(mark: object) -> Iterator[tuple[str, Any]]:
+    """What an object says by the names that limits go by."""
+    for name in (*_NUMBERS, "min_length", "max_length"):
+        value = getattr(mark, name, None)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            yield name, value
+    if isinstance(mark, str | bytes):
+        return  # a note for people, whose methods have these names
+    for name in _TEXTS:
+        value = getattr(mark, name, None)
+        if isinstance(value, str):
+            yield name, value
+
+
+def _limit(place: Place, name: str, value: Any) -> None:
+    if name in _TEXTS:
+        _text(place, name, value)
+    elif not math.isfinite(value):
+        raise place.wrong(f"{name} is {value}, and no number in JSON")
+    elif name in _NUMBERS:
+        if place.schema.get("type") not in ("integer", "number"):
+            raise _misplaced(place, name, "numbers")
+        keyword = _BOUNDS.get(name, "multipleOf")
+        _set(place, keyword, value)
+        if name in ("gt", "lt"):
+            place.schema[f"exclusive{keyword.capitalize()}"] = True
+    elif value > 0 or name == "max_length":  # that something has at least no length says nothing
+        length = _LENGTHS.get(place.schema.get("type", ""))
+        if length is None:
+            raise _misplaced(place, name, "texts, lists and maps")
+        _set(place, f"{name[:3]}{length}", value)
+
+
+def _text(place: Place, name: str, value: str) -> None:
+    if name == "description":
+        place.schema = described(place.schema, value)
+        return
+    is_text = place.schema.get("type") == "string" or "x-kubernetes-int-or-string" in place.schema
+    if name == "pattern" and not is_text:
+        raise _misplaced(place, name, "texts")
+    _set(place, name, value)
+
+
+def _set(place: Place, keyword: str, value: Any) -> None:
+    if place.schema.get(keyword, value) != value:
+        raise place.wrong(f"{keyword} is both {place.schema[keyword]} and {value}")
+    place.schema[keyword] = value
+
+
+def _misplaced(place: Place, name: str, wanted: str) -> InvalidKind:
+    found = _WORDS[place.schema.get("type", "")]
+    return place.wrong(f"{name} is for {wanted}, and this is {found}")

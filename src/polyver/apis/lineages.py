@@ -1,0 +1,9 @@
+"""Lineages of the capability apis, read from manifests."""
+
+from polyver.apis.manifests import lineages
+from polyver.apis.policy import APIS, selector
+from polyver.capability import Capability
+
+__all__ = ["CAPABILITY"]
+
+CAPABILITY = Capability((APIS,), lineages, selector)

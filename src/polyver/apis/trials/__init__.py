@@ -1,0 +1,19 @@
+"""Trying out conversions: many objects, what must hold for each, and the smallest that breaks it.
+
+Hypothesis is imported when objects are drawn, and not before: it is a tool of developers.
+"""
+
+from polyver.apis.trials._comparing import Before, compare_behaviour
+from polyver.apis.trials._drawing import MissingHypothesis
+from polyver.apis.trials._running import Checked, Progress, check
+from polyver.apis.trials._subject import Subject
+
+__all__ = [
+    "Before",
+    "Checked",
+    "MissingHypothesis",
+    "Progress",
+    "Subject",
+    "check",
+    "compare_behaviour",
+]

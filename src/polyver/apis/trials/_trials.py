@@ -1,0 +1,354 @@
+"""What is tried with each object, and what must come out of it whatever the conversions are.
+
+A trial is data: it can be run again with a smaller object, which is how mistakes are shrunk.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from polyver.apis.checking import Example
+from polyver.apis.conversion import Converter
+from polyver.apis.conversion.hops import ByFunctions
+from polyver.apis.conversion.paths import parse_path, pick, put, show_path, take
+from polyver.apis.conversion.values import MISSING
+from polyver.core import PolyverError
+from polyver.kube.objects import encode_json
+from polyver.kube.objects.converted import check_identity, check_kept, fresh, restored
+from polyver.languages.values.strings import same, shown
+
+__all__ = ["Broken", "Edit", "Trial", "Tries", "edited", "plain_path", "run_trial", "shown_value"]
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A field that somebody changes: its path, and its new value or MISSING."""
+
+    path: tuple[str, ...]
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What is tried: the versions of the way, the first of which is the object's."""
+
+    name: str
+    way: tuple[str, ...]
+    edit: Edit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """What came out otherwise than it must."""
+
+    rule: str
+    way: tuple[str, ...]
+    path: str
+    fact: str
+    example: Example
+
+
+class _Failed(Exception):
+    """A conversion that raised something."""
+
+    def __init__(self, error: Exception, way: tuple[str, ...]) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.way = way
+
+
+class Tries:
+    """One object, and what it becomes on the ways that were tried already."""
+
+    def __init__(self, converter: Converter, obj: Object) -> None:
+        self.converter = converter
+        self.obj = obj
+        self._known: dict[tuple[str, ...], Object] = {}
+
+    def after(self, *way: str) -> Object:
+        """The object after a way of stops, the first of which is its own version."""
+        if len(way) == 1:
+            return self.obj
+        if way not in self._known:
+            self._known[way] = _converted(self.converter, self.after(*way[:-1]), way[-1], way)
+        return self._known[way]
+
+    def reached(self, *way: str) -> Object | None:
+        """The same, or None if it cannot be converted."""
+        try:
+            return self.after(*way)
+        except _Failed:
+            return None
+
+
+def run_trial(tries: Tries, trial: Trial) -> Broken | None:
+    """Try something with an object."""
+    try:
+        return TRIALS[trial.name](tries, trial)
+    except _Failed as failed:
+        error = failed.error
+        at = error.at if isinstance(error, PolyverError) else ""
+        text = " ".join(str(error).split())
+        said = text if isinstance(error, PolyverError) else f"{type(error).__name__}: {text}"
+        fact = f"it cannot be converted: {said.rstrip(': ')}"
+        return Broken("fails", failed.way, at, fact, Example(tries.obj))
+
+
+def _converted(converter: Converter, obj: Object, version: str, way: tuple[str, ...]) -> Object:
+    try:
+        return converter.convert(obj, version)
+    except Exception as error:  # the code of users may raise anything
+        raise _Failed(error, way) from error
+
+
+def _direct(tries: Tries, trial: Trial) -> Broken | None:
+    """What an API server asks of a converted object, and the schema of its version."""
+    converter, obj = tries.converter, tries.obj
+    source, target = trial.way
+    before = fresh(obj)
+    made = tries.after(*trial.way)
+    if not same(obj, before):
+        return _different(
+            converter, "law", trial.way, Example(before, before, obj), "what is given is changed:"
+        )
+    wrong = _identity(converter, obj, made, target)
+    if wrong is not None:
+        path, fact = wrong
+        return Broken("identity", trial.way, path, fact, Example(before, got=made))
+    schema = converter.schemas.get(target)
+    said = _called(converter, obj, made, trial.way)
+    kept = fresh(said)
+    pruned = schema.prune(kept) if schema is not None else []
+    if pruned:
+        fact = f"{target} has no such field, and an API server drops it"
+        return Broken("pruned", trial.way, pruned[0], fact, Example(before, kept, said))
+    return _invalid(converter, trial.way, obj, fresh(made)) if source in converter.schemas else None
+
+
+def _called(converter: Converter, obj: Object, made: Object, way: tuple[str, ...]) -> Object:
+    """What a function of the user makes of an object, if one alone converts it."""
+    hops = converter.tree.way(*way)
+    if len(hops) != 1 or not isinstance(hops[0].convert, ByFunctions):
+        return made
+    rest = {name: value for name, value in obj.items() if name != "apiVersion"}
+    return {"apiVersion": made["apiVersion"]} | hops[0].convert.said(converter.visible(rest))
+
+
+def _identity(
+    converter: Converter, obj: Object, made: Object, target: str
+) -> tuple[str, str] | None:
+    expected = {"apiVersion": f"{converter.group}/{target}", "kind": converter.kind}
+    for name, value in expected.items():
+        if made.get(name) != value:
+            return name, f"it is {shown(made.get(name))} and not {value}"
+    metadata: Mapping[str, Any] = obj.get("metadata") or {}
+    try:
+        check_identity(obj, made)
+        check_kept(metadata, made.get("metadata") or {})
+        restored(metadata, made.get("metadata") or {})
+    except PolyverError as error:
+        return error.at or "metadata", error.fact
+    return None
+
+
+def _invalid(
+    converter: Converter, way: tuple[str, ...], obj: Object, made: Object
+) -> Broken | None:
+    """What the schema of the target refuses after filling in its defaults."""
+    if way[1] not in converter.schemas or converter.schemas[way[0]].validate(obj):
+        return None
+    schema = converter.schemas[way[1]]
+    schema.default(made)
+    causes = schema.validate(made)
+    if not causes:
+        return None
+    fact = f"{way[1]} refuses it: {causes[0].message}"
+    return Broken("invalid", way, causes[0].field, fact, Example(obj, got=made))
+
+
+def _law(tries: Tries, trial: Trial) -> Broken | None:
+    """By a stop or directly, an object arrives as the same."""
+    source, stop, target = trial.way
+    expected = tries.after(source, target) if source != target else tries.obj
+    got = tries.after(*trial.way)
+    if same(expected, got):
+        return None
+    said = f"by way of {stop}" if source != target else f"after a stop in {stop}"
+    return _different(tries.converter, "law", trial.way, Example(tries.obj, expected, got), said)
+
+
+def _different(
+    converter: Converter, rule: str, way: tuple[str, ...], example: Example, said: str
+) -> Broken:
+    path, one, other = _difference(example.expected, example.got, ())
+    fact = f"{said} it is {shown_value(other)}, and should be {shown_value(one)}"
+    if path == converter.keeping.path:
+        fact = f"{said} something else is carried"
+    return Broken(rule, way, show_path(path), fact, example)
+
+
+def _difference(one: Any, other: Any, path: tuple[str, ...]) -> tuple[tuple[str, ...], Any, Any]:
+    """The first field that differs, and both of its values."""
+    if type(one) is dict and type(other) is dict:
+        for name in sorted(one.keys() | other.keys(), key=lambda name: (name == "metadata", name)):
+            before, after = one.get(name, MISSING), other.get(name, MISSING)
+            if not same(before, after):
+                return _difference(before, after, (*path, name))
+    return path, one, other
+
+
+def plain_path(path: str) -> str:
+    """A path without the numbers of items."""
+    return re.sub(r"\[\d+\]", "[]", path)
+
+
+def shown_value(value: Any) -> str:
+    """A value in a sentence."""
+    if value is MISSING:
+        return "absent"
+    text = shown(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _compiled(tries: Tries, trial: Trial) -> Broken | None:
+    """The compiled rules do what the interpreter does, on plain data, on bytes, and in C."""
+    converter, given = tries.converter, tries.after(*trial.way[:-1])
+    source, target = trial.way[-2:]
+    rest = {name: fresh(value) for name, value in given.items() if name != "apiVersion"}
+    got = tries.after(*trial.way)
+    try:
+        made = converter.interpreted(rest, source, target)
+        raw = msgspec.json.decode(converter.convert_raw(encode_json(given), target))
+        native = converter.natively(given, target) or raw
+    except Exception as error:  # the code of users may raise anything
+        raise _Failed(error, trial.way) from error
+    expected = {**made, "apiVersion": f"{converter.group}/{target}"}
+    by_rules = ((got, "compiled"), (raw, "compiled and from bytes"), (native, "compiled to C"))
+    for found, name in by_rules:
+        if not same(expected, found):
+            example = Example(given, expected, found)
+            return _different(converter, "compiled", (source, target), example, name)
+    return None
+
+
+def _edited(tries: Tries, trial: Trial) -> Broken | None:
+    """What somebody writes at a stop is there when they look again, and in other versions, too."""
+    source, stop, other = trial.way
+    edit = trial.edit
+    assert edit is not None
+    given = edited(tries.after(source, stop), edit)
+    if given is None:
+        return None
+    there = _converted(tries.converter, given, other, trial.way)
+    got = _converted(tries.converter, there, stop, (*trial.way, stop))
+    expected, found = map(tries.converter.visible, (given, got))
+    if not same(expected, found):
+        path, one, now = _difference(expected, found, ())
+        said = f"and read in {other} it is {shown_value(now)}, and should be {shown_value(one)}"
+        example = Example(tries.obj, expected, found, given)
+        return Broken("edit-lost", trial.way, show_path(path), f"{_edit_of(trial)} {said}", example)
+    return _unseen(tries, trial, given, there)
+
+
+def _unseen(tries: Tries, trial: Trial, given: Object, there: Object) -> Broken | None:
+    """What others see of an edit is what they would see if nothing had been carried."""
+    _, stop, other = trial.way
+    edit, way = trial.edit, (*trial.way, stop)
+    assert edit is not None
+    converter, visible = tries.converter, tries.converter.visible
+    plain = _converted(converter, visible(given), other, trial.way)
+    expected, found = (
+        pick(_converted(converter, visible(each), stop, way), edit.path) for each in (plain, there)
+    )
+    if same(_filled(expected), _filled(found)):
+        return None
+    said = f"{other} still says that it is {shown_value(found)}, and not {shown_value(expected)}"
+    example = Example(tries.obj, visible(plain), visible(there), given)
+    return Broken(
+        "edit-lost", trial.way, show_path(edit.path), f"{_edit_of(trial)} {said}", example
+    )
+
+
+def _filled(value: Any) -> Any:
+    """A value without objects that hold nothing: rules leave them where they take the rest away."""
+    if type(value) is not dict:
+        return value
+    kept = {name: _filled(each) for name, each in value.items()}
+    return {name: each for name, each in kept.items() if each is not MISSING} or MISSING
+
+
+def _edit_of(trial: Trial) -> str:
+    assert trial.edit is not None
+    return f"after {show_path(trial.edit.path)} was changed in {trial.way[1]}"
+
+
+def _stable(tries: Tries, trial: Trial) -> Broken | None:
+    """What an edge makes of an object it makes again after going back, with nothing carried."""
+    source, target = trial.way
+    [forth] = tries.converter.tree.way(source, target)
+    [back] = tries.converter.tree.way(target, source)
+    whole = {name: value for name, value in tries.obj.items() if name != "apiVersion"}
+    obj = tries.converter.visible(whole)
+    try:
+        expected = forth.convert.run(obj)
+        got = forth.convert.run(back.convert.run(expected))
+    except Exception as error:  # the code of users may raise anything
+        raise _Failed(error, (source, target, source)) from error
+    if same(expected, got):
+        return None
+    said = f"after going back to {source} and forth again, with nothing carried,"
+    return _different(
+        tries.converter, "unstable", (source, target), Example(tries.obj, expected, got), said
+    )
+
+
+def edited(obj: Object, edit: Edit) -> Object | None:
+    """An object after an edit; None if it cannot be made."""
+    made: Object = fresh(obj)
+    if edit.value is MISSING:
+        return made if take(made, edit.path, pinned=len(edit.path)) is not MISSING else None
+    around = pick(made, edit.path[:-1])
+    if type(around) is not dict or not put(made, edit.path, fresh(edit.value)):
+        return None
+    return made
+
+
+def _defaults(tries: Tries, trial: Trial) -> Broken | None:
+    """Defaults that are filled in at a stop cost nothing of what is carried."""
+    source, stop = trial.way
+    converter, schemas = tries.converter, tries.converter.schemas
+    if stop not in schemas:
+        return None
+    given = fresh(tries.obj)
+    if source in schemas:
+        schemas[source].default(given)
+    there = _converted(converter, given, stop, trial.way)
+    filled = fresh(there)
+    schemas[stop].default(filled)
+    expected = _converted(converter, there, source, trial.way)
+    got = _converted(converter, filled, source, trial.way)
+    for text in converter.carried(there).get(source, []):
+        path = parse_path(text)
+        if not same(pick(expected, path), pick(got, path)):
+            said = f"with the defaults of {stop}"
+            now, was = (shown_value(pick(each, path)) for each in (got, expected))
+            fact = f"{said} it is {now}, and was {was}"
+            return Broken("default-loses", trial.way, text, fact, Example(given, expected, got))
+    return None
+
+
+TRIALS: Mapping[str, Callable[[Tries, Trial], Broken | None]] = {
+    "direct": _direct,
+    "law": _law,
+    "compiled": _compiled,
+    "edited": _edited,
+    "stable": _stable,
+    "defaults": _defaults,
+}

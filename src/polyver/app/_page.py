@@ -1,0 +1,84 @@
+"""The page, wired: what the capabilities contribute, its listener on this machine, its address."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from polyver.kube.http.addresses import LOOPBACK, url
+from polyver.kube.http.files import write_file
+
+if TYPE_CHECKING:
+    import socket
+
+    from polyver.app.choices import Choices
+    from polyver.kube.http.logs import Log
+    from polyver.kube.server.asgi import Handler
+    from polyver.kube.server.credentials import Credentials
+    from polyver.web.sources import Source
+
+__all__ = ["bind_page", "serving_page"]
+
+
+@contextmanager
+def bind_page(port: int | None) -> Iterator[socket.socket | None]:
+    """Take the port of the page, if there is to be one."""
+    if port is None:
+        yield None
+        return
+    from polyver.kube.http.listening import bind
+
+    with bind(LOOPBACK, port, option="--page-port") as listener:
+        yield listener
+
+
+@asynccontextmanager
+async def serving_page(
+    listener: socket.socket | None,
+    api: Handler,
+    credentials: Credentials,
+    choices: Choices,
+    log: Log,
+) -> AsyncIterator[str]:
+    """Serve the page while the body runs; the address that lets one in, or nothing."""
+    if listener is None:
+        yield ""
+        return
+    from polyver.client.in_process import DirectClient
+    from polyver.kube.http.listening import serving
+    from polyver.kube.server.identity import VIEWER
+    from polyver.web import Page
+
+    client = DirectClient(api, VIEWER, agent="polyver-page")
+    token = credentials.page_token
+    page = Page(client, partial(_sources, choices), token=token, log=log)
+    at = url(LOOPBACK, listener.getsockname()[1], scheme="http")
+    address = f"{at}/?token={token}"
+    _keep(credentials.folder.parent / "page.url", address)
+    # Without TLS: it never leaves this machine, and no browser would believe our certificate.
+    async with serving(page, listener, None, ending=page.end_streams):
+        try:
+            yield address
+        finally:
+            await page.close()
+
+
+def _keep(file: Path, address: str) -> None:
+    """Have the address where it can be found again."""
+    content = f"{address}\n".encode()
+    if not file.exists() or file.read_bytes() != content:
+        write_file(file, content)
+
+
+def _sources(choices: Choices) -> Sequence[Source]:
+    """What each capability that is switched on contributes."""
+    found: list[Source] = []
+    if "apis" in choices.capabilities:
+        from polyver.apis.page import ApisSource
+
+        found.append(ApisSource())
+    contributed = (each.source for each in choices.contributions())
+    return [*found, *(source() for source in contributed if source is not None)]

@@ -1,0 +1,250 @@
+"""One replica of polyver on a cluster, wired: all serve, and the one that leads acts.
+
+The command and the tests both start it here, so that what is tested is what runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from polyver.apis.admission.conversions import ConversionChecks
+from polyver.apis.admission.kinds import ConvertedKinds
+from polyver.apis.admission.preserved import log_unknown_formats
+from polyver.apis.controllers.conversions import ConversionController
+from polyver.apis.controllers.declared import DeclaredController
+from polyver.apis.controllers.registrations import RegistrationController
+from polyver.apis.conversion import Converter
+from polyver.apis.conversion_kind import CONVERSIONS
+from polyver.apis.crds import conversion_data
+from polyver.apis.declaring import Kind
+from polyver.app.choices import Choices
+from polyver.client import CRDS, Client, find
+from polyver.client.cluster import Access, ClusterClient
+from polyver.controllers import Controller, Engine, Leadership, Lease, Terms
+from polyver.controllers.metrics import collector_of
+from polyver.functions.controllers.calls import Lent
+from polyver.kube.http.addresses import url
+from polyver.kube.http.background import in_background
+from polyver.kube.http.listening import bind, serving
+from polyver.kube.http.logs import Log
+from polyver.kube.objects.webhooks import INJECT_CA_FROM, Webhook
+from polyver.kube.server.admission import Admission, Chain
+from polyver.webhook import App, Served
+from polyver.webhook.app import CONVERT
+from polyver.webhook.bundles import Bundles
+from polyver.webhook.metrics import Metrics
+from polyver.webhook.pairs import PairSource
+from polyver.webhook.shared import SecretDocument, SharedPairs
+
+__all__ = ["Replica", "Settings", "replica"]
+
+_CONVERSIONS = (CONVERSIONS.group, CONVERSIONS.kind)
+_LEASE = "polyver"
+_CERTIFICATES = "polyver-webhook"
+_SETTLE = 1.0
+"""How long a new Conversion is only served: other replicas hear of it within that time."""
+_PATIENCE = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What someone who starts a replica may choose."""
+
+    access: Access
+    webhook: Webhook
+    """Where API servers find all replicas, without a path."""
+    host: str
+    port: int
+    namespace: str
+    names: tuple[str, ...]
+    """By which API servers call it, for the certificate."""
+    kinds: tuple[Kind, ...] = ()
+    pair: PairSource | None = None
+    """A certificate that somebody else renews; without it, one that the replicas share."""
+    identity: str = ""
+    terms: Terms = field(default_factory=Terms)
+    verbose: bool = False
+    choices: Choices = field(default_factory=Choices)
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A replica that runs."""
+
+    url: str
+    identity: str
+    trust: str
+    kinds: int
+    leadership: Leadership
+    failed: asyncio.Task[None]
+    """Ends only if the controllers cannot go on."""
+    retire: Callable[[], Awaitable[None]]
+    """Be ready no more and act no more, while reviews are still answered."""
+
+
+@asynccontextmanager
+async def replica(settings: Settings) -> AsyncIterator[Replica]:
+    """A replica for as long as the body runs; what cannot be had is a PolyverError."""
+    log = Log(verbose=settings.verbose)
+    identity = settings.identity or uuid.uuid4().hex
+    async with AsyncExitStack() as undo:
+        listener = undo.enter_context(bind(settings.host, settings.port))
+        client = await undo.enter_async_context(ClusterClient(settings.access))
+        wired = _Wired(client, settings, identity, log)
+        follow = ConversionController(client, wired.publish)
+        # Trees and certificate come first: nobody is told to ask before they are there.
+        await follow.load()
+        await wired.pair.start()
+        app = wired.app
+        await undo.enter_async_context(
+            serving(
+                app,
+                listener,
+                lambda: wired.pair.shown.context,
+                at_once=app.at_once,
+                ending=app.drain,
+                patience=_PATIENCE,
+            )
+        )
+        await undo.enter_async_context(in_background(wired.pair.follow(log)))
+        await undo.enter_async_context(Engine(client, [follow]))
+        acting = await undo.enter_async_context(AsyncExitStack())
+        task = await acting.enter_async_context(wired.leadership.running())
+        at = url(settings.host, listener.getsockname()[1])
+
+        async def retire() -> None:
+            app.drain()
+            await acting.aclose()
+
+        yield Replica(
+            at, identity, wired.pair.trust, len(wired.converters), wired.leadership, task, retire
+        )
+
+
+class _Wired:
+    """What one replica is made of."""
+
+    def __init__(self, client: Client, settings: Settings, identity: str, log: Log) -> None:
+        self._client = client
+        self._settings = settings
+        self._log = log
+        # Workers have the credentials that this replica has.
+        lent = nullcontext(Lent(settings.access))
+        self._contributions = settings.choices.contributions(
+            namespace=settings.namespace, lend=lambda: lent
+        )
+        own = [kind for each in self._contributions for kind in each.kinds]
+        self._kinds = {kind.definition().name: kind for kind in (*own, *settings.kinds)}
+        self.converters: dict[str, Converter] = {
+            name: log_unknown_formats(kind.converter)
+            for name, kind in self._kinds.items()
+            if kind.converter is not None
+        }
+        """By the names of their definitions."""
+        self._engine: Engine | None = None
+        lease = Lease(client, _LEASE, settings.namespace, identity, terms=settings.terms)
+        self.leadership = Leadership(lease, self._acting, tell=self._tell)
+        self._document = SecretDocument(client, settings.namespace, _CERTIFICATES)
+        self.pair = settings.pair or self._shared(identity)
+        links: list[Admission] = [
+            ConversionChecks(partial(find, client, CRDS)),
+            ConvertedKinds(lambda kind: self.converters.get(kind.resource), self._kinds),
+        ]
+        for each in self._contributions:
+            links += each.links(client)
+        self._chain = Chain(links)
+        self.app = App(
+            self._served(),
+            checks={
+                "certificate": lambda: self.pair.shown.problem(_now()),
+                "conversions": lambda: "",  # they were loaded before this could be asked
+            },
+            metrics=Metrics(
+                lambda: self.pair.shown.until, also=[collector_of(lambda: self._engine)]
+            ),
+            log=log,
+            documents={
+                path: body for each in self._contributions for path, body in each.documents.items()
+            },
+        )
+
+    def _shared(self, identity: str) -> SharedPairs:
+        bundles = Bundles(
+            self._client,
+            self._settings.webhook,
+            self._document.bundle,
+            crds=lambda: [*self.converters],
+        )
+        return SharedPairs(
+            self._document,
+            bundles,
+            list(self._settings.names),
+            replica=identity,
+            leads=lambda: self.leadership.leads,
+        )
+
+    def publish(self, name: str, converter: Converter | None) -> None:
+        """Convert a kind like this from now on, or no longer."""
+        own = self._kinds[name].converter if name in self._kinds else None
+        if (found := converter or own) is not None:
+            self.converters[name] = log_unknown_formats(found)
+        else:
+            self.converters.pop(name, None)
+        self.app.serve(self._served())
+
+    def _served(self) -> Served:
+        converters = {(each.group, each.kind): each for each in self.converters.values()}
+        hooked = {(kind.group, kind.kind) for kind in self._kinds.values()}
+        return Served(converters, self._chain, frozenset(hooked | {*converters, _CONVERSIONS}))
+
+    def _tell(self, fact: str, detail: str) -> None:
+        self._log.info(f"this replica {fact}", holder=detail)
+
+    def _acting(self) -> Engine:
+        """What only the one that leads does."""
+        self._engine = Engine(self._client, self._controllers())
+        return self._engine
+
+    def _controllers(self) -> list[Controller[Any]]:
+        settings = self._settings
+        bundle = self._document.bundle if settings.pair is None else None
+        at = settings.webhook.at(CONVERT)
+        converted = frozenset(n for n, k in self._kinds.items() if k.converter is not None)
+        return [
+            ConversionController(
+                self._client,
+                told=conversion_data(at),
+                annotations={INJECT_CA_FROM: at.inject_ca_from} if at.inject_ca_from else {},
+                bundle=bundle,
+                kinds=converted,
+                settle=_SETTLE,
+            ),
+            RegistrationController(
+                self._client,
+                settings.webhook,
+                kinds=[*self._kinds.values()],
+                wanted=[wanted for each in self._contributions for wanted in each.wanted],
+                bundle=bundle,
+            ),
+            *(
+                controller
+                for each in self._contributions
+                for controller in each.controllers(self._client)
+            ),
+            *(
+                DeclaredController(self._client, kind)
+                for kind in settings.kinds
+                if kind.controller is not None
+            ),
+        ]
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)

@@ -1,0 +1,135 @@
+"""The webhook, wired: certificates, the application, and what is reloaded while it runs.
+
+The command and the tests both start it here, so that what is tested is what runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from polyver.kube.http.addresses import LOOPBACK, url
+from polyver.kube.http.background import in_background, repeated
+from polyver.kube.http.listening import bind, serving
+from polyver.kube.http.logs import Log
+from polyver.webhook import App, Served
+from polyver.webhook.app import MOST_BODY
+from polyver.webhook.metrics import Metrics
+from polyver.webhook.pairs import PairSource
+
+__all__ = ["Running", "Settings", "webhook"]
+
+_LOOK_EVERY = 1.0
+_OLD_CONVERSIONS = "the conversions stay as they were"
+_PATIENCE = 20.0
+"""For reviews in flight; with the lingering before, less than the 30 s that Kubernetes gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What someone who starts a webhook may choose."""
+
+    pair: PairSource
+    host: str = LOOPBACK
+    port: int = 0
+    most_body: int = MOST_BODY
+    verbose: bool = False
+    memory: int | None = None
+    """How many bytes the process may use; without it, what its control group allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A webhook that runs."""
+
+    url: str
+    converted: int
+    """How many kinds."""
+    admitted: int
+    drain: Callable[[], None]
+    """Be ready no more, while everything is still answered."""
+
+
+@asynccontextmanager
+async def webhook(
+    settings: Settings, load: Callable[[], Served], fingerprint: Callable[[], str]
+) -> AsyncIterator[Running]:
+    """A webhook for as long as the body runs; what cannot be had is a PolyverError.
+
+    `load` is called again when the fingerprint changes, and on SIGHUP.
+    """
+    log = Log(verbose=settings.verbose)
+    async with AsyncExitStack() as undo:
+        listener = undo.enter_context(bind(settings.host, settings.port))
+        known = fingerprint()
+        served = load()
+        pair = settings.pair
+        await pair.start()
+        app = App(
+            served,
+            checks={"certificate": lambda: pair.shown.problem(_now())},
+            metrics=Metrics(lambda: pair.shown.until),
+            log=log,
+            most_body=settings.most_body,
+            memory=settings.memory,
+        )
+        await undo.enter_async_context(
+            serving(
+                app,
+                listener,
+                lambda: pair.shown.context,
+                at_once=app.at_once,
+                ending=app.drain,
+                patience=_PATIENCE,
+            )
+        )
+        reloads = _Conversions(app, load, fingerprint, known, log)
+        jobs = [
+            repeated(reloads.look, every=_LOOK_EVERY, log=log, failing=_OLD_CONVERSIONS),
+            pair.follow(log),
+        ]
+        await undo.enter_async_context(in_background(*jobs))
+        at = url(settings.host, listener.getsockname()[1])
+        yield Running(at, len(served.converters), len(served.admitted), app.drain)
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+class _Conversions:
+    """Conversions that are loaded again when their files change, or when someone asks for it."""
+
+    def __init__(
+        self,
+        app: App,
+        load: Callable[[], Served],
+        fingerprint: Callable[[], str],
+        known: str,
+        log: Log,
+    ) -> None:
+        self._app = app
+        self._load = load
+        self._fingerprint = fingerprint
+        self._log = log
+        self._known = known
+        self._asked = False
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._ask)
+
+    def _ask(self) -> None:
+        self._asked = True
+
+    async def look(self) -> None:
+        found = await asyncio.to_thread(self._fingerprint)
+        if found == self._known and not self._asked:
+            return
+        self._asked = False
+        served = await asyncio.to_thread(self._load)
+        # What is wrong is looked at again, as files may be changed one after the other.
+        self._known = found
+        self._app.serve(served)
+        self._log.info("conversions are loaded again", kinds=len(served.kinds))

@@ -1,0 +1,169 @@
+"""The options that say which capabilities a control plane has: the same for every command.
+
+`polyver up`, `polyver run` and `polyver install` take them; what is installed passes them on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from polyver.app.choices import Choices
+from polyver.cli.exit_codes import Misused
+from polyver.cli.options import read_seconds
+from polyver.compositions.settings import PackageSettings, read_memory_limit
+from polyver.core import listed
+from polyver.functions.settings import CallSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from polyver.functions.registering import Functions
+
+__all__ = ["CAPABILITIES", "CapabilityOptions"]
+
+CAPABILITIES = ("apis", "functions", "definitions", "revisions")
+FEATURES = ("FunctionRevisions",)
+_USUAL = "apis"
+_HOUR = "1h"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class CapabilityOptions:
+    """Which capabilities there are, and what they are told.
+
+    Attributes
+    ----------
+    capabilities
+        What it does beyond Kubernetes, separated by commas, of apis, functions, definitions and
+        revisions; empty for nothing. Without it apis, and functions if --functions or --catalogue
+        is there.
+    functions
+        A .py file or a module that registers functions for blueprints, beside those of installed
+        packages; repeatable.
+    catalogue
+        A catalogue that says in which stages their versions are; repeatable.
+    allow_command
+        Let blueprints run programs beside this process, with the function Command.
+    function_timeout
+        How long one phase of an action may take: 90s, 1m30s, 2h.
+    semver_gate
+        What is done about a new version of a definition that breaks its users without a new major
+        version.
+    packages
+        A file that says which packages of composition functions may be run, and where they are: a
+        mapping from references to folders, wheels and requirements such as NAME==1.2.3.
+    allow_packages
+        Run packages that it does not name, too, if their references begin with file: or pypi:.
+        Whoever may write Functions can then run code here.
+    package_memory
+        How much memory the process of one such function may take: 512Mi, 2Gi, 0 for any amount.
+        Without it half of what the machine has.
+    feature
+        A feature to switch on or off; repeatable. FunctionRevisions=false refuses several active
+        revisions of one function.
+    """
+
+    capabilities: str | None = None
+    functions: Annotated[list[str] | None, Parameter(negative=())] = None
+    catalogue: Annotated[list[str] | None, Parameter(negative=())] = None
+    allow_command: Annotated[bool, Parameter(negative=())] = False
+    function_timeout: str = _HOUR
+    semver_gate: Literal["refuse", "warn"] = "refuse"
+    packages: Path | None = None
+    allow_packages: Annotated[bool, Parameter(negative=())] = False
+    package_memory: str | None = None
+    feature: Annotated[list[str] | None, Parameter(negative=())] = None
+
+    def choices(self, *, show_traceback: bool = False) -> Choices:
+        """What was chosen, with the functions that were named; else an error says what is wrong."""
+        chosen = self._chosen()
+        seconds = read_seconds(self.function_timeout, "--function-timeout")
+        calls = CallSettings(seconds, frozenset({"command"} if self.allow_command else ()))
+        functions = self._functions(show_traceback) if "functions" in chosen else None
+        several = _features(self.feature or ())["FunctionRevisions"]
+        memory = read_memory_limit(self.package_memory)
+        packages = PackageSettings(self.packages, self.allow_packages, several, memory)
+        return Choices(chosen, functions, calls, self.semver_gate, packages)
+
+    def on_a_cluster(self, *, show_traceback: bool = False) -> Choices:
+        """The same for replicas, which all serve Conversions."""
+        choices = self.choices(show_traceback=show_traceback)
+        if _USUAL not in choices.capabilities:
+            fact = "on a cluster there is always the capability apis"
+            raise Misused(fact, at="--capabilities", hint="name it beside the others")
+        return choices
+
+    def _chosen(self) -> frozenset[str]:
+        named = bool(self.functions or self.catalogue)
+        text = self.capabilities
+        if text is None:
+            text = f"{_USUAL},functions" if named else _USUAL
+        chosen = _read(text)
+        if named and "functions" not in chosen:
+            fact = "--functions and --catalogue need the capability functions"
+            raise Misused(fact, at="--capabilities")
+        if (self.packages or self.allow_packages) and "revisions" not in chosen:
+            fact = "--packages and --allow-packages need the capability revisions"
+            raise Misused(fact, at="--capabilities")
+        return chosen
+
+    def _functions(self, show_traceback: bool) -> Functions:
+        from polyver.functions.loading import load_functions
+
+        named, listed_in = self.functions or (), self.catalogue or ()
+        return load_functions(named, listed_in, show_traceback=show_traceback)
+
+    def arguments(self) -> Iterator[str]:
+        """The same once more, for another command."""
+        chosen = self._chosen()
+        if chosen != {_USUAL}:
+            yield from ("--capabilities", ",".join(each for each in CAPABILITIES if each in chosen))
+        for option, values in (("--functions", self.functions), ("--catalogue", self.catalogue)):
+            for value in values or ():
+                yield from (option, value)
+        if self.allow_command:
+            yield "--allow-command"
+        if self.function_timeout != _HOUR:
+            yield from ("--function-timeout", self.function_timeout)
+        if self.semver_gate != "refuse":
+            yield from ("--semver-gate", self.semver_gate)
+        yield from self._package_arguments()
+        for value in self.feature or ():
+            yield from ("--feature", value)
+
+    def _package_arguments(self) -> Iterator[str]:
+        if self.packages:
+            yield from ("--packages", str(self.packages))
+        if self.allow_packages:
+            yield "--allow-packages"
+        if self.package_memory is not None:
+            yield from ("--package-memory", self.package_memory)
+
+
+def _read(text: str) -> frozenset[str]:
+    names = frozenset(filter(None, text.split(",")))
+    if unknown := names - {*CAPABILITIES}:
+        fact = f"{listed(sorted(unknown))} is no capability"
+        raise Misused(fact, at="--capabilities", hint=f"known: {listed(CAPABILITIES)}")
+    for name in ("definitions", "revisions"):
+        if name in names and "apis" not in names:
+            fact = f"the capability {name} needs apis, which converts them"
+            raise Misused(fact, at="--capabilities", hint=f"say apis,{name}")
+    return names
+
+
+def _features(texts: Iterable[str]) -> dict[str, bool]:
+    """Every feature, and whether it is on: they are unless somebody says otherwise."""
+    found = dict.fromkeys(FEATURES, True)
+    for text in texts:
+        name, _, value = text.partition("=")
+        if name not in found or value not in ("true", "false"):
+            hint = f"write NAME=true or NAME=false; known: {listed(FEATURES)}"
+            raise Misused(f"{text!r} switches no feature", at="--feature", hint=hint)
+        found[name] = value == "true"
+    return found

@@ -1,0 +1,56 @@
+"""The capabilities that a control plane has, with their settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from polyver.compositions.settings import PackageSettings
+from polyver.functions.settings import CallSettings
+
+if TYPE_CHECKING:
+    from polyver.capability.contributions import Contribution
+    from polyver.definitions.publishing import GatePolicy
+    from polyver.functions.controllers.calls import Lend
+    from polyver.functions.registering import Functions
+
+__all__ = ["Choices"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """Which capabilities a control plane has, and what it was told about them."""
+
+    capabilities: frozenset[str] = frozenset({"apis"})
+    functions: Functions | None = None
+    """What blueprints may call; without, what comes with polyver."""
+    calls: CallSettings = field(default_factory=CallSettings)
+    gate: GatePolicy = "refuse"
+    """What is done about versions of definitions that break users of their neighbours."""
+    packages: PackageSettings = field(default_factory=PackageSettings)
+
+    def contributions(
+        self, *, folder: Path | None = None, namespace: str = "", lend: Lend | None = None
+    ) -> tuple[Contribution, ...]:
+        """What each of the capabilities brings; conversions are there beside them.
+
+        Where they run they have a folder, or else a namespace of a cluster. `lend` gives the
+        worker process of a call its credentials; without it nothing can be called.
+        """
+        found = []
+        if "definitions" in self.capabilities:
+            from polyver.definitions.capability import definitions
+
+            found.append(definitions(gate=self.gate))
+        if "functions" in self.capabilities:
+            from polyver.functions.capability import actions
+            from polyver.functions.loading import built_in_functions
+
+            functions = self.functions or built_in_functions()
+            found.append(actions(functions, calls=self.calls, lend=lend))
+        if "revisions" in self.capabilities:
+            from polyver.compositions.capability import packages
+
+            found.append(packages(self.packages, folder=folder, namespace=namespace))
+        return tuple(found)

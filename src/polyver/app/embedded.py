@@ -1,0 +1,363 @@
+"""The embedded control plane, wired: store, pipeline, identities, TLS, and the kubeconfig.
+
+The command and the test kit both start it here, so that what is tested is what runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polyver.apis.capability import own_webhook, serve_conversions, serve_kinds
+from polyver.app._page import bind_page, serving_page
+from polyver.app.choices import Choices
+from polyver.capability.contributions import Contribution
+from polyver.kube.http.addresses import LOOPBACK, url
+from polyver.kube.http.background import in_background, repeated
+from polyver.kube.http.files import FolderFailed
+from polyver.kube.http.logs import Log
+from polyver.kube.server.credentials import Credentials, server_names
+from polyver.kube.server.kubeconfig import write_kubeconfig
+
+if TYPE_CHECKING:
+    import ssl
+
+    from polyver.apis.declaring import Kind
+    from polyver.client import Client
+    from polyver.controllers import Controller, Engine
+    from polyver.functions.controllers.calls import Lent
+    from polyver.kube.http.http import Response
+    from polyver.kube.objects.webhooks import Webhook
+    from polyver.kube.server.api import Api
+    from polyver.kube.server.asgi import App, Handler
+    from polyver.kube.server.http import Request
+    from polyver.kube.server.identity import Identities
+    from polyver.kube.store import Store
+
+__all__ = ["Embedded", "Settings", "embedded"]
+
+_RENEW_EVERY = 60.0
+_VERIFIED_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What someone who starts a control plane may choose."""
+
+    data: Path | None = None
+    """Where everything is kept; without it, in memory, and gone at the end."""
+    host: str = LOOPBACK
+    port: int = 0
+    kubeconfig: Path | None = None
+    verbose: bool = False
+    choices: Choices = field(default_factory=Choices)
+    kinds: tuple[Kind, ...] = ()
+    """Kinds that are declared in Python, to be served with what their authors wrote for them."""
+    page_port: int | None = None
+    """Where the page is, on this machine alone; without it, there is none."""
+    new_store: bool = False
+    """Whether the store may be empty although there are credentials of one that was used."""
+    verify: bool = False
+    """Whether all of the store is checked at the start."""
+    release: str = ""
+    """The Kubernetes that it tells clients it is; without it, the one it is made after."""
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A control plane that runs."""
+
+    url: str
+    folder: Path
+    credentials: Credentials
+    kubeconfig: Path
+    context: str
+    """What kubectl uses by default with that kubeconfig."""
+    api: Handler
+    page: str = ""
+    """The address of the page, with what lets one in."""
+
+
+Opens = Callable[["Store", str], AbstractAsyncContextManager["Handler"]]
+"""Opens a pipeline on a store; it is told the address, which some answers name."""
+
+
+@asynccontextmanager
+async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIterator[Embedded]:
+    """A control plane for as long as the body runs; what cannot be had is a PolyverError."""
+    from polyver.kube.http.listening import bind, serving
+    from polyver.kube.server.asgi import certificate_state
+    from polyver.kube.server.identity import Identities
+
+    async with AsyncExitStack() as undo:
+        # The port first: it is what most often cannot be had, and nothing is touched before.
+        listener = undo.enter_context(bind(settings.host, settings.port))
+        page_listener = undo.enter_context(bind_page(settings.page_port))
+        folder = undo.enter_context(_folder(settings.data))
+        log = Log(verbose=settings.verbose)
+        store = await undo.enter_async_context(_store(folder, settings, log))
+        if settings.verify:
+            _verify(store, folder / "store")
+        names = server_names(settings.host)
+        credentials, _ = _credentials(folder / "credentials", names, log)
+        at = url(settings.host, listener.getsockname()[1])
+        address = at.removeprefix("https://")
+        identities = Identities(credentials.tokens)
+        behind = _Behind()
+        own = partial(_pipeline, settings, credentials, identities, behind=behind, folder=folder)
+        api = await undo.enter_async_context((opens or own)(store, address))
+        tls = credentials.tls()
+        kubeconfig = settings.kubeconfig or folder / "kubeconfig"
+        context = write_kubeconfig(kubeconfig, at, credentials)
+        app = _app(api, identities, store, behind, log)
+        await undo.enter_async_context(
+            serving(app, listener, lambda: tls, known=certificate_state, ending=app.end_streams)
+        )
+        write = partial(write_kubeconfig, kubeconfig, at, credentials)
+        renew = partial(_renew, credentials, names, tls, write, log)
+        failing = "certificates are not renewed"
+        await undo.enter_async_context(
+            in_background(repeated(renew, every=_RENEW_EVERY, log=log, failing=failing))
+        )
+        page = await undo.enter_async_context(
+            serving_page(page_listener, api, credentials, settings.choices, log)
+        )
+        yield Embedded(at, folder, credentials, kubeconfig, context, api, page)
+
+
+@dataclass(slots=True)
+class _Behind:
+    """What goes on behind a pipeline, once it does."""
+
+    engine: Engine | None = None
+
+
+@asynccontextmanager
+async def _pipeline(
+    settings: Settings,
+    credentials: Credentials,
+    identities: Identities,
+    store: Store,
+    address: str,
+    *,
+    behind: _Behind,
+    folder: Path,
+) -> AsyncIterator[Handler]:
+    """The pipeline, with what goes on behind it: definitions, and the controllers."""
+    from polyver.client.in_process import DirectClient
+    from polyver.controllers import AccountController, Engine, GarbageCollector, NamespaceController
+    from polyver.kube.server.api import RELEASE, Api
+    from polyver.kube.server.bootstrap import prepare
+    from polyver.kube.server.identity import CONTROLLERS
+
+    key = credentials.account_key
+    api = Api(store, address=address, release=settings.release or RELEASE, account_key=key)
+    identities.accounts = api.accounts.verify
+    api.server.authenticate = identities.verify
+    await prepare(api, port=int(address.rpartition(":")[2]))
+    client = DirectClient(api, CONTROLLERS, agent="kube-controller-manager")
+    api.catalogue.subscribe(client.kinds_changed)
+    ca = credentials.ca_file.read_text()
+    controllers: list[Controller[Any]] = [
+        GarbageCollector(client),
+        NamespaceController(client),
+        AccountController(client, ca=ca),
+    ]
+    async with in_background(api.run()):
+        lend = partial(_lent, identities, f"https://{address}", credentials)
+        contributions = settings.choices.contributions(folder=folder, lend=lend)
+        controllers += await _serve(settings, contributions, api, own_webhook(address, ca))
+        async with Engine(client, controllers) as behind.engine:
+            yield api
+
+
+@contextlib.contextmanager
+def _lent(identities: Identities, at: str, credentials: Credentials) -> Iterator[Lent]:
+    """Credentials for the worker process of one call."""
+    from polyver.client.cluster import Access, Cluster, User
+    from polyver.functions.controllers.calls import Lent
+    from polyver.kube.server.identity import FUNCTIONS
+
+    with identities.lend(FUNCTIONS) as token:
+        cluster = Cluster(server=at, certificate_auth=str(credentials.ca_file.absolute()))
+        yield Lent(Access(cluster, User(token=token), "polyver up"), runs_pods=False)
+
+
+async def _serve(
+    settings: Settings, contributions: Sequence[Contribution], api: Api, webhook: Webhook
+) -> list[Controller[Any]]:
+    """Have everything served that is polyver's own; the controllers behind it are returned."""
+    from polyver.client.in_process import DirectClient
+    from polyver.kube.server.identity import ADMIN
+
+    client = DirectClient(api, ADMIN, agent="polyver")
+    api.catalogue.subscribe(client.kinds_changed)
+    found: list[Controller[Any]] = []
+    own = [kind for each in contributions for kind in each.kinds]
+    kinds = [*own, *settings.kinds]
+    has_conversions = "apis" in settings.choices.capabilities
+    if has_conversions:
+        found += await serve_conversions(api, client, webhook)
+    if kinds or has_conversions:
+        # What Conversions convert has its say in writes as kinds in Python have it.
+        found += await serve_kinds(api, client, kinds, webhook)
+    for each in contributions:
+        found += await _contribute(each, api, client)
+    return found
+
+
+async def _contribute(
+    contribution: Contribution, api: Api, client: Client
+) -> list[Controller[Any]]:
+    for link in contribution.links(client):
+        api.admission.add(link)
+    for name in contribution.namespaces:
+        await _make_namespace(client, name)
+    for path, body in contribution.documents.items():
+        api.pages[path] = partial(_answer, body)
+    return contribution.controllers(client)
+
+
+async def _make_namespace(client: Client, name: str) -> None:
+    from polyver.client import Resource, find
+
+    namespaces = Resource("", "v1", "namespaces", namespaced=False)
+    if await find(client, namespaces, name) is None:
+        made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        await client.create(namespaces, made)
+
+
+async def _answer(body: bytes, request: Request) -> Response:
+    from polyver.kube.http.http import Response
+
+    del request
+    return Response(200, [("content-type", "application/json")], body)
+
+
+def _app(api: Handler, identities: Identities, store: Store, behind: _Behind, log: Log) -> App:
+    from polyver.controllers.metrics import collector_of
+    from polyver.kube.server.asgi import App
+    from polyver.kube.server.metrics import Metrics
+
+    return App(
+        api,
+        identities,
+        checks={"store": partial(_problem, store), "definitions": partial(_problem_of, api)},
+        metrics=Metrics(lambda: store.revision, also=[collector_of(lambda: behind.engine)]),
+        log=log,
+    )
+
+
+def _problem_of(api: Handler) -> str:
+    return str(getattr(api, "problem", ""))
+
+
+def _problem(store: Store) -> str:
+    """Return why the server is not ready: it is again when a write succeeds."""
+    try:
+        _ = store.revision
+    except Exception as error:
+        return str(error)
+    return store.problem
+
+
+@contextlib.contextmanager
+def _folder(data: Path | None) -> Iterator[Path]:
+    if data is None:
+        folder = Path(tempfile.mkdtemp(prefix="polyver-"))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        hint = "choose another folder with --data"
+        problem = f"{data} cannot be used: {error.strerror or error}"
+        raise FolderFailed(problem, hint=hint) from None
+    yield data.absolute()
+
+
+def _store(folder: Path, settings: Settings, log: Log) -> Store:
+    if settings.data is None:
+        from polyver.kube.store.memory import MemoryStore
+
+        return MemoryStore()
+    from polyver.kube.store.port import StoreMissing
+    from polyver.kube.store.sqlite import SqliteStore
+
+    kept = folder / "credentials"
+    new = settings.new_store or not Credentials(kept).are_there
+    try:
+        return SqliteStore(
+            folder / "store", new=new, verify=settings.verify, report=partial(_report, log)
+        )
+    except StoreMissing as error:
+        hint = "put the folder back from a backup; --new-store starts with an empty cluster"
+        raise StoreMissing(f"{error.fact}, but {kept} belongs to one", hint=hint) from None
+
+
+def _report(log: Log, problem: str) -> None:
+    if problem:
+        log.warning("the server is not ready", problem=problem)
+    else:
+        log.warning("the server is ready again: a write succeeded")
+
+
+def _verify(store: Store, folder: Path) -> None:
+    """Refuse a store with an object that cannot be read."""
+    import msgspec
+
+    from polyver.kube.store.port import StoreDamaged
+
+    after, left = "", True
+    while left:
+        page = store.page("", after=after, limit=_VERIFIED_AT_ONCE)
+        for entry in page.entries:
+            try:
+                msgspec.json.decode(entry.value)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                hint = "put a backup of the folder in its place"
+                fact = f"{folder / 'store.db'} is damaged: {entry.key} is not JSON ({error})"
+                raise StoreDamaged(fact, hint=hint) from None
+        after, left = page.entries[-1].key if page.entries else "", page.remaining > 0
+
+
+def _credentials(folder: Path, names: Sequence[str], log: Log) -> tuple[Credentials, bool]:
+    """Open the credentials; whether some were made again, which the log says with the reason."""
+    reasons: list[str] = []
+    credentials = Credentials.open(folder, names, now=_now(), report=reasons.append)
+    for reason in reasons:
+        log.warning("certificates are made again", reason=reason)
+    return credentials, bool(reasons)
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+# A server that runs for a year must not end with its certificate, nor by a clock that jumps.
+
+
+async def _renew(
+    credentials: Credentials,
+    names: list[str],
+    tls: ssl.SSLContext,
+    write: Callable[[], str],
+    log: Log,
+) -> None:
+    """Make certificates again that end soon; `write` puts them into the kubeconfig."""
+    _, made = _credentials(credentials.folder, names, log)
+    if made:
+        tls.load_cert_chain(credentials.server_cert_file, credentials.server_key_file)
+        tls.load_verify_locations(credentials.ca_file)
+        write()

@@ -1,0 +1,160 @@
+"""`polyver install`: what `polyver run` needs on a cluster, put there or printed."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
+
+from polyver.app.capabilities import CapabilityOptions
+from polyver.cli.exit_codes import Misused
+from polyver.cli.output import Manifests, manifests_text, print_lines, warn
+from polyver.core import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from polyver.app.installing import Installation
+
+app = App(name="install")
+
+_NAMESPACE = "polyver-system"
+_USUAL = CapabilityOptions()
+
+
+@app.default
+def install(
+    *,
+    image: str,
+    namespace: str = _NAMESPACE,
+    replicas: Annotated[int, Parameter(validator=Number(gte=1, lte=100))] = 2,
+    kinds: Annotated[list[str] | None, Parameter(negative=())] = None,
+    having: CapabilityOptions = _USUAL,
+    role: Annotated[list[str] | None, Parameter(negative=())] = None,
+    tls_secret: str = "",
+    inject_ca_from: str = "",
+    context: str = "",
+    dry_run: Annotated[bool, Parameter(negative=())] = False,
+    form: Annotated[Manifests, Parameter(name=["-o"])] = Manifests.YAML,
+    adopt: Annotated[bool, Parameter(negative=())] = False,
+    wait: Annotated[float, Parameter(validator=Number(gte=0, lte=3600))] = 300.0,
+    traceback: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Install polyver on a cluster; the same once more changes nothing.
+
+    Example: polyver install --dry-run --image example.com/shop/polyver:1 | kubectl apply -f -
+
+    Parameters
+    ----------
+    image
+        The image to run: one with `polyver` on its PATH, and with the modules of --kinds and
+        --functions.
+    namespace
+        The namespace to install into; it is made if it is not there.
+    replicas
+        How many to run.
+    kinds
+        Where kinds are that are declared in Python, here and inside of the image, as for `polyver
+        crds`; repeatable. Their definitions are installed, and their controllers get their rights.
+    role
+        A ClusterRole that is there, for what controllers of yours make; repeatable.
+    tls_secret
+        A Secret in that namespace with `tls.crt` and `tls.key`, which cert-manager keeps. Without,
+        polyver makes its certificates itself.
+    inject_ca_from
+        The Certificate of that Secret, NAMESPACE/NAME, from which cert-manager fills in the CA.
+    context
+        The context of the kubeconfig; the current one if none is named.
+    dry_run
+        Print the manifests, without asking any cluster, instead of applying them.
+    form
+        What to print.
+    adopt
+        Take over objects that others manage, and fields that others have changed.
+    wait
+        For how many seconds to wait for new replicas before definitions get versions that the old
+        ones do not know.
+    traceback
+        Show the traceback too when code of yours fails.
+    """
+    from polyver.apis.commands.kinds import load_kinds
+    from polyver.app.installing import Installation, manifests
+
+    _check(image, namespace, role or [])
+    _check_tls(tls_secret, inject_ca_from)
+    installation = Installation(
+        image,
+        namespace,
+        replicas,
+        (*having.arguments(), *(word for each in kinds or () for word in ("--kinds", each))),
+        tuple(load_kinds(kinds, show_traceback=traceback) if kinds else ()),
+        having.on_a_cluster(show_traceback=traceback).contributions(),
+        tuple(role or ()),
+        tls_secret,
+        inject_ca_from,
+    )
+    _warn(installation)
+    wanted = manifests(installation)
+    if dry_run:
+        print_lines(manifests_text(wanted, form).removesuffix("\n"))
+        return
+    asyncio.run(_install(installation, wanted, context, adopt=adopt, wait=wait))
+
+
+async def _install(
+    installation: Installation,
+    wanted: Sequence[dict[str, object]],
+    context: str,
+    *,
+    adopt: bool,
+    wait: float,
+) -> None:
+    from polyver.app.installing import Installer
+    from polyver.client.cluster import ClusterClient, find_access
+
+    access = find_access(context)
+    place = f"{access.server}, {access.place}"
+    async with ClusterClient(access, agent="polyver-install") as client:
+        installer = Installer(client, place, print_lines, adopt=adopt, patience=wait)
+        await installer.install(installation, wanted)
+    namespace = installation.namespace
+    print_lines(f"installed; `kubectl -n {namespace} rollout status deployment/polyver` tells more")
+
+
+def _warn(installation: Installation) -> None:
+    for kind in installation.kinds:
+        definition = kind.definition()
+        told = kind.converter or definition.webhook or definition.strategy
+        if len(definition.versions) > 1 and not told:
+            names = listed([version.name for version in definition.versions])
+            warn(
+                f"nobody is said to convert {definition.kind} between {names}, so the cluster "
+                "changes its apiVersion only, until a Conversion for it is applied"
+            )
+
+
+def _check(image: str, namespace: str, roles: Sequence[str]) -> None:
+    from polyver.languages.values.names import dns_label_problems
+
+    if not re.fullmatch(r"[^\s]+", image):
+        raise Misused(f"{image!r} is no image", at="--image")
+    if problems := dns_label_problems(namespace):
+        raise Misused(f"{namespace!r} is no namespace: {problems[0]}", at="--namespace")
+    for role in roles:
+        if not role or role in (".", "..") or re.search(r"[/%\s]", role):
+            raise Misused(f"{role!r} is no name of a ClusterRole", at="--role")
+
+
+def _check_tls(secret: str, certificate: str) -> None:
+    from polyver.languages.values.names import dns_subdomain_problems
+
+    if bool(secret) != bool(certificate):
+        hint = "name both, or neither"
+        raise Misused("--tls-secret and --inject-ca-from go together", hint=hint)
+    if secret and dns_subdomain_problems(secret):
+        raise Misused(f"{secret!r} is no name of a Secret", at="--tls-secret")
+    if certificate and not re.fullmatch(r"[^/:\s]+/[^/:\s]+", certificate):
+        raise Misused(f"{certificate!r} is not NAMESPACE/NAME", at="--inject-ca-from")

@@ -1,0 +1,154 @@
+"""What an installation is: the choices of whoever installs, and the names that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from polyver.client import Object, Resource
+from polyver.kube.objects.webhooks import Webhook
+
+if TYPE_CHECKING:
+    from polyver.apis.declaring import Kind
+    from polyver.capability.contributions import Contribution
+
+__all__ = [
+    "CERTIFICATES",
+    "CONFIGURATIONS",
+    "CRDS",
+    "INSTALLER",
+    "LABELS",
+    "NAME",
+    "NAMESPACE",
+    "OWN",
+    "RUNNER",
+    "SELECTOR",
+    "Installation",
+    "Named",
+    "kept_by_replicas",
+    "manifest",
+    "named",
+]
+
+NAME = "polyver"
+"""Of everything that an installation has, its webhook configurations and its lease too."""
+NAMESPACE = "polyver-system"
+CERTIFICATES = "polyver-webhook"
+"""The Secret in which replicas keep their certificates."""
+INSTALLER = "polyver-install"
+"""Who applies what an installation consists of, as managedFields tell it."""
+RUNNER = "polyver"
+"""Who writes what `polyver run` keeps: configurations, certificates, the lease."""
+LABELS = {
+    "app.kubernetes.io/name": NAME,
+    "app.kubernetes.io/part-of": NAME,
+    "app.kubernetes.io/managed-by": INSTALLER,
+}
+SELECTOR = {"app.kubernetes.io/name": NAME}
+"""By which the Service finds pods; a Deployment cannot change it later."""
+
+_RBAC, _HOOKS = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+CRDS = "CustomResourceDefinition"
+_RESOURCES = {
+    "Namespace": Resource("", "v1", "namespaces", namespaced=False),
+    CRDS: Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False),
+    "ServiceAccount": Resource("", "v1", "serviceaccounts"),
+    "ClusterRole": Resource(_RBAC, "v1", "clusterroles", namespaced=False),
+    "ClusterRoleBinding": Resource(_RBAC, "v1", "clusterrolebindings", namespaced=False),
+    "Role": Resource(_RBAC, "v1", "roles"),
+    "RoleBinding": Resource(_RBAC, "v1", "rolebindings"),
+    "Service": Resource("", "v1", "services"),
+    "PodDisruptionBudget": Resource("policy", "v1", "poddisruptionbudgets"),
+    "Deployment": Resource("apps", "v1", "deployments"),
+    "Secret": Resource("", "v1", "secrets"),
+    "Lease": Resource("coordination.k8s.io", "v1", "leases"),
+    "MutatingWebhookConfiguration": Resource(
+        _HOOKS, "v1", "mutatingwebhookconfigurations", namespaced=False
+    ),
+    "ValidatingWebhookConfiguration": Resource(
+        _HOOKS, "v1", "validatingwebhookconfigurations", namespaced=False
+    ),
+}
+OWN = (
+    "Deployment",
+    "PodDisruptionBudget",
+    "Service",
+    "RoleBinding",
+    "Role",
+    "ClusterRoleBinding",
+    "ClusterRole",
+    "ServiceAccount",
+)
+"""The kinds of what is an installation's own, and goes when it is wanted no longer."""
+CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """polyver on one cluster, as someone wants it."""
+
+    image: str
+    namespace: str = NAMESPACE
+    replicas: int = 2
+    options: tuple[str, ...] = ()
+    """What `polyver run` is told there: which capabilities, and where kinds and functions are."""
+    kinds: tuple[Kind, ...] = ()
+    """The kinds that are declared in Python."""
+    contributions: tuple[Contribution, ...] = ()
+    """What the capabilities bring beside them."""
+    roles: tuple[str, ...] = ()
+    """ClusterRoles of others, for what controllers make."""
+    tls_secret: str = ""
+    """A Secret with a certificate and its key that somebody else renews."""
+    inject_ca_from: str = ""
+    """The Certificate, NAMESPACE/NAME, that cert-manager makes that Secret from."""
+
+    @property
+    def webhook(self) -> Webhook:
+        """Where API servers have objects converted."""
+        certificate = self.inject_ca_from
+        return Webhook(self.namespace, NAME, path="/convert", inject_ca_from=certificate)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An object on a server, wherever it is.
+
+    >>> print(Named("Service", "polyver", "polyver-system"))
+    Service polyver-system/polyver
+    """
+
+    kind: str
+    name: str
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        inside = f"{self.namespace}/" if self.namespace else ""
+        return f"{self.kind} {inside}{self.name}"
+
+    @property
+    def resource(self) -> Resource:
+        return _RESOURCES[self.kind]
+
+
+def named(obj: Mapping[str, Any], kind: str = "") -> Named:
+    """What an object is called; lists leave the kind of their items out."""
+    metadata = obj["metadata"]
+    return Named(kind or obj["kind"], metadata["name"], metadata.get("namespace", ""))
+
+
+def kept_by_replicas(namespace: str) -> list[Named]:
+    """What `polyver run` makes and keeps: nothing else may have these names."""
+    configurations = [Named(kind, NAME) for kind in CONFIGURATIONS]
+    secret, lease = Named("Secret", CERTIFICATES, namespace), Named("Lease", NAME, namespace)
+    return [*configurations, secret, lease]
+
+
+def manifest(kind: str, name: str, namespace: str = "", **content: Any) -> Object:
+    """An object of an installation."""
+    resource = _RESOURCES[kind]
+    version = f"{resource.group}/{resource.version}" if resource.group else resource.version
+    metadata: Object = {"name": name} | ({"namespace": namespace} if namespace else {})
+    metadata["labels"] = dict(LABELS)
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, **content}

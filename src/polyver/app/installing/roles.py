@@ -1,0 +1,80 @@
+"""What `polyver run` may do on a cluster: every right is one that it uses, by name where it can be.
+
+A test walks through all that it does and takes the rights away one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from polyver.apis.conversion_kind import CONVERSIONS
+from polyver.app.installing.parts import CERTIFICATES, NAME, Installation, manifest
+from polyver.capability.contributions import READ, Right
+from polyver.client import Object
+
+__all__ = ["access", "rights", "rights_inside"]
+
+_ACCOUNT = "ServiceAccount"
+_GROUP = "rbac.authorization.k8s.io"
+
+
+def rights(installation: Installation) -> list[Right]:
+    """What is needed all over the cluster."""
+    hooks = "admissionregistration.k8s.io"
+    conversions, plural = CONVERSIONS.group, CONVERSIONS.names.plural
+    found = [
+        # Whoever applies a Conversion may name any definition.
+        Right("apiextensions.k8s.io", "customresourcedefinitions", (*READ, "patch")),
+        Right(conversions, plural, (*READ, "patch")),
+        Right(conversions, f"{plural}/status", ("patch",)),
+    ]
+    for each in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+        found.append(Right(hooks, each, ("list", "watch")))
+        # An apply that creates asks for both, and for the name; a POST could not be held to it.
+        found.append(Right(hooks, each, ("get", "create", "patch"), name=NAME))
+    own = [right for each in installation.contributions for right in each.rights]
+    return [*found, *own, *_of_controllers(installation)]
+
+
+def _of_controllers(installation: Installation) -> Iterator[Right]:
+    """Controllers note on an object what they applied for it, and tell its status."""
+    for kind in installation.kinds:
+        if kind.controller is not None:
+            definition = kind.definition()
+            group, plural = definition.group, definition.names.plural
+            yield Right(group, plural, (*READ, "patch"))
+            if any(each.status for each in definition.versions):
+                yield Right(group, f"{plural}/status", ("update",))
+
+
+def rights_inside(installation: Installation) -> list[Right]:
+    """What is needed in the namespace of the installation."""
+    leases = "coordination.k8s.io", "leases"
+    found = [Right(*leases, ("create",)), Right(*leases, ("get", "update"), name=NAME)]
+    if not installation.tls_secret:
+        found.append(Right("", "secrets", ("create",)))
+        found.append(Right("", "secrets", (*READ, "update", "patch"), name=CERTIFICATES))
+    return [*found, *(right for each in installation.contributions for right in each.rights_inside)]
+
+
+def access(installation: Installation) -> Iterator[Object]:
+    """The account that polyver runs as, its roles, and those of others that it gets."""
+    namespace = installation.namespace
+    yield manifest(_ACCOUNT, NAME, namespace)
+    yield manifest("ClusterRole", NAME, rules=_rules(rights(installation)))
+    yield _bound("ClusterRoleBinding", NAME, "ClusterRole", NAME, installation)
+    yield manifest("Role", NAME, namespace, rules=_rules(rights_inside(installation)))
+    yield _bound("RoleBinding", NAME, "Role", NAME, installation)
+    for role in sorted(set(installation.roles)):
+        yield _bound("ClusterRoleBinding", f"{NAME}-{role}", "ClusterRole", role, installation)
+
+
+def _rules(found: Iterable[Right]) -> list[Object]:
+    return [each.rule for each in found]
+
+
+def _bound(kind: str, name: str, role: str, to: str, installation: Installation) -> Object:
+    inside = installation.namespace if kind == "RoleBinding" else ""
+    subject = {"kind": _ACCOUNT, "name": NAME, "namespace": installation.namespace}
+    reference = {"apiGroup": _GROUP, "kind": role, "name": to}
+    return manifest(kind, name, inside, roleRef=reference, subjects=[subject])

@@ -1,0 +1,104 @@
+"""The frame around every command: where errors become one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from cyclopts import App, CycloptsError
+
+from polyver import __version__
+from polyver.cli import exit_codes as _exit
+from polyver.cli.output import CannotPrint, complain, flush
+from polyver.core import PolyverError
+
+app = App(
+    name="polyver",
+    version=__version__,
+    version_flags=["--version"],
+    help_format="markdown",
+    suppress_keyboard_interrupt=False,
+    help="""Keep many versions of a platform's building blocks alive at once.
+
+Every command has --help with an example. Exit codes are listed in docs/reference/cli.md.""",
+)
+# Named, not imported: a command loads what it needs when it is run.
+_COMMANDS = {
+    "apis.commands": ("check", "convert", "create", "crds"),
+    "app": ("install", "run", "serve", "uninstall", "up"),
+    "compositions.commands": ("packages", "render"),
+    "definitions.commands": ("app", "lock", "plan", "verify"),
+    "functions.commands": ("blueprint", "catalogue", "functions"),
+    "overview.commands": ("impact", "resolve", "versions", "why"),
+}
+for _name, _package in sorted((name, at) for at, names in _COMMANDS.items() for name in names):
+    app.command(f"polyver.{_package}.{_name}:app", name=_name)
+
+
+def load_all() -> None:
+    """Load every command, for those who want to list what each of them does."""
+    for name in app:
+        app[name]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; no error leaves as a traceback."""
+    _prepare_streams()
+    tokens = sys.argv[1:] if arguments is None else list(arguments)
+    code = _exit.OK
+    try:
+        if tokens[:1] in ([], ["--help"], ["-h"]):
+            load_all()
+        app(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+        flush()
+    except CycloptsError as error:
+        complain(_usage(error))
+        code = _exit.USAGE
+    except PolyverError as error:
+        complain(str(error))
+        code = _exit.code(error)
+        if isinstance(error, CannotPrint):
+            _abandon_output()
+    except KeyboardInterrupt:
+        code = _exit.INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone, as in `polyver … | head`; nothing more can be said to it.
+        _abandon_output()
+    except OSError as error:
+        complain(_refusal(error))
+        code = _exit.INPUT
+    except Exception as error:
+        if os.environ.get("POLYVER_DEBUG"):
+            raise
+        complain(f"this is a bug in polyver: {type(error).__name__}: {error}")
+        complain("run it again with POLYVER_DEBUG=1 for the details, and please report them")
+        code = _exit.BUG
+    return code
+
+
+def _prepare_streams() -> None:
+    """Streams that take any text; one that was closed leads nowhere."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - until the end
+        else:
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _abandon_output() -> None:
+    """Keep Python from trying once more, at its end, to write what nobody takes."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _refusal(error: OSError) -> str:
+    """Say which file the system refused, if the error says so."""
+    reason = error.strerror or str(error)
+    return f"{error.filename}: {reason}" if error.filename else f"the system refused: {reason}"
+
+
+def _usage(error: CycloptsError) -> str:
+    command = " ".join(["polyver", *(error.command_chain or ())])
+    return f"{str(error).strip()} Try '{command} --help'."

@@ -1,0 +1,180 @@
+"""`polyver run`: the controllers and webhooks on a cluster, one of several replicas."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import socket
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
+
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
+
+from polyver.app.capabilities import CapabilityOptions
+from polyver.cli.exit_codes import Misused
+from polyver.cli.output import flush, print_lines
+from polyver.cli.signals import signalled
+from polyver.kube.http.addresses import local_names
+
+if TYPE_CHECKING:
+    from polyver.app._replica import Replica, Settings
+    from polyver.kube.objects.webhooks import Webhook
+    from polyver.webhook.pairs import PairSource
+
+PORT = 8443
+SERVICE = "polyver"
+_USUAL = CapabilityOptions()
+
+app = App(name="run")
+
+
+@app.default
+def run(
+    *,
+    kinds: Annotated[list[str] | None, Parameter(negative=())] = None,
+    having: CapabilityOptions = _USUAL,
+    kubeconfig: Path | None = None,
+    context: str = "",
+    namespace: str = "",
+    service: str = SERVICE,
+    webhook_url: str = "",
+    host: str = "0.0.0.0",  # noqa: S104 - API servers call it
+    port: Annotated[int, Parameter(validator=Number(gte=0, lte=65535))] = PORT,
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
+    inject_ca_from: str = "",
+    linger: Annotated[float, Parameter(validator=Number(gte=0, lte=600))] = 5.0,
+    verbose: Annotated[bool, Parameter(negative=())] = False,
+    traceback: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Run the controllers and webhooks on a cluster, until interrupted.
+
+    Several replicas may run: all answer reviews, and the one that holds the lease acts. What it
+    needs there is installed by `polyver install`.
+
+    Example: polyver run --context production --kinds myproject.kinds
+
+    Parameters
+    ----------
+    kinds
+        Where kinds are that are declared in Python, as for `polyver crds`; repeatable. They are
+        converted, checked by their hooks, and their controllers run.
+    kubeconfig
+        The file that says which cluster: by default as kubectl finds it, or the pod's own.
+    context
+        The context in it: by default the current one.
+    namespace
+        Where the lease and the Secret with the certificates are: by default that of the context,
+        or the pod's own.
+    service
+        The Service by which API servers reach all replicas.
+    webhook_url
+        Where API servers reach this process, if not by a Service: https://HOST:PORT.
+    host
+        The address to listen on.
+    port
+        The port to listen on; 0 takes any that is free.
+    tls_cert
+        A file with a certificate that somebody else renews, such as cert-manager. It is read again
+        when it changes. Without it, the replicas make and renew one that they share.
+    tls_key
+        A file with the key of that certificate.
+    inject_ca_from
+        The Certificate, NAMESPACE/NAME, from which cert-manager tells API servers what to trust.
+    linger
+        For how many seconds reviews are still taken after SIGTERM, while others hear that this
+        replica is not ready any more.
+    verbose
+        Log every review.
+    traceback
+        Show the traceback too when code of yours fails.
+    """
+    import uvloop
+
+    from polyver.apis.commands.kinds import load_kinds
+    from polyver.app._replica import Settings
+    from polyver.client.cluster import find_access
+
+    choices = having.on_a_cluster(show_traceback=traceback)
+    access = find_access(context, kubeconfig=kubeconfig)
+    inside = namespace or access.namespace
+    if inject_ca_from and tls_cert is None:
+        raise Misused("--inject-ca-from needs --tls-cert and --tls-key")
+    webhook = replace(_webhook(inside, service, webhook_url), inject_ca_from=inject_ca_from)
+    settings = Settings(
+        access,
+        webhook,
+        host,
+        port,
+        inside,
+        tuple(dict.fromkeys([*_names(webhook), *local_names(host)])),
+        tuple(load_kinds(kinds, show_traceback=traceback)) if kinds else (),
+        _pair(tls_cert, tls_key),
+        identity=f"{socket.gethostname()}.{uuid.uuid4().hex[:8]}",
+        verbose=verbose,
+        choices=choices,
+    )
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_run(settings, linger))
+
+
+async def _run(settings: Settings, linger: float) -> None:
+    from polyver.app._replica import replica
+
+    ended = signalled()
+    async with replica(settings) as running:
+        _announce(running, settings)
+        # What is here now stays; the collector need not look at it again and again.
+        gc.collect()
+        gc.freeze()
+        over: set[asyncio.Future[Any]] = {ended, running.failed}
+        await asyncio.wait(over, return_when=asyncio.FIRST_COMPLETED)
+        if not ended.done():
+            running.failed.result()
+        await running.retire()
+        if ended.result() == signal.SIGTERM:
+            await asyncio.sleep(linger)
+
+
+def _announce(running: Replica, settings: Settings) -> None:
+    count = f"{running.kinds} {'kind' if running.kinds == 1 else 'kinds'}"
+    print_lines(
+        f"polyver runs on {settings.access.server} as {running.identity}, in {settings.namespace}",
+        f"it converts {count} at {running.url}/convert; {running.trust}",
+    )
+    flush()
+
+
+def _webhook(namespace: str, service: str, url: str) -> Webhook:
+    from polyver.kube.objects.webhooks import Webhook
+
+    if not url:
+        return Webhook(namespace, service)
+    parts = urlsplit(url)
+    if parts.scheme != "https" or not parts.hostname or parts.path.strip("/") or parts.query:
+        hint = "write https://HOST:PORT"
+        raise Misused(f"{url!r} is no address of a webhook", at="--webhook-url", hint=hint)
+    return Webhook(url=url.rstrip("/"))
+
+
+def _names(webhook: Webhook) -> list[str]:
+    """The names by which API servers call it."""
+    if webhook.url:
+        return [urlsplit(webhook.url).hostname or ""]
+    name = f"{webhook.service}.{webhook.namespace}.svc"
+    return [name, f"{name}.cluster.local"]
+
+
+def _pair(certificate: Path | None, key: Path | None) -> PairSource | None:
+    from polyver.webhook.pairs import FilePairs
+
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise Misused("--tls-cert and --tls-key go together", hint="name both files, or neither")
+    return FilePairs(certificate, key)

@@ -1,0 +1,63 @@
+"""`polyver uninstall`: what `polyver install` put on a cluster, taken away; users' objects stay."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from polyver.cli.exit_codes import Misused
+from polyver.cli.output import print_lines
+
+app = App(name="uninstall")
+
+_NAMESPACE = "polyver-system"
+
+
+@app.default
+def uninstall(
+    *,
+    namespace: str = _NAMESPACE,
+    with_objects: Annotated[bool, Parameter(negative=())] = False,
+    yes: Annotated[bool, Parameter(negative=())] = False,
+    force: Annotated[bool, Parameter(negative=())] = False,
+    context: str = "",
+    dry_run: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Remove polyver from a cluster; definitions stay, and so do the objects of their kinds.
+
+    Example: polyver uninstall --dry-run
+
+    Parameters
+    ----------
+    namespace
+        The namespace that it is installed in.
+    with_objects
+        Delete the definitions that were installed, too, and with them all objects of their kinds,
+        Conversions among them. Without --yes it tells how many.
+    yes
+        Do it.
+    force
+        Remove it even if objects are converted by it, whose other versions nobody can read then.
+    context
+        The context of the kubeconfig; the current one if none is named.
+    dry_run
+        Tell what would be removed.
+    """
+    if yes and not with_objects:
+        raise Misused("--yes is for --with-objects", hint="leave it out, or name both")
+    asyncio.run(_uninstall(namespace, context, with_objects, yes, force, dry_run=dry_run))
+
+
+async def _uninstall(
+    namespace: str, context: str, with_objects: bool, yes: bool, force: bool, *, dry_run: bool
+) -> None:
+    from polyver.app.installing import Remover
+    from polyver.client.cluster import ClusterClient, find_access
+
+    access = find_access(context)
+    place = f"{access.server}, {access.place}"
+    async with ClusterClient(access, agent="polyver-install") as client:
+        remover = Remover(client, place, print_lines, namespace, dry_run=dry_run)
+        await remover.remove(with_objects=with_objects, sure=yes, force=force)

@@ -1,0 +1,172 @@
+"""`polyver up`: a Kubernetes-compatible control plane in this process, until it is told to end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+from cyclopts.validators import Number
+
+from polyver.app.capabilities import CapabilityOptions
+from polyver.app.embedded import Embedded, Settings, embedded
+from polyver.cli.exit_codes import Misused
+from polyver.cli.files import data_folder
+from polyver.cli.output import flush, print_lines
+from polyver.cli.signals import signalled
+from polyver.kube.http.addresses import LOOPBACK
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from polyver.apis.declaring import Kind
+    from polyver.cli.loading import Manifest
+
+# Not 6443, which local clusters take (k3s, kubeadm, Docker Desktop, Colima), nor 8443 (minikube),
+# nor 6444 and 6445 next to them; and always the same, so that a kubeconfig stays good.
+PORT = 6450
+_IN_MEMORY = ":memory:"
+_USUAL = CapabilityOptions()
+
+app = App(name="up")
+
+
+@app.default
+def up(
+    *,
+    data: str | None = None,
+    host: str = LOOPBACK,
+    port: Annotated[int, Parameter(validator=Number(gte=0, lte=65535))] = PORT,
+    kubeconfig: Path | None = None,
+    load: Annotated[
+        list[str] | None,
+        Parameter(name=["--load", "-f"], negative=(), allow_leading_hyphen=True),
+    ] = None,
+    kinds: Annotated[list[str] | None, Parameter(negative=())] = None,
+    having: CapabilityOptions = _USUAL,
+    page_port: Annotated[int | None, Parameter(validator=Number(gte=0, lte=65535))] = None,
+    page: Annotated[bool, Parameter(negative="--no-page")] = True,
+    new_store: Annotated[bool, Parameter(negative=())] = False,
+    verify: Annotated[bool, Parameter(negative=())] = False,
+    verbose: Annotated[bool, Parameter(negative=())] = False,
+    traceback: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Run a control plane that kubectl can talk to, until interrupted.
+
+    Example: polyver up --port 0 --data :memory:
+
+    Parameters
+    ----------
+    data
+        Where everything is kept: by default `polyver` in the user's data folder. `:memory:` keeps
+        nothing.
+    host
+        The address to listen on.
+    port
+        The port to listen on; 0 takes any that is free.
+    kubeconfig
+        Where to write how to connect: by default `kubeconfig` in the data folder. A file that
+        is there keeps its other entries.
+    load
+        A file or a folder with manifests to apply once it runs, or - for standard input;
+        repeatable. CustomResourceDefinitions come first. What others have changed since is left.
+    kinds
+        Where kinds are that are declared in Python, as for `polyver crds`; repeatable. They are
+        defined, converted in this process, checked by their hooks, and their controllers run.
+    page_port
+        The port of the web page, on 127.0.0.1 whatever the host is: by default the one after the
+        port; 0 takes any that is free.
+    page
+        Whether there is a web page.
+    new_store
+        Start with an empty store although the data folder has credentials: without this, a store
+        that is missing or empty there is taken for lost, and refused.
+    verify
+        Check all of the store before it is served: its indexes, and that every object can be read.
+        Without this, only the structure of the file is checked.
+    verbose
+        Log every request.
+    traceback
+        Show the traceback too when code of yours fails.
+    """
+    import uvloop
+
+    choices = having.choices(show_traceback=traceback)
+    if kinds and "apis" not in choices.capabilities:
+        raise Misused("--kinds needs the capability apis", at="--capabilities")
+    own = tuple(_kinds(kinds or [], show_traceback=traceback))
+    at = _page_port(page_port, port) if page else None
+    settings = Settings(
+        _data(data), host, port, kubeconfig, verbose, choices, own, at, new_store, verify
+    )
+    manifests = _manifests(load or [])
+    # Nothing of what is loaded goes away again: the collector would look at all of it in vain.
+    gc.disable()
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(settings, manifests))
+    finally:
+        gc.enable()
+
+
+def _page_port(chosen: int | None, port: int) -> int:
+    if chosen is not None:
+        return chosen
+    return port + 1 if 0 < port < 65535 else 0
+
+
+def _data(given: str | None) -> Path | None:
+    if given is None:
+        return data_folder()
+    if not given:
+        raise Misused("--data is empty", hint=f"name a folder, or {_IN_MEMORY}")
+    return None if given == _IN_MEMORY else Path(given)
+
+
+def _kinds(names: list[str], *, show_traceback: bool) -> list[Kind]:
+    if not names:
+        return []
+    from polyver.apis.commands.kinds import load_kinds
+
+    return load_kinds(names, show_traceback=show_traceback)
+
+
+def _manifests(names: list[str]) -> list[Manifest]:
+    if not names:
+        return []
+    from polyver.cli.loading import manifests_of
+
+    return manifests_of(names)
+
+
+async def _serve(settings: Settings, manifests: Sequence[Manifest]) -> None:
+    began = time.monotonic()
+    ended = signalled()
+    async with embedded(settings) as running:
+        # What is here now stays; the collector need not look at it again and again.
+        gc.freeze()
+        # A list makes and drops tens of thousands of objects, none of which hold each other.
+        gc.set_threshold(20_000, 10, 10)
+        gc.enable()
+        if manifests:
+            from polyver.cli.loading import load
+
+            await load(running.api, manifests)
+        _announce(running, settings, time.monotonic() - began, loaded=len(manifests))
+        await ended
+
+
+def _announce(running: Embedded, settings: Settings, seconds: float, *, loaded: int) -> None:
+    kept = f"data in {running.folder}" if settings.data else "nothing is kept"
+    kept += f"; {loaded} {'object' if loaded == 1 else 'objects'} loaded" if loaded else ""
+    ours = "" if running.context == "polyver" else "; kubectl config use-context polyver"
+    print_lines(
+        f"polyver is ready at {running.url} after {seconds:.1f} s; {kept}",
+        f"export KUBECONFIG={shlex.quote(str(running.kubeconfig.absolute()))}{ours}",
+        *([f"the page: {running.page}"] if running.page else []),
+    )
+    flush()

@@ -1,0 +1,144 @@
+"""What is on a cluster: what a command compares with, or tells of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from polyver.cli.exit_codes import Unreadable
+from polyver.cli.output import warn
+from polyver.client import CRDS, Resource
+from polyver.kube.objects import Document, encode_json, load_manifests
+from polyver.kube.objects.status import ApiError
+
+if TYPE_CHECKING:
+    from polyver.client import Client
+    from polyver.client.cluster import Access
+
+__all__ = ["CLUSTER", "definitions_on", "documents_on", "list_all", "object_on", "on_cluster"]
+
+CLUSTER = "cluster:"
+"""What a name of a context begins with where files and revisions could be meant as well."""
+_PAGE = 500
+T = TypeVar("T")
+Object = dict[str, Any]
+
+
+def definitions_on(context: str, names: Sequence[str]) -> tuple[str, dict[str, dict[str, Any]]]:
+    """The server of a context, and those of the named definitions that it has."""
+    from polyver.client.cluster import ClusterClient, find_access
+
+    access = find_access(context)
+
+    async def read() -> dict[str, dict[str, Any]]:
+        async with ClusterClient(access) as client:
+            return {name: crd for name in names if (crd := await _read(client, access, name))}
+
+    return access.server, asyncio.run(read())
+
+
+def documents_on(context: str, resources: Sequence[Resource]) -> list[Document]:
+    """All objects of some kinds, in all namespaces; a kind that is not served has none."""
+    from polyver.client.cluster import ClusterClient, find_access
+
+    access = find_access(context)
+
+    async def read() -> list[Document]:
+        async with ClusterClient(access) as client:
+            return [
+                document
+                for resource in resources
+                for each in await _listed(client, access, resource)
+                for document in _documents(each, resource, access)
+            ]
+
+    return asyncio.run(read())
+
+
+def object_on(
+    context: str, resource: Resource, name: str, namespace: str
+) -> tuple[Access, dict[str, Any] | None]:
+    """One object, if it is there; without a namespace in that of the context."""
+    from polyver.client import find
+    from polyver.client.cluster import ClusterClient, find_access
+
+    access = find_access(context)
+
+    async def read() -> dict[str, Any] | None:
+        async with ClusterClient(access) as client:
+            return await find(client, resource, name, namespace or access.namespace)
+
+    return access, asyncio.run(read())
+
+
+def on_cluster(context: str, ask: Callable[[Client, Access], Awaitable[T]]) -> T:
+    """What a cluster answers; what it refuses is told with the place where it is configured."""
+    from polyver.client.cluster import ClusterClient, find_access
+
+    access = find_access(context)
+
+    async def asked() -> T:
+        async with ClusterClient(access) as client:
+            try:
+                return await ask(client, access)
+            except ApiError as error:
+                place = f"{access.server}, {access.place}"
+                raise Unreadable(f"the cluster refuses: {error.message}", at=place) from None
+
+    return asyncio.run(asked())
+
+
+async def list_all(client: Client, resource: Resource, namespace: str = "") -> list[Object]:
+    """All objects of a kind, page by page."""
+    found: list[Object] = []
+    more = ""
+    while True:
+        page = await client.list(resource, namespace, limit=_PAGE, more=more)
+        found += page.items
+        more = page.more
+        if not more:
+            return found
+
+
+async def _listed(client: Client, access: Access, resource: Resource) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    more = ""
+    while True:
+        try:
+            page = await client.list(resource, limit=_PAGE, more=more)
+        except ApiError as error:
+            if error.code == 404:
+                warn(f"{access.server} has no {resource.plural}.{resource.group}")
+                return []
+            raise
+        found += page.items
+        more = page.more
+        if not more:
+            return found
+
+
+def _documents(obj: dict[str, Any], resource: Resource, access: Access) -> list[Document]:
+    metadata = obj.get("metadata") or {}
+    path = "/".join(
+        filter(None, (metadata.get("namespace"), resource.plural, metadata.get("name")))
+    )
+    obj = {"apiVersion": f"{resource.group}/{resource.version}", **obj}
+    return load_manifests(encode_json(obj).decode(), f"{access.server} {path}")
+
+
+async def _read(client: Client, access: Access, name: str) -> dict[str, Any] | None:
+    try:
+        found = await client.get(CRDS, name)
+    except ApiError as error:
+        # A server that knows definitions names the one that it does not have.
+        if error.code == 404 and error.details:
+            return None
+        if error.at:
+            raise
+        place = f"{access.server}, {access.place}"
+        raise Unreadable(f"{name} cannot be read: {error.message}", at=place) from None
+    versions = found.get("spec", {}).get("versions") if isinstance(found.get("spec"), dict) else ()
+    if not versions or not all(isinstance(each, dict) for each in versions):
+        raise Unreadable(f"{name} is no CustomResourceDefinition there", at=access.server)
+    return found

@@ -1,0 +1,142 @@
+"""Running a project's code to find what is declared in it.
+
+What goes wrong in it is told as any other error, with the line that it went wrong in.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import traceback
+from contextlib import redirect_stdout
+from pathlib import Path
+from types import ModuleType
+
+from polyver.cli.exit_codes import Unreadable
+from polyver.core import PolyverError
+
+__all__ = [
+    "Failed",
+    "imported",
+    "module_named",
+    "module_of",
+    "reach",
+    "shown",
+    "shown_places",
+    "told",
+]
+
+_POLYVER = Path(__file__).parents[1]
+
+
+class Failed(Exception):
+    """Code that raised something when it was imported."""
+
+    def __init__(self, name: str, error: BaseException) -> None:
+        super().__init__(name)
+        self.name = name
+        self.error = error
+
+
+def module_of(path: Path) -> ModuleType:
+    """The module of a file, by the name that others of its project import it by."""
+    path = path.resolve()
+    root, steps = path.parent, [] if path.stem == "__init__" else [path.stem]
+    while (root / "__init__.py").exists():
+        steps.insert(0, root.name)
+        root = root.parent
+    reach(root)
+    first = path if root == path.parent else root / steps[0] / "__init__.py"
+    if _origin(steps[0]) == str(first):
+        return imported(".".join(steps))
+    return _loaded(path, f"loaded_from_{path.stem}")
+
+
+def _origin(name: str) -> str:
+    """The file that a name means to an import, if it means any."""
+    try:
+        found = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return ""
+    return str(found.origin) if found else ""
+
+
+def module_named(name: str, folder: Path) -> ModuleType:
+    """The module of that name, in a project's folder or where Python looks anyway."""
+    for each in (folder / "src", folder):
+        reach(each)
+    try:
+        return imported(name)
+    except Failed as failed:
+        missing = failed.error
+        if isinstance(missing, ModuleNotFoundError) and f"{name}.".startswith(f"{missing.name}."):
+            raise Unreadable(f"there is no module {missing.name}") from None
+        raise
+
+
+def reach(folder: Path) -> None:
+    """Have imports look in a folder."""
+    found = str(folder.resolve())
+    if Path(found).is_dir() and found not in sys.path:
+        sys.path.insert(0, found)
+
+
+def imported(name: str) -> ModuleType:
+    """A module; whatever it raises is a Failed."""
+    try:
+        with redirect_stdout(sys.stderr):  # what is printed is for people, and no manifest
+            return importlib.import_module(name)
+    except (Exception, SystemExit) as error:
+        raise Failed(name, error) from None
+
+
+def _loaded(path: Path, name: str) -> ModuleType:
+    """The module of a file whose name means another module to others."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        with redirect_stdout(sys.stderr):
+            spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise Failed(str(path), error) from None
+    return module
+
+
+def told(failed: Failed) -> Unreadable:
+    """What went wrong in somebody's code: the last line of it, and what was raised."""
+    error = failed.error
+    if isinstance(error, PolyverError):
+        line, said = _line(error), shown_places(error.at)
+        at = said if said.startswith(line) else ", ".join(filter(None, (line, said)))
+        return Unreadable(error.fact, at=at, hint=error.hint)
+    text = " ".join(str(error).split())
+    fact = f"{failed.name} cannot be imported: {type(error).__name__}: {text}".rstrip(": ")
+    if isinstance(error, SyntaxError) and error.filename:
+        at = f"{shown(Path(error.filename))}:{error.lineno}"
+        return Unreadable(f"{failed.name} cannot be imported: {error.msg}", at=at)
+    return Unreadable(fact, at=_line(error), hint="--traceback shows how it came to that")
+
+
+def _line(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [
+        frame
+        for frame in frames
+        if not frame.filename.startswith("<") and _POLYVER not in Path(frame.filename).parents
+    ]
+    last = theirs[-1:] or frames[-1:]
+    return f"{shown(Path(last[0].filename))}:{last[0].lineno}" if last else ""
+
+
+def shown_places(text: str) -> str:
+    """A text that names files, as they are seen from here."""
+    return text.replace(f"{Path.cwd()}/", "")
+
+
+def shown(path: Path) -> str:
+    """A path as it is seen from here."""
+    found, here = path.resolve(), Path.cwd()
+    return str(found.relative_to(here)) if here in found.parents else str(path)

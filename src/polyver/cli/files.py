@@ -1,0 +1,89 @@
+"""Reading what `-f` names: files, folders, or standard input."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from polyver.cli.exit_codes import Unreadable
+
+if TYPE_CHECKING:
+    from polyver.kube.objects import Document
+
+_LARGEST = 16 * 1024 * 1024
+SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def read_manifests(names: Sequence[str]) -> list[Document]:
+    """All documents of all files, in the order in which they are named."""
+    from polyver.kube.objects import load_manifests
+
+    return [
+        document
+        for name in names
+        for source, text in _texts(name)
+        for document in load_manifests(text, source)
+    ]
+
+
+def fingerprint(names: Sequence[str]) -> str:
+    """What is different when a file was changed, added or taken away."""
+    from polyver.kube.objects import digest
+
+    try:
+        return digest([pair for name in names for pair in _texts(name)])
+    except Unreadable as error:
+        return str(error)
+
+
+def data_folder() -> Path:
+    """Where polyver keeps what it is not told to keep elsewhere."""
+    base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(base) / "polyver"
+
+
+def read_standard_input() -> str:
+    """All of standard input, as text."""
+    if sys.stdin is None:
+        raise Unreadable("standard input is closed")
+    return _decoded(sys.stdin.buffer.read(_LARGEST + 1), "standard input")
+
+
+def _texts(name: str) -> Iterator[tuple[str, str]]:
+    if name == "-":
+        yield "standard input", read_standard_input()
+        return
+    if not name:
+        raise Unreadable("a file has no name")
+    path = Path(name)
+    try:
+        if path.is_dir():
+            yield from _folder(path)
+            return
+        with path.open("rb") as file:
+            content = file.read(_LARGEST + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise Unreadable(f"{name} cannot be read: {reason}") from None
+    yield name, _decoded(content, name)
+
+
+def _folder(path: Path) -> Iterator[tuple[str, str]]:
+    names = [str(file) for file in sorted(path.iterdir()) if file.suffix in SUFFIXES]
+    if not names:
+        raise Unreadable(f"{path} holds no {', '.join(SUFFIXES)} file")
+    for name in names:
+        yield from _texts(name)
+
+
+def _decoded(content: bytes, source: str) -> str:
+    if len(content) > _LARGEST:
+        raise Unreadable(f"{source} is larger than {_LARGEST // 1024 // 1024} MiB")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise Unreadable(f"{source}:{line} is not UTF-8 text") from None

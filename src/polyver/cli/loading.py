@@ -1,0 +1,217 @@
+"""Manifests for a control plane that has just started: read before it, applied when it runs.
+
+They are applied as `kubectl apply --server-side` would, so loading the same files again changes
+nothing, and what somebody else has changed since then is left alone, with a warning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from polyver.cli.exit_codes import Unreadable
+from polyver.cli.files import read_manifests
+from polyver.cli.output import warn
+from polyver.client import CRDS
+from polyver.client.port import Client, Resource
+from polyver.core import PolyverError
+from polyver.kube.objects import Document
+from polyver.kube.objects.codec import prepare
+from polyver.kube.objects.conforming import field_path
+from polyver.kube.objects.status import ApiError
+from polyver.languages.values.manifests import Path
+
+if TYPE_CHECKING:
+    from polyver.kube.server.asgi import Handler
+    from polyver.kube.server.http import Request, Response
+
+__all__ = ["CRDS", "Manifest", "apply_definition", "documents_of", "load", "manifests_of"]
+
+_MANAGER = "polyver"
+_DEFINITION = "CustomResourceDefinition"
+_COMPOSITE_DEFINITION = "CompositeResourceDefinition"
+_FIRST = {_DEFINITION: 0, _COMPOSITE_DEFINITION: 1, "Namespace": 2}
+_PATIENCE = 10.0
+_LOOK_AGAIN = 0.01
+
+
+class _Names(msgspec.Struct):
+    name: str
+    namespace: str | None = None
+
+
+class _Head(msgspec.Struct):
+    """What every object says of itself."""
+
+    apiVersion: str  # noqa: N815 - Kubernetes' name
+    kind: str
+    metadata: _Names
+
+
+prepare(_Head)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """An object to load, and where it was written."""
+
+    document: Document
+    head: _Head
+
+    def __str__(self) -> str:
+        return f'{self.head.kind} "{self.head.metadata.name}"'
+
+    @property
+    def group_kind(self) -> tuple[str, str]:
+        return self.head.apiVersion.rpartition("/")[0], self.head.kind
+
+
+def manifests_of(names: Sequence[str]) -> list[Manifest]:
+    """The objects in files and folders, lists taken apart; what is no object is an error."""
+    return [Manifest(document, document.read(_Head)) for document in documents_of(names)]
+
+
+def documents_of(names: Sequence[str]) -> list[Document]:
+    """The documents in files and folders, lists taken apart."""
+    return [document for each in read_manifests(names) for document in _items(each)]
+
+
+def _items(document: Document) -> Iterator[Document]:
+    value = document.value
+    if not isinstance(value, dict) or value.get("kind") != "List":
+        yield document
+        return
+    items = value.get("items")
+    if not isinstance(items, list):
+        raise document.error("expected a list", "items")
+    yield from (document.part("items", number) for number in range(len(items)))
+
+
+async def load(api: Handler, manifests: Sequence[Manifest]) -> None:
+    """Apply all of them: definitions first, and waited for, then namespaces, then the rest."""
+    from polyver.client.in_process import DirectClient
+    from polyver.kube.server.identity import ADMIN
+
+    client = DirectClient(_Strict(api), ADMIN, agent=_MANAGER)
+    ordered = sorted(manifests, key=lambda each: _FIRST.get(each.head.kind, len(_FIRST)))
+    defined = {kind for each in manifests for kind in _composite_kind(each)}
+    for done, manifest in enumerate(ordered):
+        try:
+            await _apply(client, manifest, is_awaited=manifest.group_kind in defined)
+        except PolyverError as error:
+            raise _failure(manifest, error, done) from None
+
+
+class _Strict:
+    """The pipeline, which in this room is asked to refuse unknown fields, as kubectl asks it."""
+
+    def __init__(self, api: Handler) -> None:
+        self._api = api
+
+    async def handle(self, request: Request) -> Response:
+        if request.method == "PATCH":
+            request = replace(request, query=f"{request.query}&fieldValidation=Strict")
+        return await self._api.handle(request)
+
+
+def _composite_kind(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """The group and kind that a controller will have served because of it, if it is such a one."""
+    match manifest.document.value:
+        case {"spec": {"group": str(group), "names": {"kind": str(kind)}}}:
+            if manifest.head.kind == _COMPOSITE_DEFINITION:
+                yield group, kind
+
+
+async def _apply(client: Client, manifest: Manifest, *, is_awaited: bool) -> None:
+    resource = await _resource(client, manifest, patience=_PATIENCE if is_awaited else 0.0)
+    try:
+        await client.apply(resource, _content(manifest, resource), manager=_MANAGER)
+    except ApiError as error:
+        if not _is_owned_by_others(error):
+            raise
+        warn(f"{manifest} is left as it is ({manifest.document.place()}); {error.message}")
+    if manifest.head.kind == _DEFINITION:
+        await _until_served(client, manifest.head.metadata.name)
+
+
+async def _resource(client: Client, manifest: Manifest, *, patience: float) -> Resource:
+    head, deadline = manifest.head, time.monotonic() + patience
+    while (kind := (await client.discover()).find(head.apiVersion, head.kind)) is None:
+        if time.monotonic() >= deadline:
+            fact = f"there is no kind {head.kind} in {head.apiVersion}"
+            waited = f"its {_COMPOSITE_DEFINITION} is not served after {patience:.0f} s"
+            hint = waited if patience else f"load its {_DEFINITION}, too"
+            raise Unreadable(fact, hint=hint)
+        await asyncio.sleep(_LOOK_AGAIN)
+    return Resource.of(kind)
+
+
+def _content(manifest: Manifest, resource: Resource) -> dict[str, Any]:
+    """The object as it was written; without a namespace it is in `default`, as for kubectl."""
+    value = manifest.document.value
+    assert isinstance(value, dict)
+    if not resource.namespaced or manifest.head.metadata.namespace:
+        return value
+    return value | {"metadata": value["metadata"] | {"namespace": "default"}}
+
+
+def _is_owned_by_others(error: ApiError) -> bool:
+    causes = (error.details or {}).get("causes") or ()
+    return error.code == 409 and any(
+        cause.get("reason") == "FieldManagerConflict" for cause in causes
+    )
+
+
+# Waiting for a definition.
+
+
+async def apply_definition(client: Client, crd: dict[str, Any]) -> None:
+    """Define a kind as it is declared, and wait until it is served."""
+    await client.apply(CRDS, crd, manager=_MANAGER, force=True)
+    await _until_served(client, crd["metadata"]["name"])
+
+
+async def _until_served(client: Client, name: str) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while not await _is_served(client, name):
+        if time.monotonic() > deadline:
+            raise Unreadable(f"its kind is not served after {_PATIENCE:.0f} s")
+        await asyncio.sleep(_LOOK_AGAIN)
+
+
+async def _is_served(client: Client, name: str) -> bool:
+    definition = await client.get(CRDS, name)
+    conditions = definition.get("status", {}).get("conditions") or ()
+    found = {each["type"]: each for each in conditions}
+    names = found.get("NamesAccepted", {})
+    if names.get("status") == "False":
+        raise Unreadable(f"its names are not accepted: {names.get('message', '')}")
+    if found.get("Established", {}).get("status") != "True":
+        return False
+    spec, discovery = definition["spec"], await client.discover()
+    wanted = [f"{spec['group']}/{each['name']}" for each in spec["versions"] if each["served"]]
+    return all(discovery.find(version, spec["names"]["kind"]) for version in wanted)
+
+
+# What went wrong, where it was written.
+
+
+def _failure(manifest: Manifest, error: PolyverError, done: int) -> Unreadable:
+    before = {0: "nothing else was applied", 1: "1 object before it was applied"}.get(
+        done, f"{done} objects before it were applied"
+    )
+    place = manifest.document.place(*_path(error))
+    reason = error.message if isinstance(error, ApiError) else str(error)
+    return Unreadable(f"{manifest} cannot be loaded: {reason}", at=place, hint=before)
+
+
+def _path(error: PolyverError) -> Path:
+    """The field that the first cause of a refusal names, as far as it can be told."""
+    details = error.details if isinstance(error, ApiError) else None
+    causes = (details or {}).get("causes") or [{}]
+    return field_path(str(causes[0].get("field") or ""))

@@ -1,0 +1,18 @@
+"""Values of options that several commands read."""
+
+from __future__ import annotations
+
+from polyver.cli.exit_codes import Misused
+
+__all__ = ["read_seconds"]
+
+
+def read_seconds(text: str, option: str) -> float:
+    """A length of time that an option has; none is an error."""
+    from polyver.languages.values.durations import nanoseconds
+
+    found = nanoseconds(text)
+    if not found or found < 0:
+        hint = "write a length of time as 90s, 1m30s or 2h"
+        raise Misused(f"{text!r} is no length of time", at=option, hint=hint)
+    return found / 1e9

@@ -1,0 +1,111 @@
+"""The server's own pipeline as a client: no HTTP, yet admission, conversion and the rest hold."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Protocol
+
+from polyver.client import Clock, Discovery, SystemClock
+from polyver.client.rest import Answer, Ask, RestClient
+from polyver.kube.server.http import Request, Response, User
+
+__all__ = ["DirectClient", "Pipeline"]
+
+
+class Pipeline(Protocol):
+    """What answers requests, however they come."""
+
+    async def handle(self, request: Request) -> Response: ...
+
+
+class DirectClient(RestClient):
+    """Asks the server in this process as a certain user; see `polyver.client.Client`.
+
+    Whoever builds it passes `kinds_changed` to the server, to be called when kinds come and go;
+    without that, changes are found by asking every `interval` seconds.
+    """
+
+    def __init__(
+        self,
+        api: Pipeline,
+        user: User,
+        *,
+        agent: str = "polyver",
+        clock: Clock | None = None,
+        interval: float = 30.0,
+    ) -> None:
+        super().__init__()
+        self._api = api
+        self._user = user
+        self._agent = agent
+        self._clock = clock or SystemClock()
+        self._interval = interval
+        self._watching_kinds: set[asyncio.Event] = set()
+
+    async def watch_kinds(self) -> AsyncGenerator[Discovery, None]:
+        changed = asyncio.Event()
+        self._watching_kinds.add(changed)
+        seen: Discovery | None = None
+        try:
+            while True:
+                changed.clear()
+                found = await self.discover()
+                if found != seen:
+                    seen = found
+                    yield found
+                await self._until(changed)
+        finally:
+            self._watching_kinds.discard(changed)
+
+    def kinds_changed(self) -> None:
+        """For the server to call when kinds have come, gone or changed."""
+        for changed in self._watching_kinds:
+            changed.set()
+
+    async def _until(self, changed: asyncio.Event) -> None:
+        timer = self._clock.call_later(self._interval, changed.set)
+        try:
+            await changed.wait()
+        finally:
+            timer.cancel()
+
+    async def _send(self, ask: Ask) -> Answer:
+        response = await self._handled(ask)
+        return Answer(response.status, await _whole(response), _headers(response))
+
+    async def _pieces(self, ask: Ask) -> AsyncGenerator[bytes, None]:
+        response = await self._handled(ask)
+        if not 200 <= response.status < 300:
+            answer = Answer(response.status, await _whole(response), _headers(response))
+            raise self._refused(ask, answer)
+        if isinstance(response.body, bytes):
+            yield response.body
+            return
+        try:
+            async for piece in response.body:
+                yield piece
+        finally:
+            if isinstance(response.body, AsyncGenerator):
+                await response.body.aclose()
+
+    async def _handled(self, ask: Ask) -> Response:
+        request = Request(
+            method=ask.method,
+            path=ask.path,
+            query=ask.query,
+            headers=ask.headers | {"user-agent": self._agent},
+            body=ask.body,
+            user=self._user,
+        )
+        return await self._api.handle(request)
+
+
+async def _whole(response: Response) -> bytes:
+    if isinstance(response.body, bytes):
+        return response.body
+    return b"".join([piece async for piece in response.body])
+
+
+def _headers(response: Response) -> dict[str, str]:
+    return {name.lower(): value for name, value in response.headers}

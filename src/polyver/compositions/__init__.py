@@ -1,0 +1,1 @@
+"""compositions: several live revisions of a function, and compositions that choose."""

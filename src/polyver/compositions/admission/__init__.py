@@ -1,0 +1,1 @@
+"""Admission of packages, compositions and composite resources."""

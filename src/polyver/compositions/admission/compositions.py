@@ -1,0 +1,211 @@
+"""Definitions, Compositions and their revisions before they are stored: rules, and who uses them.
+
+Whoever only touches labels and annotations is not refused. The controllers ask the same questions
+again, for writes that came another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from polyver.compositions.decisions import (
+    check_composition,
+    check_composition_revision,
+    check_crd,
+    check_definition,
+    check_stored,
+    composition_of,
+    composition_warnings,
+    is_by_force,
+    is_ours,
+    is_owned,
+    known_composition_revision,
+    no_longer_defined,
+    unheeded_fields,
+)
+from polyver.compositions.kinds import (
+    COMPOSITION_GROUP,
+    COMPOSITION_KINDS,
+    COMPOSITION_REVISIONS,
+    COMPOSITION_STORED,
+    COMPOSITIONS,
+    DEFINITIONS,
+)
+from polyver.compositions.names import DELETED_BY_FORCE
+from polyver.core import PolyverError, listed
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import Cause, forbidden, invalid
+from polyver.webhook.configurations import Wanted
+
+if TYPE_CHECKING:
+    from polyver.kube.server.admission import Review
+
+__all__ = [
+    "COMPOSITIONS_WANTED",
+    "Composed",
+    "CompositeDefinitionChecks",
+    "CompositionChecks",
+    "CompositionRevisionChecks",
+]
+
+Object = dict[str, Any]
+_OPERATIONS = ("CREATE", "UPDATE", "DELETE")
+COMPOSITIONS_WANTED: Final = tuple(
+    Wanted(
+        "checks",
+        group=COMPOSITION_GROUP,
+        plural=kind.names.plural,
+        versions=(COMPOSITION_STORED,),
+        operations=_OPERATIONS,
+        mutates=False,
+        scope="Cluster",
+    )
+    for kind in COMPOSITION_KINDS
+)
+"""What API servers are to ask about."""
+
+
+class Composed(Protocol):
+    """What is there, as far as it can be told before a write."""
+
+    async def crd(self, definition: str) -> Object | None:
+        """The CustomResourceDefinition of a definition, whosever it is."""
+        ...
+
+    async def composites(self, crd: Object) -> Sequence[str]:
+        """Some of the objects of a kind; none if there are none."""
+        ...
+
+    async def revisions(self, composition: str) -> Sequence[Object]:
+        """The CompositionRevisions of a Composition."""
+        ...
+
+    async def users(self, revisions: Iterable[Object]) -> Mapping[str, Sequence[str]]:
+        """The composite resources that use some revisions, by the names of these."""
+        ...
+
+
+class _Checks:
+    """What those who check one kind have in common."""
+
+    plural: str
+
+    def handles(self, kind: Kind, operation: str) -> bool:
+        known = (COMPOSITION_GROUP, self.plural)
+        return (kind.group, kind.plural) == known and operation in _OPERATIONS
+
+    async def mutate(self, review: Review) -> None:
+        pass
+
+    async def validate(self, review: Review) -> None:
+        if review.subresource:
+            return
+        if review.operation == "DELETE":
+            if review.old is not None and not is_by_force(review.old):
+                await self._check_removal(review, review.old)
+            return
+        new, old = review.object, review.old
+        if new is not None and (old is None or self._is_changed(new, old)):
+            await self._check(review, new)
+
+    def _is_changed(self, new: Object, old: Object) -> bool:
+        return bool(new["spec"] != old["spec"])
+
+    async def _check(self, review: Review, new: Object) -> None:
+        raise NotImplementedError
+
+    async def _check_removal(self, review: Review, old: Object) -> None:
+        raise NotImplementedError
+
+
+class CompositeDefinitionChecks(_Checks):
+    """Definitions that cannot be are refused, and to take away a kind or a version with objects."""
+
+    plural = DEFINITIONS.names.plural
+
+    def __init__(self, composed: Composed) -> None:
+        self._composed = composed
+
+    async def _check(self, review: Review, new: Object) -> None:
+        _refuse(review, check_definition(new))
+        crd = await self._composed.crd(review.name)
+        if review.old is None:
+            # A new one has no uid yet, and none that is there can be its own.
+            review.warnings += [] if crd is None else [str(e) for e in check_crd(_new(new), crd)]
+        elif crd is not None and is_ours(crd, review.old) and no_longer_defined(new, crd):
+            _refuse(review, check_stored(new, crd, await self._composed.composites(crd)))
+        review.warnings += unheeded_fields(new)
+
+    async def _check_removal(self, review: Review, old: Object) -> None:
+        crd = await self._composed.crd(review.name)
+        if crd is not None and is_owned(crd, old):
+            _refuse_use(review, await self._composed.composites(crd), "with it would go {}")
+
+
+class CompositionChecks(_Checks):
+    """Compositions that cannot be are refused, and to delete one that somebody uses."""
+
+    plural = COMPOSITIONS.names.plural
+
+    def __init__(self, composed: Composed, *, several: bool = True) -> None:
+        self._composed = composed
+        self._several = several
+
+    async def _check(self, review: Review, new: Object) -> None:
+        _refuse(review, check_composition(new, several=self._several))
+        review.warnings += composition_warnings(new)
+
+    async def _check_removal(self, review: Review, old: Object) -> None:
+        del old
+        users = await self._composed.users(await self._composed.revisions(review.name))
+        _refuse_use(review, {each for some in users.values() for each in some}, "it is used by {}")
+
+
+class CompositionRevisionChecks(_Checks):
+    """Revisions change their number alone, and stay while somebody uses them."""
+
+    plural = COMPOSITION_REVISIONS.names.plural
+
+    def __init__(self, composed: Composed, *, several: bool = True) -> None:
+        self._composed = composed
+        self._several = several
+
+    def _is_changed(self, new: Object, old: Object) -> bool:
+        labels = (each["metadata"].get("labels") for each in (new, old))
+        return super()._is_changed(new, old) or len({str(each) for each in labels}) > 1
+
+    async def _check(self, review: Review, new: Object) -> None:
+        found = await self._composed.revisions(composition_of(review.old or new))
+        others = [
+            known_composition_revision(each)
+            for each in found
+            if each["metadata"]["name"] != review.name
+        ]
+        refusals = check_composition_revision(new, review.old, others, several=self._several)
+        _refuse(review, refusals)
+
+    async def _check_removal(self, review: Review, old: Object) -> None:
+        users = await self._composed.users([old])
+        _refuse_use(review, users.get(review.name, ()), "it is used by {}")
+
+
+def _new(obj: Object) -> Object:
+    return {**obj, "metadata": {**obj["metadata"], "uid": obj["metadata"].get("uid", "")}}
+
+
+def _refuse(review: Review, refusals: Sequence[PolyverError]) -> None:
+    if refusals:
+        raise invalid(review.kind, review.name, [*map(_cause, refusals)])
+
+
+def _refuse_use(review: Review, users: Iterable[str], how: str) -> None:
+    if users := sorted(users):
+        hint = f"the annotation {DELETED_BY_FORCE}=true deletes it all the same"
+        problem = f"{how.format(listed(users))}; {hint}"
+        raise forbidden(review.kind, review.name, problem)
+
+
+def _cause(error: PolyverError) -> Cause:
+    hint = f"; {error.hint}" if error.hint else ""
+    return Cause(error.at, f"Invalid value: {error.fact}{hint}")

@@ -1,0 +1,184 @@
+"""Packages and their revisions before they are stored: what breaks a rule is refused at once.
+
+Whoever only touches labels and annotations of a package is never refused. The controller asks the
+same questions again, for writes that came another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from polyver.compositions.kinds import FUNCTION_REVISIONS, FUNCTIONS, GROUP, PACKAGES, STORED
+from polyver.compositions.names import FORCED
+from polyver.compositions.packages import (
+    Use,
+    check_package,
+    check_revision,
+    function_of,
+    ignored_fields,
+    known_revision,
+    read_function,
+    users_of,
+)
+from polyver.core import PolyverError, listed
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import Cause, forbidden, invalid
+from polyver.webhook.configurations import Wanted
+
+if TYPE_CHECKING:
+    from polyver.kube.server.admission import Review
+
+__all__ = [
+    "PACKAGES_WANTED",
+    "FunctionRevisionChecks",
+    "Installed",
+    "PackageChecks",
+]
+
+Object = dict[str, Any]
+_PLURALS: Final = frozenset(kind.names.plural for kind in PACKAGES)
+_WRITES = ("CREATE", "UPDATE")
+
+
+def _wanted(plural: str, *operations: str) -> Wanted:
+    return Wanted(
+        "checks",
+        group=GROUP,
+        plural=plural,
+        versions=(STORED,),
+        operations=operations,
+        mutates=False,
+        scope="Cluster",
+    )
+
+
+PACKAGES_WANTED: Final = (
+    *(_wanted(plural, *_WRITES, "DELETE") for plural in sorted(_PLURALS)),
+    _wanted(FUNCTION_REVISIONS.names.plural, *_WRITES, "DELETE"),
+)
+"""What API servers are to ask about."""
+
+
+class Installed(Protocol):
+    """What is there, as far as it can be told before a write."""
+
+    async def function(self, name: str) -> Object | None:
+        """A Function, if there is one of that name."""
+        ...
+
+    async def revisions(self, function: str) -> Sequence[Object]:
+        """The FunctionRevisions of a function."""
+        ...
+
+    async def uses(self, function: str) -> Sequence[Use]:
+        """The steps of compositions that call a function."""
+        ...
+
+
+async def _users(installed: Installed, function: str) -> Mapping[str, tuple[str, ...]]:
+    """Who selects which revision, and is not to lose it."""
+    found = await installed.function(function)
+    if found is None or not read_function(found).strict:
+        return {}
+    known = [*map(known_revision, await installed.revisions(function))]
+    return users_of(function, known, await installed.uses(function))
+
+
+class PackageChecks:
+    """Refuses packages that break a rule, and to delete functions that somebody uses."""
+
+    def __init__(self, installed: Installed, *, several: bool = True) -> None:
+        self._installed = installed
+        self._several = several
+
+    def handles(self, kind: Kind, operation: str) -> bool:
+        known = kind.group == GROUP and kind.plural in _PLURALS
+        return known and operation in (*_WRITES, "DELETE")
+
+    async def mutate(self, review: Review) -> None:
+        pass
+
+    async def validate(self, review: Review) -> None:
+        if review.subresource:
+            return
+        if review.operation == "DELETE":
+            await self._check_removal(review)
+            return
+        new, old = review.object, review.old
+        if new is None or (old is not None and old.get("spec") == new.get("spec")):
+            return
+        refusals = check_package(new, several=self._several)
+        if refusals:
+            raise invalid(review.kind, review.name, [*map(_cause, refusals)])
+        if review.kind.plural == FUNCTIONS.names.plural:
+            review.warnings += ignored_fields(new)
+        else:
+            fact = f"a {review.kind.kind} is checked and kept, and nothing is installed"
+            review.warnings.append(f"{fact}: only functions are")
+
+    async def _check_removal(self, review: Review) -> None:
+        if review.kind.plural == FUNCTIONS.names.plural:
+            users = await _users(self._installed, review.name)
+            _refuse_use(review, {name for each in users.values() for name in each})
+
+
+class FunctionRevisionChecks:
+    """Revisions change their state and their number alone, and stay while somebody uses them."""
+
+    def __init__(self, installed: Installed) -> None:
+        self._installed = installed
+
+    def handles(self, kind: Kind, operation: str) -> bool:
+        known = (GROUP, FUNCTION_REVISIONS.names.plural)
+        return (kind.group, kind.plural) == known and operation in (*_WRITES, "DELETE")
+
+    async def mutate(self, review: Review) -> None:
+        pass
+
+    async def validate(self, review: Review) -> None:
+        if review.subresource:
+            return
+        if review.operation == "DELETE":
+            if review.old is not None:
+                await self._check_use(review, review.old)
+            return
+        new, old = review.object, review.old
+        if new is None or (old is not None and _is_same(new, old)):
+            return
+        found = await self._installed.revisions(function_of(old or new))
+        others = [known_revision(each) for each in found if each["metadata"]["name"] != review.name]
+        refusals = check_revision(new, old, others)
+        if refusals:
+            raise invalid(review.kind, review.name, [*map(_cause, refusals)])
+        if old is not None and _is_deactivated(new, old) and not _is_forced(new, old):
+            await self._check_use(review, old)
+
+    async def _check_use(self, review: Review, old: Object) -> None:
+        users = await _users(self._installed, function_of(old))
+        _refuse_use(review, users.get(review.name, ()))
+
+
+def _is_same(new: Object, old: Object) -> bool:
+    return new["spec"] == old["spec"] and function_of(new) == function_of(old)
+
+
+def _is_deactivated(new: Object, old: Object) -> bool:
+    states = [each["spec"]["desiredState"] for each in (old, new)]
+    return states == ["Active", "Inactive"]
+
+
+def _is_forced(new: Object, old: Object) -> bool:
+    """Whether this very write says that somebody knows what they do."""
+    said, before = ((each["metadata"].get("annotations") or {}).get(FORCED) for each in (new, old))
+    return bool(said) and said != before
+
+
+def _refuse_use(review: Review, users: Iterable[str]) -> None:
+    if users := sorted(users):
+        raise forbidden(review.kind, review.name, f"it is selected by {listed(users)}")
+
+
+def _cause(error: PolyverError) -> Cause:
+    hint = f"; {error.hint}" if error.hint else ""
+    return Cause(error.at, f"Invalid value: {error.fact}{hint}")

@@ -1,0 +1,300 @@
+"""Messages as lists of fields: each knows its number, its name here, and how it is written.
+
+A value that is what it would be anyway is not written, and one that is not there is that value:
+these are the rules of proto3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from enum import IntEnum
+from typing import Any, Generic, Protocol, TypeVar
+
+from polyver.compositions.calls._located import MessageError, Unreadable, Unwritable
+from polyver.compositions.calls._slow_structs import BYTES, VARINT, entry, known, text, varint
+from polyver.compositions.calls._structs import dump_struct, load_struct
+from polyver.kube.objects.wire import Field, MalformedError
+
+__all__ = [
+    "Duration",
+    "Listed",
+    "Mapped",
+    "Message",
+    "Number",
+    "Numbers",
+    "Octets",
+    "One",
+    "Only",
+    "Slot",
+    "Structure",
+    "Text",
+    "Whole",
+]
+
+T = TypeVar("T")
+
+
+class Content(Protocol):
+    """How a value is written as bytes, whatever field it is in."""
+
+    def dump(self, value: Any) -> bytes: ...
+
+    def load(self, data: bytes) -> Any: ...
+
+
+class Slot(Protocol):
+    """A field of a message."""
+
+    number: int
+    name: str
+    wires: tuple[int, ...]
+    """In which ways it may be written."""
+
+    def write(self, value: Any) -> Iterable[bytes]:
+        """The parts of which the field consists; none if there is nothing to say."""
+
+    def read(self, found: list[Field]) -> Any:
+        """The value, from every time that the field is there, which is once at least."""
+
+
+class Message(Generic[T]):
+    """A message that is a value of some type here."""
+
+    def __init__(self, made: Callable[..., T], *slots: Slot, either: Collection[int] = ()) -> None:
+        """Of the fields in `either`, only one is there: that which stands last."""
+        self._made = made
+        self._slots = slots
+        self._either = frozenset(either)
+        self._wires = {slot.number: slot.wires for slot in slots}
+
+    def dump(self, value: T) -> bytes:
+        parts: list[bytes] = []
+        for slot in self._slots:
+            try:
+                parts.extend(slot.write(getattr(value, slot.name)))
+            except MessageError as error:
+                raise error.inside(slot.name) from None
+        return b"".join(parts)
+
+    def load(self, data: bytes) -> T:
+        found: dict[int, list[Field]] = {}
+        for field in known(data, "message", self._wires):
+            if field.number in self._either:
+                for other in self._either - {field.number}:
+                    found.pop(other, None)
+            found.setdefault(field.number, []).append(field)
+        values: dict[str, Any] = {}
+        for slot in self._slots:
+            if slot.number in found:
+                try:
+                    values[slot.name] = slot.read(found[slot.number])
+                except MessageError as error:
+                    raise error.inside(slot.name) from None
+        return self._made(**values)
+
+
+# Contents.
+
+
+class Text:
+    """A text."""
+
+    def dump(self, value: str) -> bytes:
+        try:
+            return value.encode()
+        except UnicodeEncodeError:
+            raise Unwritable("half of a surrogate pair has no form in UTF-8") from None
+
+    def load(self, data: bytes) -> str:
+        return text(data)
+
+
+class Octets:
+    """Bytes."""
+
+    def dump(self, value: bytes) -> bytes:
+        return value
+
+    def load(self, data: bytes) -> bytes:
+        return data
+
+
+class Structure:
+    """Plain data."""
+
+    def dump(self, value: dict[str, Any]) -> bytes:
+        return dump_struct(value)
+
+    def load(self, data: bytes) -> dict[str, Any]:
+        return load_struct(data)
+
+
+class Duration:
+    """Seconds, of which protobuf writes the whole ones and billionths apart."""
+
+    _WIRES: Mapping[int, tuple[int, ...]] = {1: (VARINT,), 2: (VARINT,)}
+
+    def dump(self, value: float) -> bytes:
+        nanos = round(value * 1e9)
+        sign = -1 if nanos < 0 else 1
+        seconds, rest = divmod(abs(nanos), 10**9)
+        parts = ((b"\x08", sign * seconds), (b"\x10", sign * rest))
+        return b"".join(tag + varint(part & _ALL) for tag, part in parts if part)
+
+    def load(self, data: bytes) -> float:
+        parts = {1: 0, 2: 0}
+        for field in known(data, "Duration", self._WIRES):
+            parts[field.number] = field.integer("duration", 64 if field.number == 1 else 32)
+        return parts[1] + parts[2] / 1e9
+
+
+_ALL = (1 << 64) - 1
+
+
+class Only:
+    """A message of which one field is all that matters: its value stands for the message."""
+
+    def __init__(self, slot: Slot, empty: Callable[[], Any]) -> None:
+        self._slot = slot
+        self._empty = empty
+
+    def dump(self, value: Any) -> bytes:
+        return b"".join(self._slot.write(value))
+
+    def load(self, data: bytes) -> Any:
+        found = list(known(data, "message", {self._slot.number: self._slot.wires}))
+        return self._slot.read(found) if found else self._empty()
+
+
+# Fields.
+
+
+def _head(number: int, wire: int) -> bytes:
+    return varint(number << 3 | wire)
+
+
+class _Lengthy:
+    """A field with contents that have a length."""
+
+    wires: tuple[int, ...] = (BYTES,)
+
+    def __init__(self, number: int, name: str, content: Content) -> None:
+        self.number = number
+        self.name = name
+        self._content = content
+        self._tag = _head(number, BYTES)
+
+    def _part(self, content: bytes) -> bytes:
+        return self._tag + varint(len(content)) + content
+
+
+class One(_Lengthy):
+    """A field that is there once, or not: None means that it is not there."""
+
+    def write(self, value: Any) -> Iterable[bytes]:
+        return () if value is None else (self._part(self._content.dump(value)),)
+
+    def read(self, found: list[Field]) -> Any:
+        if isinstance(self._content, Text | Octets):
+            return self._content.load(_payload(found[-1]))
+        # What is there twice is put together, which is what bytes side by side mean.
+        return self._content.load(b"".join(map(_payload, found)))
+
+
+class Whole(One):
+    """The same for what is always something: what is empty is not written."""
+
+    def write(self, value: Any) -> Iterable[bytes]:
+        content = self._content.dump(value)
+        return (self._part(content),) if content else ()
+
+
+class Listed(_Lengthy):
+    """A field that is there once for each item."""
+
+    def write(self, value: Any) -> Iterable[bytes]:
+        parts = []
+        for place, item in enumerate(value):
+            try:
+                parts.append(self._part(self._content.dump(item)))
+            except MessageError as error:
+                raise error.inside(f"[{place}]") from None
+        return parts
+
+    def read(self, found: list[Field]) -> tuple[Any, ...]:
+        items = []
+        for place, field in enumerate(found):
+            try:
+                items.append(self._content.load(_payload(field)))
+            except MessageError as error:
+                raise error.inside(f"[{place}]") from None
+        return tuple(items)
+
+
+class Mapped(_Lengthy):
+    """A field that is there once for each key."""
+
+    def write(self, value: Any) -> Iterable[bytes]:
+        return [self._item(key, item) for key, item in value.items()]
+
+    def _item(self, key: str, item: Any) -> bytes:
+        try:
+            name, content = _TEXT.dump(key), self._content.dump(item)
+        except MessageError as error:
+            raise error.inside(f"[{key}]") from None
+        parts = (b"\x0a", varint(len(name)), name, b"\x12", varint(len(content)), content)
+        return self._part(b"".join(parts))
+
+    def read(self, found: list[Field]) -> dict[str, Any]:
+        items: dict[str, Any] = {}
+        for field in found:
+            key, content = entry(_payload(field))
+            try:
+                items[key] = self._content.load(content)
+            except MessageError as error:
+                raise error.inside(f"[{key}]") from None
+        return items
+
+
+_TEXT = Text()
+
+
+class Number:
+    """A field with one of some numbers that have names; a number without one counts as 0."""
+
+    wires: tuple[int, ...] = (VARINT,)
+
+    def __init__(self, number: int, name: str, names: type[IntEnum]) -> None:
+        self.number = number
+        self.name = name
+        self._names = names
+
+    def write(self, value: Any) -> Iterable[bytes]:
+        return (_head(self.number, VARINT), varint(value)) if value else ()
+
+    def read(self, found: list[Field]) -> Any:
+        return self._named(found[-1].integer(self.name, 32))
+
+    def _named(self, chosen: int) -> IntEnum:
+        return self._names(chosen if chosen in self._names._value2member_map_ else 0)
+
+
+class Numbers(Number):
+    """A field with several of them, written together; some may write each apart."""
+
+    wires: tuple[int, ...] = (BYTES, VARINT)
+
+    def write(self, value: Any) -> Iterable[bytes]:
+        together = b"".join(map(varint, value))
+        return (_head(self.number, BYTES), varint(len(together)), together) if together else ()
+
+    def read(self, found: list[Field]) -> Any:
+        try:
+            numbers = [each for field in found for each in field.unpacked()]
+        except MalformedError as error:
+            raise Unreadable(str(error)) from None
+        return tuple(self._named(each.integer(self.name, 32)) for each in numbers)
+
+
+def _payload(field: Field) -> bytes:
+    return field.bytes("value")

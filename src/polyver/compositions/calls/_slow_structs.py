@@ -1,0 +1,146 @@
+"""Protobuf's Struct by all the rules: fields in any order, unknown, or several times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from polyver.compositions.calls._located import Unreadable
+from polyver.kube.objects.wire import Field, MalformedError, fields
+
+__all__ = [
+    "BYTES",
+    "DEEPEST",
+    "VARINT",
+    "entry",
+    "known",
+    "load_slowly",
+    "number",
+    "text",
+    "varint",
+]
+
+VARINT, FIXED, BYTES = 0, 1, 2
+_ITEMS = {1: (BYTES,)}
+_ENTRY = {1: (BYTES,), 2: (BYTES,)}
+_KINDS = {1: (VARINT,), 2: (FIXED,), 3: (BYTES,), 4: (VARINT,), 5: (BYTES,), 6: (BYTES,)}
+"""Which numbers of fields mean something, and how they are written."""
+
+DEEPEST = 200
+"""How deep values may nest: as deep as anywhere else."""
+_INTEGERS = 1 << 63
+"""Below this a whole number is an integer in Kubernetes."""
+
+
+def varint(number: int) -> bytes:
+    """A number that is not negative, in as few bytes as it needs."""
+    found = bytearray()
+    while number > 0x7F:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    found.append(number)
+    return bytes(found)
+
+
+def number(double: float) -> int | float:
+    """A number as JSON has it: whole ones are integers, as Kubernetes writes them.
+
+    >>> number(2.0), number(2.5), number(1e30)
+    (2, 2.5, 1e+30)
+    """
+    whole = int(double)
+    return whole if whole == double and -_INTEGERS <= whole < _INTEGERS else double
+
+
+def text(data: bytes) -> str:
+    """A text, which has to be UTF-8."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise Unreadable("a text is not UTF-8") from None
+
+
+def load_slowly(data: bytes, depth: int = 0) -> dict[str, Any]:
+    """The object in a Struct; Unreadable, with the place, if it is none."""
+    _check_depth(depth)
+    found: dict[str, Any] = {}
+    for field in known(data, "Struct", _ITEMS):
+        key, content = entry(field.bytes("fields"))
+        try:
+            found[key] = _value(content, depth)
+        except Unreadable as error:
+            raise error.inside(key) from None
+    return found
+
+
+def known(data: bytes, message: str, wires: Mapping[int, tuple[int, ...]]) -> Iterator[Field]:
+    """The fields that mean something: written otherwise than they should be, they mean nothing."""
+    try:
+        for field in fields(data, message):
+            if field.wire in wires.get(field.number, ()):
+                yield field
+    except MalformedError as error:
+        raise Unreadable(str(error)) from None
+
+
+def entry(data: bytes) -> tuple[str, bytes]:
+    """A key and the bytes of its value: an item of a mapping is a message of two fields."""
+    key, content = "", b""
+    for field in known(data, "Entry", _ENTRY):
+        if field.number == 1:
+            key = text(field.bytes("key"))
+        else:
+            # What is there twice is put together, which is what bytes side by side mean.
+            content += field.bytes("value")
+    return key, content
+
+
+def _value(data: bytes, depth: int) -> Any:
+    """What stands there last; the parts of one list or object may stand apart."""
+    kind, parts, last = 0, b"", None
+    for field in known(data, "Value", _KINDS):
+        if field.number in (5, 6):
+            parts = parts + field.bytes("value") if kind == field.number else field.bytes("value")
+        else:
+            last = _scalar(field)
+        kind = field.number
+    match kind:
+        case 5:
+            return load_slowly(parts, depth + 1)
+        case 6:
+            return _list(parts, depth + 1)
+    return last
+
+
+def _list(data: bytes, depth: int) -> list[Any]:
+    _check_depth(depth)
+    found: list[Any] = []
+    for field in known(data, "ListValue", _ITEMS):
+        try:
+            found.append(_value(field.bytes("values"), depth))
+        except Unreadable as error:
+            raise error.inside(f"[{len(found)}]") from None
+    return found
+
+
+def _scalar(field: Field) -> Any:
+    match field.number:
+        case 1:
+            return None
+        case 2:
+            return _finite(field.real("number_value"))
+        case 3:
+            return text(field.bytes("string_value"))
+    return field.payload != 0
+
+
+def _finite(double: float) -> int | float:
+    if not math.isfinite(double):
+        raise Unreadable(f"{double} has no form in JSON")
+    return number(double)
+
+
+def _check_depth(depth: int) -> None:
+    if depth > DEEPEST:
+        raise Unreadable("it is nested too deeply")

@@ -1,0 +1,258 @@
+"""Calls of functions: bounded in time, size and number, and never more than an error for one.
+
+What is slow or dead holds up only those who call it: each revision has its own connection and its
+own bound on calls at the same time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from polyver.compositions.calls._loading import load_grpc
+from polyver.compositions.calls._located import Unreadable, Unwritable
+from polyver.compositions.calls.endpoints import Endpoint
+from polyver.compositions.calls.errors import Failure, FunctionFailed
+from polyver.compositions.calls.metrics import Metrics
+from polyver.compositions.calls.protocol import decode_response, encode_request
+from polyver.compositions.messages import Request, Response
+
+if TYPE_CHECKING:
+    from polyver.compositions.calls._connections import Connection
+
+__all__ = ["Caller", "Limits"]
+
+_PAUSES = (0.1, 0.5)
+"""How long to wait before the second and the third try, roughly."""
+chance = random.SystemRandom().random
+"""Between 0 and 1, so that callers come apart; not the one that a program may have seeded."""
+_LARGE = 1 << 18
+"""Answers that are read aside, so that nothing else waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a revision may cost."""
+
+    concurrent: int = 32
+    """Calls of one revision at the same time."""
+    waiting: int = 1024
+    """Calls of one revision that wait for their turn."""
+    most_sent: int = 4 << 20
+    """Bytes of a request. Functions made with the SDKs take no more than 4 MiB by default."""
+    most_received: int = 4 << 20
+    """Bytes of an answer."""
+
+
+class Caller:
+    """Calls functions over connections that are kept. It belongs to one event loop."""
+
+    def __init__(self, limits: Limits | None = None, *, metrics: Metrics | None = None) -> None:
+        self._limits = limits or Limits()
+        self.metrics = metrics or Metrics()
+        self._lines: dict[str, _Line] = {}
+        self._finishing: list[_Line] = []
+        """Of revisions that were forgotten while calls of them were under way."""
+
+    async def call(
+        self, endpoint: Endpoint, request: Request, *, within: float = 10.0, resend: bool = True
+    ) -> Response:
+        """What a function answers within so many seconds; FunctionFailed if it does not.
+
+        Functions are pure, so a request that may have been lost is sent again, as long as there
+        is time: three times if nobody was reached, twice if the connection broke. Without `resend`
+        a request that the function may have seen is not sent again.
+        """
+        now = asyncio.get_running_loop().time
+        counts = self.metrics.of(endpoint.revision)
+        deadline = _Deadline(within, now() + within)
+        began = now()
+        counts.in_flight += 1
+        try:
+            response = await self._called(endpoint, request, deadline, resend=resend)
+        except FunctionFailed as error:
+            counts.observe(error.failure, now() - began)
+            raise
+        finally:
+            counts.in_flight -= 1
+        counts.observe(None, now() - began)
+        return response
+
+    async def forget(self, revision: str) -> None:
+        """Let go of a revision that is called no longer; calls under way may finish."""
+        self.metrics.forget(revision)
+        if line := self._lines.pop(revision, None):
+            await line.retire()
+            self._finishing = [each for each in (*self._finishing, line) if each.open]
+
+    async def close(self) -> None:
+        """End every connection, with the calls that are under way."""
+        lines = [*self._lines.values(), *self._finishing]
+        self._lines, self._finishing = {}, []
+        for line in lines:
+            await line.close()
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return sum(line.open for line in (*self._lines.values(), *self._finishing))
+
+    async def _called(
+        self, endpoint: Endpoint, request: Request, deadline: _Deadline, *, resend: bool
+    ) -> Response:
+        await load_grpc()
+        line = self._lines.get(endpoint.revision)
+        if line is None:
+            line = self._lines[endpoint.revision] = _Line(self._limits)
+        async with line.turn(endpoint, deadline):
+            content = self._encoded(endpoint, request)
+            answer = await _answered(line, endpoint, content, deadline, resend=resend)
+        return await _decoded(endpoint, answer)
+
+    def _encoded(self, endpoint: Endpoint, request: Request) -> bytes:
+        try:
+            content = encode_request(request)
+        except Unwritable as error:
+            fact = f"cannot be asked: {error.problem}, at {error.at}"
+            raise _failed(endpoint, Failure.UNSENDABLE, fact) from None
+        if (size := len(content)) > (most := self._limits.most_sent):
+            fact = f"cannot be asked: the request has {size:,} bytes, and {most:,} are allowed"
+            raise _failed(endpoint, Failure.TOO_LARGE, fact)
+        return content
+
+
+@dataclass(frozen=True, slots=True)
+class _Deadline:
+    """How long a call may take, and when that time is over."""
+
+    within: float
+    at: float
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self.at - asyncio.get_running_loop().time())
+
+
+class _Line:
+    """What the calls of one revision share: a connection, and a bound."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._turns = asyncio.Semaphore(limits.concurrent)
+        self._waiting = 0
+        self._connections: list[Connection] = []
+        """Those that are open; new calls get the last."""
+        self._retired = self._closed = False
+
+    @asynccontextmanager
+    async def turn(self, endpoint: Endpoint, deadline: _Deadline) -> AsyncIterator[None]:
+        """Wait until there are few enough calls at the same time."""
+        if self._turns.locked() and self._waiting >= self._limits.waiting:
+            fact = f"is busy: {self._waiting:,} calls wait for their turn already"
+            raise _failed(endpoint, Failure.BUSY, fact)
+        self._waiting += 1
+        try:
+            async with asyncio.timeout_at(deadline.at):
+                await self._turns.acquire()
+        except TimeoutError:
+            others = f"{self._limits.concurrent:,} other calls are under way"
+            fact = f"could not be asked within {deadline.within:g}s: {others}"
+            raise _failed(endpoint, Failure.DEADLINE, fact) from None
+        finally:
+            self._waiting -= 1
+        try:
+            yield
+        finally:
+            self._turns.release()
+
+    @asynccontextmanager
+    async def connected(self, endpoint: Endpoint) -> AsyncIterator[Connection]:
+        """The connection to where a revision is now; the one before finishes its calls."""
+        from polyver.compositions.calls._connections import Connection
+
+        if self._closed:
+            raise _closed(endpoint)
+        if not self._connections or self._connections[-1].endpoint != endpoint:
+            limits = self._limits
+            sizes = {"most_sent": limits.most_sent, "most_received": limits.most_received}
+            self._connections.append(Connection(endpoint, **sizes))
+        connection = self._connections[-1]
+        connection.calls += 1
+        try:
+            await self._tidy()
+            yield connection
+        finally:
+            connection.calls -= 1
+            await self._tidy()
+
+    async def _tidy(self) -> None:
+        """Close what is neither called now nor will be."""
+        kept = () if self._retired else self._connections[-1:]
+        over = [each for each in self._connections if not each.calls and each not in kept]
+        self._connections = [each for each in self._connections if each not in over]
+        for each in over:
+            await each.close()
+
+    @property
+    def open(self) -> int:
+        return len(self._connections)
+
+    async def retire(self) -> None:
+        """Close everything, after the calls that are under way or wait."""
+        self._retired = True
+        await self._tidy()
+
+    async def close(self) -> None:
+        """Close everything, with the calls that are under way or wait."""
+        self._closed = True
+        connections, self._connections = self._connections, []
+        for each in connections:
+            await each.close()
+
+
+async def _answered(
+    line: _Line, endpoint: Endpoint, content: bytes, deadline: _Deadline, *, resend: bool
+) -> bytes:
+    """The bytes of an answer, after as many tries as there may be."""
+    from polyver.compositions.calls._channels import ConnectionClosed, RpcError, failed, meaning
+
+    tries, sent = 0, False
+    async with line.connected(endpoint) as connection:
+        while True:
+            tries += 1
+            try:
+                return await connection.ask(content, within=deadline.left)
+            except RpcError as error:
+                found = meaning(error, endpoint, within=deadline.within)
+                sent |= found.sent
+                most = found.tries if resend or not sent else 1
+                pause = _PAUSES[tries - 1] * (0.5 + chance()) if tries < most else 0.0
+                if tries >= most or pause >= deadline.left:
+                    raise failed(found, endpoint, sent=sent) from None
+            except ConnectionClosed:
+                raise _closed(endpoint) from None
+            await asyncio.sleep(pause)
+
+
+async def _decoded(endpoint: Endpoint, answer: bytes) -> Response:
+    try:
+        if len(answer) > _LARGE:
+            return await asyncio.to_thread(decode_response, answer)
+        return decode_response(answer)
+    except Unreadable as error:
+        place = f", at {error.at}" if error.at else ""
+        fact = f"answers something else than the protocol says: {error.problem}{place}"
+        raise _failed(endpoint, Failure.BROKEN, fact) from None
+
+
+def _closed(endpoint: Endpoint) -> FunctionFailed:
+    fact = "could not answer: the caller has closed the connection"
+    return _failed(endpoint, Failure.UNREACHABLE, fact)
+
+
+def _failed(endpoint: Endpoint, failure: Failure, fact: str) -> FunctionFailed:
+    return FunctionFailed(failure, fact, revision=endpoint.revision, address=endpoint.address)

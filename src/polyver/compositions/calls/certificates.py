@@ -1,0 +1,176 @@
+"""The certificates of functions that are served from this machine, in a folder of their own.
+
+A function gets a folder that never changes once it has its name: a renewed certificate is in
+another, for whoever is started in its place. The authorities are kept across restarts.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import secrets
+import shutil
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from polyver.compositions.calls.authorities import (
+    Authorities,
+    Issued,
+    Signer,
+    renewal,
+    server_names,
+)
+from polyver.compositions.calls.endpoints import Trust
+from polyver.core import PolyverError
+from polyver.kube.http.files import FolderFailed, private_folder, refusal, write_file
+
+__all__ = ["CertificateFolder", "Certificates", "InvalidName"]
+
+_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_KEPT = 2
+"""How many folders of a revision stay: one to read now, one that was read before."""
+
+
+class InvalidName(PolyverError):
+    """A revision's name that is none."""
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """What one start of a function gets: `folder` is for `--tls-certs-dir`."""
+
+    revision: str
+    folder: Path
+    issued: Issued
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Client:
+    """What functions are shown: it is asked for with every call, and seldom changes."""
+
+    issued: Issued
+    authorities: Authorities
+    signer: Signer
+    until: datetime.datetime
+    trusts: dict[str, Trust] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, authorities: Authorities, now: datetime.datetime) -> _Client:
+        issued = authorities.client(now)
+        return cls(issued, authorities, authorities.signer(now), issued.renewed_at)
+
+    def holds(self, authorities: Authorities, now: datetime.datetime) -> bool:
+        same = self.authorities is authorities and self.signer is authorities.signer(now)
+        return same and now < self.until
+
+    def trust(self, revision: str) -> Trust:
+        if revision not in self.trusts:
+            self.trusts[revision] = Trust(self.issued.bundle, self.issued.pair, revision)
+        return self.trusts[revision]
+
+
+class CertificateFolder:
+    """One folder with authorities and certificates. It may be used from any thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._authorities: Authorities | None = None
+        self._client: _Client | None = None
+        self._lock = threading.Lock()
+
+    def issue(self, revision: str, *, now: datetime.datetime, namespace: str = "") -> Certificates:
+        """Certificates for the next start of a revision: tls.crt, tls.key and ca.crt."""
+        if not _NAME.fullmatch(revision):
+            raise InvalidName(f"{revision!r} cannot be the name of a revision")
+        names = server_names(revision, namespace=namespace)
+        with self._lock:
+            issued = self._advanced(now).server(names, now)
+            try:
+                folder = self._write(revision, issued)
+            except OSError as error:
+                raise self._failed(error) from None
+        return Certificates(revision, folder, issued, names)
+
+    def renewal(self, certificates: Certificates, *, now: datetime.datetime) -> str:
+        """Why a function has to be started anew with other certificates; nothing if not."""
+        with self._lock:
+            return renewal(certificates.issued, self._advanced(now), certificates.names, now)
+
+    def trust(self, revision: str, *, now: datetime.datetime) -> Trust:
+        """What is shown to a revision and believed of it; the same as long as it can be."""
+        with self._lock:
+            authorities = self._advanced(now)
+            if self._client is None or not self._client.holds(authorities, now):
+                self._client = _Client.of(authorities, now)
+            return self._client.trust(revision)
+
+    def forget(self, revision: str) -> None:
+        """Remove the certificates of a revision that is served no longer."""
+        with self._lock:
+            if self._client is not None:
+                self._client.trusts.pop(revision, None)
+        if _NAME.fullmatch(revision):
+            shutil.rmtree(self._revisions / revision, ignore_errors=True)
+
+    @property
+    def _revisions(self) -> Path:
+        return self._folder / "revisions"
+
+    def _advanced(self, now: datetime.datetime) -> Authorities:
+        """The authorities as of now, kept before anyone hears of them."""
+        try:
+            if self._authorities is None:
+                private_folder(self._folder)
+                self._authorities = self._read()
+            advanced = self._authorities.advanced(now)
+            if advanced is not self._authorities:
+                write_file(self._file, advanced.encode())
+                self._authorities = advanced
+        except OSError as error:
+            raise self._failed(error) from None
+        return advanced
+
+    @property
+    def _file(self) -> Path:
+        return self._folder / "authorities.json"
+
+    def _read(self) -> Authorities:
+        if not self._file.exists():
+            return Authorities()
+        try:
+            return Authorities.decode(self._file.read_bytes())
+        except ValueError:
+            hint = "move it away: functions then get certificates of a new authority"
+            raise FolderFailed(f"{self._file} is not what was written there", hint=hint) from None
+
+    def _write(self, revision: str, issued: Issued) -> Path:
+        home = self._revisions / revision
+        private_folder(self._revisions)
+        private_folder(home)
+        name = secrets.token_hex(4)
+        unfinished = home / f".{name}"
+        private_folder(unfinished)
+        contents = (
+            ("tls.crt", issued.pair.certificate),
+            ("tls.key", issued.pair.key),
+            ("ca.crt", issued.bundle),
+        )
+        for file, content in contents:
+            write_file(unfinished / file, content)
+        finished = unfinished.rename(home / name)
+        _tidy(home, finished)
+        return finished
+
+    def _failed(self, error: OSError) -> FolderFailed:
+        return FolderFailed(refusal(error, self._folder))
+
+
+def _tidy(home: Path, newest: Path) -> None:
+    """Remove what was left unfinished, and what nobody reads any more."""
+    others = [each for each in home.iterdir() if each != newest]
+    finished = [each for each in others if not each.name.startswith(".")]
+    finished.sort(key=lambda each: each.stat().st_mtime_ns, reverse=True)
+    for each in set(others) - set(finished[: _KEPT - 1]):
+        shutil.rmtree(each, ignore_errors=True)

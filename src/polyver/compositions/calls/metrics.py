@@ -1,0 +1,106 @@
+"""Counts of calls, for each revision, for Prometheus and for whoever judges a rollout.
+
+Counting is a few additions; the library that knows Prometheus' text is loaded when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from polyver.compositions.calls.errors import Failure
+from polyver.kube.http.times import Times
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+__all__ = ["Counts", "Metrics"]
+
+_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_MOST_REVISIONS = 1000
+_OTHERS = ""
+_SUCCESS = "Success"
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of the calls of one revision."""
+
+    results: dict[str, int] = field(default_factory=dict)
+    """How many there were of each kind of failure, and of `Success`."""
+    times: Times = field(default_factory=lambda: Times(_BOUNDS))
+    in_flight: int = 0
+    """Calls that have begun, and wait for their turn or an answer."""
+
+    def observe(self, failure: Failure | None, seconds: float) -> None:
+        """Count a call that has ended."""
+        result = failure.value if failure else _SUCCESS
+        self.results[result] = self.results.get(result, 0) + 1
+        self.times.observe(seconds)
+
+    @property
+    def calls(self) -> int:
+        return sum(self.results.values())
+
+    @property
+    def failures(self) -> int:
+        return self.calls - self.results.get(_SUCCESS, 0)
+
+
+class Metrics:
+    """Counts since the start."""
+
+    def __init__(self) -> None:
+        self._revisions: dict[str, Counts] = {}
+
+    def of(self, revision: str) -> Counts:
+        """The counts of a revision; those beyond the most that are counted apart share theirs."""
+        found = self._revisions.get(revision)
+        if found is None:
+            name = revision if len(self._revisions) < _MOST_REVISIONS else _OTHERS
+            found = self._revisions.setdefault(name, Counts())
+        return found
+
+    def forget(self, revision: str) -> None:
+        """Drop the counts of a revision that is called no longer."""
+        self._revisions.pop(revision, None)
+
+    def __iter__(self) -> Iterator[tuple[str, Counts]]:
+        yield from self._revisions.items()
+
+    def collector(self) -> Collector:
+        """What a registry of Prometheus' library asks."""
+        return _collector(self)
+
+
+def _collector(metrics: Metrics) -> Collector:
+    from prometheus_client.core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        HistogramMetricFamily,
+        Metric,
+    )
+    from prometheus_client.registry import Collector
+
+    class Calls(Collector):
+        """Tells the library what was counted."""
+
+        def collect(self) -> Iterator[Metric]:
+            total = CounterMetricFamily(
+                "polyver_function_calls", "Calls that ended.", labels=("revision", "result")
+            )
+            times = HistogramMetricFamily(
+                "polyver_function_call_seconds", "How long calls took.", labels=("revision",)
+            )
+            going = GaugeMetricFamily(
+                "polyver_function_calls_in_flight", "Calls under way.", labels=("revision",)
+            )
+            for revision, counts in metrics:
+                for result, count in counts.results.items():
+                    total.add_metric((revision, result), count)
+                times.add_metric((revision,), counts.times.buckets(), counts.times.seconds)
+                going.add_metric((revision,), counts.in_flight)
+            yield from (total, times, going)
+
+    return Calls()

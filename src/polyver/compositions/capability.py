@@ -1,0 +1,213 @@
+"""The capability revisions, as it is contributed to a control plane, and what serves revisions."""
+
+from __future__ import annotations
+
+import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from polyver.capability.contributions import READ, Contribution, Right
+from polyver.compositions.settings import PackageSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from polyver.client import Client
+    from polyver.compositions.calls import CertificateFolder
+    from polyver.compositions.controllers.packages import Dependents, Users
+    from polyver.compositions.runtimes import Runtime
+    from polyver.compositions.runtimes.process import ProcessRuntime
+    from polyver.controllers import Controller
+    from polyver.kube.http.logs import Log
+    from polyver.kube.server.admission import Admission
+    from polyver.web.sources import Source
+
+__all__ = [
+    "certificates_in",
+    "logs_folder",
+    "package_controllers",
+    "package_links",
+    "packages",
+    "process_runtime",
+]
+
+_FOLDER = "packages"
+
+
+def packages(
+    settings: PackageSettings, *, folder: Path | None = None, namespace: str = ""
+) -> Contribution:
+    """What installs functions and has their revisions served.
+
+    By processes that have all they need in a folder, or by Deployments in a namespace.
+    """
+    from polyver.compositions.admission.compositions import COMPOSITIONS_WANTED
+    from polyver.compositions.admission.packages import PACKAGES_WANTED
+    from polyver.compositions.controllers.packages import Compositions, CompositionsOn
+    from polyver.compositions.kinds import COMPOSITION_KINDS, KINDS
+
+    several = settings.several
+    runtime = partial(_runtime, settings, folder=folder, namespace=namespace)
+    return Contribution(
+        kinds=(*KINDS, *COMPOSITION_KINDS),
+        links=lambda client: package_links(client, CompositionsOn(client), several=several),
+        wanted=(*PACKAGES_WANTED, *COMPOSITIONS_WANTED),
+        controllers=lambda client: package_controllers(
+            client, runtime(client), Compositions(), several=several
+        ),
+        rights=(*_rights(), *_rights_of_compositions()),
+        rights_inside=() if settings.runs_processes else tuple(_rights_inside()),
+        source=_source,
+    )
+
+
+def _source() -> Source:
+    from polyver.compositions.page.revisions import RevisionsSource
+
+    return RevisionsSource()
+
+
+def package_links(client: Client, users: Users, *, several: bool) -> list[Admission]:
+    """Those who have a say in writes."""
+    from polyver.compositions.admission.compositions import (
+        CompositeDefinitionChecks,
+        CompositionChecks,
+        CompositionRevisionChecks,
+    )
+    from polyver.compositions.admission.packages import FunctionRevisionChecks, PackageChecks
+    from polyver.compositions.controllers.compositions import ComposedOn
+    from polyver.compositions.controllers.packages import InstalledOn
+
+    installed, composed = InstalledOn(client, users), ComposedOn(client)
+    return [
+        PackageChecks(installed, several=several),
+        FunctionRevisionChecks(installed),
+        CompositeDefinitionChecks(composed),
+        CompositionChecks(composed, several=several),
+        CompositionRevisionChecks(composed, several=several),
+    ]
+
+
+def package_controllers(
+    client: Client, runtime: Runtime, dependents: Dependents, *, several: bool
+) -> list[Controller[Any]]:
+    """Those who make revisions and have them served; the runtime ends with them."""
+    from polyver.compositions.controllers.composites import CompositeController
+    from polyver.compositions.controllers.compositions import (
+        CompositeDefinitionController,
+        CompositionController,
+    )
+    from polyver.compositions.controllers.packages import (
+        FunctionController,
+        FunctionRevisionController,
+    )
+
+    return [
+        FunctionController(client, runtime, dependents=dependents, several=several),
+        FunctionRevisionController(client, runtime),
+        CompositeDefinitionController(client),
+        CompositionController(client, several=several),
+        CompositeController(client, runtime, several=several),
+    ]
+
+
+def _runtime(
+    settings: PackageSettings, client: Client, *, folder: Path | None, namespace: str
+) -> Runtime:
+    if settings.runtime is not None:
+        return settings.runtime
+    if namespace and not settings.runs_processes:
+        return _deployments(client, namespace)
+    from polyver.cli.files import data_folder
+
+    return _processes(folder or data_folder(), settings)
+
+
+def _processes(folder: Path, settings: PackageSettings) -> Runtime:
+    from polyver.compositions.calls import Trust
+    from polyver.compositions.runtimes.chosen import ChosenRuntime
+    from polyver.compositions.runtimes.external import ExternalRuntime
+
+    certificates = certificates_in(folder)
+
+    async def trust(revision: str) -> Trust:
+        return certificates.trust(revision, now=datetime.datetime.now(datetime.UTC))
+
+    return ChosenRuntime(ExternalRuntime(trust), process_runtime(folder, settings))
+
+
+def certificates_in(folder: Path) -> CertificateFolder:
+    """What polyver and functions show each other."""
+    from polyver.compositions.calls import CertificateFolder
+
+    return CertificateFolder(folder / _FOLDER / "certificates")
+
+
+def process_runtime(
+    folder: Path, settings: PackageSettings, *, log: Log | None = None
+) -> ProcessRuntime:
+    """What runs functions beside this process; only those that somebody allowed."""
+    from polyver.compositions.runtimes.process import Packages, ProcessRuntime, read_packages
+
+    named = read_packages(settings.file) if settings.file is not None else {}
+    allowed = Packages(named, settings.allows_others)
+    at, certificates = folder / _FOLDER, certificates_in(folder)
+    return ProcessRuntime(at, allowed, certificates, memory=settings.memory, log=log)
+
+
+def _deployments(client: Client, namespace: str) -> Runtime:
+    from polyver.compositions.calls import Trust
+    from polyver.compositions.runtimes.chosen import ChosenRuntime
+    from polyver.compositions.runtimes.external import ExternalRuntime
+    from polyver.compositions.runtimes.kubernetes import KubernetesRuntime
+
+    run = KubernetesRuntime(client, namespace)
+
+    async def trust(revision: str) -> Trust:
+        found = await run.reach(revision, "localhost:443")
+        assert found.trust is not None
+        return found.trust
+
+    return ChosenRuntime(ExternalRuntime(trust), run)
+
+
+def logs_folder(folder: Path) -> Path:
+    """Where processes of functions leave what they print: REVISION.log."""
+    return folder / _FOLDER / "logs"
+
+
+def _rights() -> Iterator[Right]:
+    from polyver.compositions.kinds import FUNCTION_REVISIONS, FUNCTIONS, GROUP
+
+    functions, revisions = FUNCTIONS.names.plural, FUNCTION_REVISIONS.names.plural
+    yield Right(GROUP, functions, (*READ, "patch"))
+    yield Right(GROUP, f"{functions}/status", ("update",))
+    yield Right(GROUP, revisions, (*READ, "create", "patch", "delete"))
+    yield Right(GROUP, f"{revisions}/status", ("update",))
+    yield Right("", "events", ("create",))
+
+
+def _rights_of_compositions() -> Iterator[Right]:
+    from polyver.compositions.kinds import (
+        COMPOSITION_GROUP,
+        COMPOSITION_REVISIONS,
+        COMPOSITIONS,
+        DEFINITIONS,
+    )
+
+    definitions, crds = DEFINITIONS.names.plural, "customresourcedefinitions"
+    yield Right(COMPOSITION_GROUP, definitions, (*READ, "patch"))
+    yield Right(COMPOSITION_GROUP, f"{definitions}/status", ("update",))
+    yield Right("apiextensions.k8s.io", crds, ("create", "delete"))
+    yield Right("apiextensions.k8s.io", f"{crds}/status", ("patch",))
+    yield Right(COMPOSITION_GROUP, COMPOSITIONS.names.plural, (*READ, "patch"))
+    yield Right(COMPOSITION_GROUP, f"{COMPOSITIONS.names.plural}/status", ("update",))
+    yield Right(COMPOSITION_GROUP, COMPOSITION_REVISIONS.names.plural, (*READ, "create", "patch"))
+
+
+def _rights_inside() -> Iterator[Right]:
+    """What Deployments take, and Services and Secrets beside them."""
+    yield Right("apps", "deployments", (*READ, "create", "patch", "delete"))
+    yield Right("", "services", ("get", "create", "patch", "delete"))
+    yield Right("", "secrets", ("get", "create", "update", "patch", "delete"))

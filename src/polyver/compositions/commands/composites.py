@@ -1,0 +1,359 @@
+"""Composite resources as a cluster has them: what each of them uses, why, and what it would get."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from polyver.cli.cluster import list_all, on_cluster
+from polyver.cli.exit_codes import Found, Misused, UnknownName
+from polyver.cli.output import Format, emit, print_lines, print_table, warn
+from polyver.client import Resource, find
+from polyver.compositions.controllers.compositions import (
+    COMPOSITION_REVISIONS,
+    COMPOSITIONS,
+    DEFINITIONS,
+)
+from polyver.compositions.controllers.packages import FUNCTION_REVISIONS, composites
+from polyver.compositions.decisions import (
+    AskedStep,
+    Candidate,
+    Chosen,
+    Defined,
+    Explained,
+    Installed,
+    candidate_of,
+    check_definition,
+    explain,
+    presumed_definition,
+    read_composite,
+    read_definition,
+)
+from polyver.compositions.packages import condition_of
+from polyver.core import Resolution, listed
+from polyver.kube.objects.status import ApiError
+
+if TYPE_CHECKING:
+    from polyver.capability import Refusal
+    from polyver.client import Client
+    from polyver.client.cluster import Access
+    from polyver.kube.objects.kinds import Kind
+
+__all__ = [
+    "ANY",
+    "Composed",
+    "composed_on",
+    "explained_on",
+    "impact_of_composition",
+    "impact_rows",
+    "print_composites",
+    "why_composite",
+]
+
+Object = dict[str, Any]
+ANY = ("xr", "xrs", "composite", "composites")
+"""What a composite resource is called by whoever does not say its kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """What composite resources choose from, as a cluster has it."""
+
+    kinds: tuple[Kind, ...]
+    """Of composite resources, in the version in which they are composed."""
+    definitions: dict[tuple[str, str], Defined]
+    candidates: tuple[Candidate, ...]
+    revisions: tuple[Object, ...]
+    installed: Installed
+
+    def explain(self, obj: Object) -> Explained:
+        """What a composite resource has, and what it would get."""
+        group = obj["apiVersion"].rpartition("/")[0]
+        defined = self.definitions.get((group, obj["kind"])) or presumed_definition(obj)
+        asking = read_composite(obj, defined)
+        return explain(asking, defined, self.candidates, self.revisions, self.installed)
+
+
+async def composed_on(client: Client) -> Composed:
+    """All that there is to choose from."""
+    definitions = {}
+    for each in await _all(client, DEFINITIONS):
+        if not check_definition(each):
+            defined = read_definition(each)
+            definitions[defined.group, defined.kind] = defined
+    discovery = await client.discover()
+    kinds = []
+    for kind in composites(discovery):
+        known = definitions.get((kind.group, kind.kind))
+        kinds.append((discovery.find(known.api_version, kind.kind) if known else None) or kind)
+    return Composed(
+        tuple(kinds),
+        definitions,
+        tuple(candidate_of(each) for each in await _all(client, COMPOSITIONS)),
+        tuple(await _all(client, COMPOSITION_REVISIONS)),
+        Installed(await _all(client, FUNCTION_REVISIONS)),
+    )
+
+
+async def _all(client: Client, resource: Resource) -> list[Object]:
+    try:
+        return await list_all(client, resource)
+    except ApiError as error:
+        if error.code == 404:
+            return []  # the kind is not served
+        raise
+
+
+async def composites_on(client: Client, composed: Composed) -> list[Object]:
+    """All composite resources, each with its kind, which servers leave out in lists."""
+    return [
+        {"apiVersion": kind.api_version, "kind": kind.kind, **each}
+        for kind in composed.kinds
+        for each in await _all(client, Resource.of(kind))
+    ]
+
+
+# Why.
+
+
+def why_composite(
+    kind: str, name: str, namespace: str, context: str, output: Format, *, explain: bool
+) -> None:
+    """Tell what a composite resource uses, and why."""
+
+    async def read(client: Client, access: Access) -> Explained:
+        composed = await composed_on(client)
+        inside = namespace or access.namespace
+        return composed.explain(await _named(client, composed, kind, name, inside))
+
+    found = on_cluster(context, read)
+    if output is Format.TABLE:
+        _print(found, explain=explain)
+    else:
+        emit(_data(found, explain=explain), output)
+    if found.refusals:
+        raise Found("; ".join(map(str, found.refusals)))
+
+
+async def _named(
+    client: Client, composed: Composed, kind: str, name: str, namespace: str
+) -> Object:
+    wanted = [each for each in composed.kinds if kind.lower() in (*ANY, *_names(each))]
+    if not wanted:
+        known = listed(sorted(each.singular for each in composed.kinds))
+        told = (
+            f"xr/NAME, or KIND/NAME with {known}" if known else "no composite resource is defined"
+        )
+        hint = f"write actionset/NAME, app/NAME, package/NAME, {told}"
+        raise Misused(f"{kind}/{name} is nothing to ask about", hint=hint)
+    found = []
+    for each in wanted:
+        obj = await find(client, Resource.of(each), name, namespace if each.namespaced else "")
+        if obj is not None:
+            found.append((each, obj))
+    if not found:
+        place = f" in the namespace {namespace}" if any(each.namespaced for each in wanted) else ""
+        kinds = listed([each.kind for each in wanted])
+        raise UnknownName(
+            f"there is no composite resource {name}{place}", hint=f"looked for {kinds}"
+        )
+    if len(found) > 1:
+        names = listed([f"{each.plural}.{each.group}/{name}" for each, _ in found])
+        raise Misused(f"{name} is the name of {len(found)} composite resources", hint=names)
+    [(_, obj)] = found
+    return obj
+
+
+def _names(kind: Kind) -> Iterator[str]:
+    for each in (kind.kind.lower(), kind.singular, kind.plural, *kind.short_names):
+        yield each
+        yield f"{each}.{kind.group}"
+
+
+def _print(found: Explained, *, explain: bool) -> None:
+    print_lines(found.composite.shown)
+    for kind in ("Synced", "Ready"):
+        each = condition_of(found.composite.obj, kind)
+        if each is not None:
+            told = f"{kind}={each['status']} ({each['reason']})"
+            print_lines(f"{told}: {each['message']}" if each.get("message") else told)
+    print_lines("")
+    rows = [
+        (each.part, each.asks or "nothing", each.has or "nothing", each.gets or "nothing", each.why)
+        for each in _rows(found)
+    ]
+    print_table(("WHAT", "ASKS FOR", "HAS", "WOULD GET NOW", "WHY"), rows)
+    for warning in found.warnings:
+        warn(warning)
+    for row in _rows(found) if explain else ():
+        if row.rejected:
+            print_lines("", row.part)
+            print_table(("NOT CHOSEN", "WHY"), row.rejected)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One thing that is chosen."""
+
+    part: str
+    asks: str
+    has: str
+    answer: Chosen | Resolution | Refusal
+    function: str = ""
+
+    @property
+    def gets(self) -> str:
+        match self.answer:
+            case Chosen(composition=name):
+                return name
+            case Resolution(release=release):
+                return release.name
+        return ""
+
+    @property
+    def why(self) -> str:
+        answer = self.answer
+        return answer.reason if isinstance(answer, Chosen | Resolution) else answer.fact
+
+    @property
+    def rejected(self) -> list[tuple[str, str]]:
+        if not isinstance(self.answer, Resolution):
+            return []
+        return [(each.release.name, each.why) for each in self.answer.rejected]
+
+    def data(self, *, explain: bool) -> Object:
+        found: Object = {"asksFor": self.asks, "has": self.has, "gets": self.gets, "why": self.why}
+        found = {name: value for name, value in found.items() if value}
+        found["moves"] = bool(self.gets) and self.has != self.gets
+        rejected = [{"name": name, "why": why} for name, why in self.rejected]
+        return found | ({"rejected": rejected} if explain else {})
+
+
+def _rows(found: Explained) -> Iterator[_Row]:
+    composite = found.composite
+    has = composite.composition
+    yield _Row("composition", found.asks_composition, has, found.composition)
+    if found.revision is not None:
+        yield _Row("its revision", found.asks_revision, composite.revision, found.revision)
+    for step in found.steps:
+        yield _step_row(step)
+
+
+def _step_row(step: AskedStep) -> _Row:
+    part, has = f"step {step.name}: {step.function}", step.used.release if step.used else ""
+    return _Row(part, str(step.selector), has, step.answer, step.function)
+
+
+def _data(found: Explained, *, explain: bool) -> Object:
+    obj, metadata = found.composite.obj, found.composite.obj["metadata"]
+    composition, *rest = _rows(found)
+    told: Object = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"]}
+    told |= {"namespace": metadata["namespace"]} if metadata.get("namespace") else {}
+    told["conditions"] = (obj.get("status") or {}).get("conditions") or []
+    told["composition"] = composition.data(explain=explain)
+    if found.revision is not None:
+        told["revision"] = rest.pop(0).data(explain=explain)
+    told["steps"] = [
+        {"step": step.name, "function": step.function, **row.data(explain=explain)}
+        for step, row in zip(found.steps, rest, strict=True)
+    ]
+    return told | {"warnings": [*found.warnings], "errors": [*map(str, found.refusals)]}
+
+
+# Who.
+
+
+@dataclass(frozen=True, slots=True)
+class ImpactRow:
+    """A composite resource that has a release, or would get it."""
+
+    who: str
+    place: str
+    has: str
+    gets: str
+    why: str
+
+    def concerns(self, release: str) -> bool:
+        return release in (self.has, self.gets)
+
+    @property
+    def data(self) -> Object:
+        found = {"who": self.who, "place": self.place, "has": self.has, "gets": self.gets}
+        return {k: v for k, v in found.items() if v} | {"why": self.why}
+
+
+def impact_rows(explained: Iterable[Explained], function: str) -> list[ImpactRow]:
+    """The composite resources whose steps call a function."""
+    return [
+        ImpactRow(each.composite.shown, f"step {step.name}", row.has, row.gets, row.why)
+        for each in explained
+        for step in each.steps
+        if step.function == function
+        for row in (_step_row(step),)
+    ]
+
+
+def print_composites(rows: Sequence[ImpactRow]) -> None:
+    """Print who has what, if anybody does."""
+    columns = ("WHO", "PLACE", "HAS", "WOULD GET NOW", "WHY")
+    print_table(columns, [(each.who, each.place, each.has, each.gets, each.why) for each in rows])
+
+
+async def explained_on(client: Client) -> list[Explained]:
+    """Every composite resource, and what it would get."""
+    composed = await composed_on(client)
+    return [composed.explain(each) for each in await composites_on(client, composed)]
+
+
+def impact_of_composition(text: str, context: str, output: Format) -> None:
+    """List the composite resources that have a composition or one revision of it, or get it."""
+    name, _, revision = text.partition("/")[2].partition("@")
+
+    async def read(client: Client, access: Access) -> tuple[Composed, list[Explained]]:
+        del access
+        composed = await composed_on(client)
+        found = [composed.explain(each) for each in await composites_on(client, composed)]
+        return composed, found
+
+    composed, found = on_cluster(context, read)
+    rows = [_composition_row(each) for each in found if _has(each, name)]
+    if revision:
+        wanted = _revision(composed, name, revision)
+        rows = [each for each in rows if each.concerns(wanted)]
+    elif name not in {each.name for each in composed.candidates}:
+        known = listed(sorted(each.name for each in composed.candidates)) or "none"
+        raise UnknownName(f"there is no composition {name}", hint=f"known: {known}")
+    if output is not Format.TABLE:
+        emit({"composites": [each.data for each in rows]}, output)
+    elif rows:
+        print_composites(rows)
+    else:
+        print_lines("nobody uses it")
+
+
+def _has(explained: Explained, composition: str) -> bool:
+    chosen = explained.composition
+    gets = chosen.composition if isinstance(chosen, Chosen) else ""
+    return composition in (explained.composite.composition, gets)
+
+
+def _composition_row(explained: Explained) -> ImpactRow:
+    rows = [*_rows(explained)][:2]
+    last = rows[-1]
+    gets, why = (last.gets, last.why) if len(rows) > 1 else ("", last.why)
+    composite = explained.composite
+    return ImpactRow(composite.shown, composite.at, composite.revision, gets, why)
+
+
+def _revision(composed: Composed, composition: str, text: str) -> str:
+    from polyver.compositions.commands.installed import revision_called
+    from polyver.compositions.decisions import (
+        composition_lineage,
+        composition_of,
+        known_composition_revision,
+    )
+
+    ours = [each for each in composed.revisions if composition_of(each) == composition]
+    lineage = composition_lineage(composition, map(known_composition_revision, ours))
+    return revision_called(composition, lineage, text).name

@@ -1,0 +1,300 @@
+"""`polyver packages`: the functions that a cluster has, and their revisions."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, NamedTuple
+
+from cyclopts import App, Parameter
+
+from polyver.cli.exit_codes import Misused, Refused, UnknownName, Unreadable
+from polyver.cli.files import data_folder
+from polyver.cli.output import Format, emit, flush, print_lines, print_table, printing, warn
+from polyver.compositions.capability import logs_folder
+
+if TYPE_CHECKING:
+    from polyver.client import Client
+    from polyver.compositions.commands.installed import Installed
+
+app = App(
+    name="packages",
+    help="""See the functions that compositions call, and activate and deactivate their revisions.
+
+Example: polyver packages list""",
+)
+
+Output = Annotated[Format, Parameter(name=["--output", "-o"], help="What to print.")]
+Context = Annotated[
+    str, Parameter(help="The context of the kubeconfig: by default the current one.")
+]
+Force = Annotated[
+    bool,
+    Parameter(
+        negative=(),
+        help="Take it away from those who select it all the same; the revision notes that.",
+    ),
+]
+_EVERY = 0.2
+State = Literal["Active", "Inactive"]
+
+
+@app.command(name="list")
+def list_packages(*, context: Context = "", output: Output = Format.TABLE) -> None:
+    """List every function, and how it does.
+
+    Example: polyver packages list -o json
+    """
+    from polyver.compositions.commands.installed import all_installed, on_cluster
+
+    found = [each.data for each in on_cluster(context, all_installed)]
+    if output is not Format.TABLE:
+        emit({"packages": found}, output)
+        return
+    columns = ("NAME", "INSTALLED", "HEALTHY", "ACTIVE", "REVISIONS", "CURRENT", "PACKAGE")
+    print_table(columns, [_row(each) for each in found])
+
+
+def _row(found: dict[str, Any]) -> tuple[str, ...]:
+    active = [each for each in found["revisions"] if each["state"] == "Active"]
+    return (
+        found["name"],
+        _condition(found, "Installed").get("status", ""),
+        _condition(found, "Healthy").get("status", ""),
+        str(len(active)),
+        str(len(found["revisions"])),
+        found["currentRevision"],
+        found["package"],
+    )
+
+
+def _condition(found: dict[str, Any], kind: str) -> dict[str, Any]:
+    return next((each for each in found["conditions"] if each["type"] == kind), {})
+
+
+@app.command
+def show(name: str, /, *, context: Context = "", output: Output = Format.TABLE) -> None:
+    """Show a function: its revisions, where they answer, and who selects them.
+
+    Example: polyver packages show function-patch-and-transform
+
+    Parameters
+    ----------
+    name
+        The function, NAME, or one revision of it, NAME@REVISION.
+    """
+    from polyver.compositions.commands.installed import named, revision_in
+
+    function, revision = named(name)
+    installed = _installed(context, function)
+    found = installed.data
+    if revision:
+        only = revision_in(installed, revision).name
+        found["revisions"] = [each for each in found["revisions"] if each["name"] == only]
+    if output is not Format.TABLE:
+        emit(found, output)
+        return
+    _print(found)
+
+
+def _print(found: dict[str, Any]) -> None:
+    limits = f"{found['activeRevisionLimit']} active of {found['revisionHistoryLimit'] or 'all'}"
+    policy = found["revisionActivationPolicy"]
+    print_lines(f"{found['name']}: {found['package']}", f"{policy}, {limits}")
+    for each in found["conditions"]:
+        told = f"{each['type']}={each['status']} ({each['reason']})"
+        print_lines(f"{told}: {each['message']}" if each.get("message") else told)
+    rows = [
+        (
+            str(each["revision"]),
+            each["name"],
+            each["state"],
+            each["healthy"],
+            each["endpoint"] or each["message"],
+            ",".join(f"{key}={text}" for key, text in sorted(each["labels"].items())),
+            ", ".join(each["selectedBy"]),
+        )
+        for each in reversed(found["revisions"])
+    ]
+    columns = ("REVISION", "NAME", "STATE", "HEALTHY", "ENDPOINT", "LABELS", "SELECTED BY")
+    print_lines("")
+    print_table(columns, rows)
+
+
+def _installed(context: str, name: str) -> Installed:
+    from polyver.compositions.commands.installed import installed_on, on_cluster
+
+    return on_cluster(context, lambda client: installed_on(client, name))
+
+
+@app.command
+def activate(name: str, /, *, context: Context = "") -> None:
+    """Have a revision served, where users decide that.
+
+    Example: polyver packages activate function-patch-and-transform@3
+
+    Parameters
+    ----------
+    name
+        The revision, NAME@REVISION: by its number, its name, or the digits at the name's end.
+    """
+    _set(name, "Active", context, force=False)
+
+
+@app.command
+def deactivate(name: str, /, *, context: Context = "", force: Force = False) -> None:
+    """Have a revision served no longer, where users decide that and nobody selects it.
+
+    Example: polyver packages deactivate function-patch-and-transform@2
+
+    Parameters
+    ----------
+    name
+        The revision, NAME@REVISION: by its number, its name, or the digits at the name's end.
+    """
+    _set(name, "Inactive", context, force=force)
+
+
+def _set(text: str, state: State, context: str, *, force: bool) -> None:
+    from polyver.compositions.commands.installed import installed_on, named, on_cluster, revision_in
+
+    name, revision = named(text)
+    if not revision:
+        raise Misused(f"{text!r} names no revision", hint="write NAME@REVISION")
+
+    async def write(client: Client) -> str:
+        installed = await installed_on(client, name)
+        wanted = revision_in(installed, revision).name
+        change = _change(installed, wanted, state, force=force)
+        if change is None:
+            return f"{wanted} is {state.lower()} already"
+        from polyver.compositions.controllers.packages import FUNCTION_REVISIONS
+
+        await client.patch(FUNCTION_REVISIONS, wanted, change=change, manager="polyver")
+        return f"{wanted} is to be {state.lower()}"
+
+    print_lines(on_cluster(context, write))
+
+
+def _change(installed: Installed, name: str, state: State, *, force: bool) -> dict[str, Any] | None:
+    """A patch of a revision; None if it is as it should be."""
+    from polyver.client import SystemClock, timestamp
+    from polyver.compositions.names import FORCED
+    from polyver.compositions.packages import read_function
+    from polyver.core import listed
+
+    [obj] = [each for each in installed.revisions if each["metadata"]["name"] == name]
+    if obj["spec"]["desiredState"] == state:
+        return None
+    function = read_function(installed.function)
+    if function.automatic:
+        fact = f"{function.name} activates its revisions by their numbers"
+        raise Refused(fact, hint="set revisionActivationPolicy: Manual, and do it again")
+    users = installed.users.get(name, ()) if state == "Inactive" and function.strict else ()
+    if users and not force:
+        fact = f"{name} is selected by {listed(users)}"
+        raise Refused(fact, hint="have them select another one, or say --force")
+    known = {"resourceVersion": obj["metadata"]["resourceVersion"]}
+    if users:
+        warn(f"{listed(users)} will be without {name}")
+        annotations = {FORCED: f"{state} {timestamp(SystemClock())}"}
+        return {"metadata": {**known, "annotations": annotations}, "spec": {"desiredState": state}}
+    return {"metadata": known, "spec": {"desiredState": state}}
+
+
+@app.command
+def logs(
+    name: str,
+    /,
+    *,
+    follow: Annotated[bool, Parameter(name=["--follow", "-F"], negative=())] = False,
+    data: Path | None = None,
+    context: Context = "",
+) -> None:
+    """Print what the process of a revision has printed, as far as it is kept.
+
+    It is read from the folder of `polyver up`, so that this works on its machine alone.
+
+    Example: polyver packages logs function-patch-and-transform --follow
+
+    Parameters
+    ----------
+    name
+        The function, NAME, whose current revision is meant, or a revision, NAME@REVISION.
+    follow
+        Go on with what comes, until interrupted.
+    data
+        The folder of `polyver up`: by default `polyver` in the user's data folder.
+    """
+    folder = logs_folder(data or data_folder())
+    file = folder / f"{_revision(name, folder, context)}.log"
+    older = file.with_name(f"{file.name}.1")
+    _copy(older, _Seen())
+    seen = _copy(file, _Seen())
+    if not seen.file and not follow:
+        hint = "--data names the folder of the control plane, if it has another"
+        raise UnknownName(f"nothing is kept of {file.stem}", at=str(folder), hint=hint)
+    while follow:
+        time.sleep(_EVERY)
+        if _is(older, seen):
+            _copy(older, seen)  # its last words, before another file took its place
+        seen = _copy(file, seen)
+
+
+def _revision(text: str, folder: Path, context: str) -> str:
+    """The name of a revision; of one that has a log nobody has to be asked."""
+    from polyver.compositions.commands.installed import named, revision_in
+
+    name, revision = named(text)
+    for known in (revision, f"{name}-{revision}"):
+        if revision and (folder / f"{known}.log").is_file():
+            return known
+    installed = _installed(context, name)
+    if revision:
+        return revision_in(installed, revision).name
+    current = (installed.function.get("status") or {}).get("currentRevision")
+    if not current:
+        raise UnknownName(f"{name} has no revision yet")
+    return str(current)
+
+
+class _Seen(NamedTuple):
+    """How much was printed, and of which file: another one may have taken its place."""
+
+    file: int = 0
+    size: int = 0
+
+
+def _is(path: Path, seen: _Seen) -> bool:
+    try:
+        return path.stat().st_ino == seen.file
+    except OSError:
+        return False
+
+
+def _copy(path: Path, seen: _Seen) -> _Seen:
+    """Print what has come since; all of a file that was not there before."""
+    try:
+        with path.open("rb") as file:
+            found = os.fstat(file.fileno())
+            is_same = found.st_ino == seen.file and found.st_size >= seen.size
+            file.seek(seen.size if is_same else 0)
+            _print_rest(file)
+            return _Seen(found.st_ino, file.tell())
+    except FileNotFoundError:
+        return seen
+    except BrokenPipeError:
+        raise  # nobody reads what is printed
+    except OSError as error:
+        raise Unreadable(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _print_rest(file: BinaryIO) -> None:
+    flush()
+    while piece := file.read(1 << 16):
+        with printing():
+            sys.stdout.buffer.write(piece)  # as it was printed, whatever that was
+    with printing():
+        sys.stdout.buffer.flush()

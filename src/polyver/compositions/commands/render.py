@@ -1,0 +1,321 @@
+"""`polyver render`: what a composite resource would become, worked out from files."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from polyver.cli.exit_codes import Failed, Misused
+from polyver.cli.files import data_folder
+from polyver.cli.options import read_seconds
+from polyver.cli.output import Manifests, manifests_text, print_lines, warn
+from polyver.compositions.settings import PackageSettings, read_memory_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from polyver.compositions.commands.rendering.printing import Included
+    from polyver.compositions.commands.rendering.reading import Written
+    from polyver.compositions.commands.rendering.serving import Functions
+    from polyver.compositions.decisions import Composite, Secret
+    from polyver.compositions.messages import Requirements
+    from polyver.compositions.pipeline import Found, Outcome, Run
+
+app = App(name="render")
+
+Object = dict[str, Any]
+Several = Annotated[list[str] | None, Parameter(negative=())]
+Switch = Annotated[bool, Parameter(negative=())]
+
+
+@app.default
+def render(
+    xr: str,
+    composition: str,
+    functions: str,
+    /,
+    *,
+    revision: Several = None,
+    xrd: str | None = None,
+    observed_resources: str | None = None,
+    required_resources: Annotated[
+        list[str] | None, Parameter(name=["--required-resources", "-e"], negative=())
+    ] = None,
+    extra_resources: Several = None,
+    function_credentials: str | None = None,
+    context_files: Several = None,
+    context_values: Several = None,
+    function_annotations: Annotated[
+        list[str] | None, Parameter(name=["--function-annotations", "-a"], negative=())
+    ] = None,
+    include_function_results: Annotated[
+        bool, Parameter(name=["--include-function-results", "-r"], negative=())
+    ] = False,
+    include_full_xr: Annotated[
+        bool, Parameter(name=["--include-full-xr", "-x"], negative=())
+    ] = False,
+    include_context: Annotated[
+        bool, Parameter(name=["--include-context", "-c"], negative=())
+    ] = False,
+    packages: Path | None = None,
+    allow_packages: Switch = False,
+    package_memory: str | None = None,
+    data: Path | None = None,
+    timeout: str = "1m",
+    output: Annotated[Manifests, Parameter(name=["--output", "-o"])] = Manifests.YAML,
+) -> None:
+    """Print what a composite resource would become, without any cluster: it, then its resources.
+
+    The pipeline of its composition is run here as the controller runs it. Functions are run as
+    processes, if their packages are allowed, or called where they run already: the annotation
+    `polyver.dev/endpoint` says where, or `render.crossplane.io/runtime: Development`.
+
+    Example: polyver render xr.yaml composition.yaml functions.yaml --packages packages.yaml
+
+    Parameters
+    ----------
+    xr
+        A file with the composite resource, or - for standard input, here and elsewhere.
+    composition
+        A file or a folder with its Composition or CompositionRevision. Of several the one is taken
+        that the composite resource asks for.
+    functions
+        A file or a folder with the Functions that are called, and FunctionRevisions. A Function
+        that is there several times, with other packages, has as many revisions.
+    revision
+        FUNCTION=REVISION: which revision of a function is called, by its name, its number or the
+        digits at the name's end, whatever the steps ask for; repeatable.
+    xrd
+        A file with the CompositeResourceDefinition: its defaults are filled in, and the composite
+        resource is held against its schema.
+    observed_resources
+        A file or a folder with resources that are there; the annotation
+        `crossplane.io/composition-resource-name` is their name in the pipeline.
+    required_resources
+        A file or a folder with resources that functions may ask for; repeatable.
+    extra_resources
+        The same, by its older name.
+    function_credentials
+        A file or a folder with the Secrets that steps name.
+    context_files
+        KEY=FILE: what the context holds under a key at first, in JSON or YAML; repeatable.
+    context_values
+        KEY=JSON: the same without a file; repeatable.
+    function_annotations
+        KEY=VALUE: an annotation of all Functions, whatever they have; repeatable.
+    include_function_results
+        Print also what functions tell, as objects of kind Result.
+    include_full_xr
+        Print also the metadata and the spec of the composite resource.
+    include_context
+        Print also the context after the last step, as an object of kind Context.
+    packages
+        A file that says which packages may be run, and where they are: a mapping from references
+        to folders, wheels and requirements such as NAME==1.2.3.
+    allow_packages
+        Run packages that it does not name, too, if their references begin with file: or pypi:.
+    package_memory
+        How much memory the process of one function may take: 512Mi, 2Gi, 0 for any amount.
+    data
+        The folder in which what functions run in is kept for the next time: by default that of
+        `polyver up`, `polyver` in the user's data folder.
+    timeout
+        How long the functions may take to answer, all together, once they run: 90s, 1m30s.
+    output
+        How to print.
+    """
+    from polyver.compositions.commands.rendering.printing import Included
+
+    settings = PackageSettings(packages, allow_packages, memory=read_memory_limit(package_memory))
+    files = _Files(
+        xr,
+        composition,
+        functions,
+        xrd,
+        observed_resources,
+        (*(required_resources or ()), *(extra_resources or ())),
+        function_credentials,
+        tuple(context_files or ()),
+        tuple(context_values or ()),
+        tuple(function_annotations or ()),
+    )
+    wanted = _Wanted(
+        tuple(revision or ()), data or data_folder(), settings, read_seconds(timeout, "--timeout")
+    )
+    included = Included(include_function_results, include_full_xr, include_context)
+    found = _interruptible(files, wanted, included)
+    text = manifests_text(found, output)
+    print_lines((f"---\n{text}" if output is Manifests.YAML else text).rstrip("\n"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """What is read."""
+
+    xr: str
+    composition: str
+    functions: str
+    xrd: str | None
+    observed: str | None
+    required: tuple[str, ...]
+    credentials: str | None
+    context_files: tuple[str, ...]
+    context_values: tuple[str, ...]
+    annotations: tuple[str, ...]
+
+    def check(self) -> None:
+        """Standard input can be read once."""
+        several = (self.xr, self.composition, self.functions, self.xrd, self.observed)
+        if (*several, *self.required, self.credentials).count("-") > 1:
+            raise Misused("standard input is named twice", hint="name files instead")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """How it is run."""
+
+    revisions: tuple[str, ...]
+    folder: Path
+    settings: PackageSettings
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What the files say."""
+
+    composite: Written
+    asking: Composite
+    revision: Written
+    functions: Sequence[Written]
+    observed: dict[str, Object]
+    required: Sequence[Object]
+    secrets: dict[Secret, dict[str, bytes]]
+    context: Object
+
+
+def _interruptible(files: _Files, wanted: _Wanted, included: Included) -> list[Object]:
+    """All of it; whoever interrupts it finds no process left."""
+
+    async def whole() -> list[Object]:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # no main thread
+            loop.add_signal_handler(signal.SIGTERM, task.cancel)
+        return await _render(read, wanted, included)
+
+    read = _read(files)
+    try:
+        return asyncio.run(whole())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+def _read(files: _Files) -> _Read:
+    from polyver.compositions.commands.rendering import choosing, reading
+
+    files.check()
+    composite = reading.read_composite_resource(files.xr)
+    written = reading.read_compositions(files.composition)
+    defined = None
+    if files.xrd is not None:
+        defined, obj = reading.read_xrd(files.xrd, composite)
+        composite = replace(composite, obj=obj)
+    given = reading.read_annotations(files.annotations)
+    functions = [
+        choosing.with_annotations(each, given) for each in reading.read_functions(files.functions)
+    ]
+    asking, revision = choosing.composition_revision(composite, written, defined)
+    _check_called(revision, functions, files.functions)
+    return _Read(
+        composite,
+        asking,
+        revision,
+        functions,
+        reading.read_observed(files.observed, composite) if files.observed else {},
+        reading.read_required(files.required),
+        reading.read_credentials(files.credentials) if files.credentials else {},
+        reading.read_context(files.context_files, files.context_values),
+    )
+
+
+def _check_called(revision: Written, functions: Sequence[Written], path: str) -> None:
+    """Refuse steps that call what nobody named."""
+    from polyver.compositions.commands.rendering.choosing import function_named
+
+    known = sorted({function_named(each) for each in functions})
+    for place, step in enumerate(revision.obj["spec"].get("pipeline") or ()):
+        name = step["functionRef"]["name"]
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known) or 'none'}"
+            at = ("spec", "pipeline", place, "functionRef", "name")
+            raise revision.document.error(f"{path} has no function {name}", *at, hint=hint)
+
+
+async def _render(read: _Read, wanted: _Wanted, included: Included) -> list[Object]:
+    from polyver.capability import Refusal
+    from polyver.compositions.commands.rendering import choosing
+    from polyver.compositions.commands.rendering.printing import rendered
+    from polyver.compositions.commands.rendering.reading import located
+    from polyver.compositions.commands.rendering.serving import functions
+    from polyver.compositions.messages import Resource, State
+    from polyver.compositions.pipeline import conclude, start
+
+    choices = choosing.read_choices(wanted.revisions)
+    there = {name: Resource(each) for name, each in read.observed.items()}
+    async with functions(wanted.folder, wanted.settings) as served:
+        packages = await choosing.packages_of(read.functions, read.revision, served.digest)
+        steps = choosing.steps_of(read.revision, read.asking, packages, choices)
+        try:
+            run = start(State(Resource(read.composite.obj), there), steps, read.secrets)
+        except Refusal as refusal:
+            raise located(refusal, read.revision) from None
+        await served.serve(packages[name] for name in {step.revision for step in steps})
+        run = await _driven(replace(run, context=read.context), read, served, wanted.seconds)
+    # Crossplane prints an object that is composed twice; the controller would refuse it.
+    outcome = conclude(run, distinct=False)
+    _tell(read, run, outcome, included)
+    return rendered(run, outcome, served.answers, included)
+
+
+async def _driven(run: Run, read: _Read, served: Functions, seconds: float) -> Run:
+    from polyver.compositions.controllers.composites import drive
+    from polyver.compositions.pipeline import found_among
+
+    async def look(wanted: Requirements) -> Found:
+        return found_among(wanted, read.required)
+
+    return await drive(run, served.asking(seconds), look)
+
+
+def _tell(read: _Read, run: Run, outcome: Outcome, included: Included) -> None:
+    """Say what is not in the output; an error if there is none."""
+    from polyver.capability import Refusal
+    from polyver.compositions.pipeline import check_distinct, shown
+
+    failure = outcome.failure
+    if failure is None:
+        for warning in (each for step in run.steps for each in step.warnings):
+            warn(warning)
+        for each in outcome.remove:
+            warn(f'"{each.name}" is not wanted any more: {shown(each.obj)} would be deleted')
+        try:
+            check_distinct(read.composite.obj, outcome.apply)
+        except Refusal as refusal:
+            warn(f"{refusal.fact}; the controller would refuse this")
+        return
+    for event in run.events:
+        if included.results or event.type == "Warning":
+            warn(event.message)
+    place = min(run.place, len(run.steps) - 1)
+    at = read.revision.document.place("spec", "pipeline", place)
+    hint = "start it with --insecure, or see where it listens"
+    raise Failed(failure.message, at=at, hint=hint if failure.reason == "Unreachable" else "")

@@ -1,0 +1,98 @@
+"""What came of a pipeline, as objects: the composite resource first, then what it is composed of.
+
+In the shape that Crossplane's command has, so that what compares its output can compare this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from polyver.compositions.messages import Response, Severity
+from polyver.compositions.pipeline import Composed, Outcome, Run, composite_conditions
+
+__all__ = ["Included", "rendered"]
+
+Object = dict[str, Any]
+NOW: Final = "2024-01-01T00:00:00Z"
+"""When conditions became so: the same each time, so that outputs can be compared."""
+_VERSION = "render.crossplane.io/v1beta1"
+
+
+@dataclass(frozen=True, slots=True)
+class Included:
+    """What is printed besides."""
+
+    results: bool = False
+    full: bool = False
+    context: bool = False
+
+
+def rendered(
+    run: Run, outcome: Outcome, answers: Mapping[str, Response], included: Included
+) -> list[Object]:
+    """All objects, with their fields in the order of names."""
+    composite = run.observed.composite.resource
+    found = [_composite(composite, outcome, full=included.full)]
+    found += [_composed(run, each) for each in outcome.apply]
+    if included.results:
+        found += _results(run, answers)
+    if included.context:
+        found.append(
+            {"apiVersion": _VERSION, "kind": "Context", "fields": dict(outcome.context or {})}
+        )
+    return [_ordered(each) for each in found]
+
+
+def _composite(obj: Object, outcome: Outcome, *, full: bool) -> Object:
+    metadata = obj["metadata"]
+    names = {key: metadata[key] for key in ("name", "namespace") if metadata.get(key)}
+    conditions = composite_conditions({"metadata": metadata}, outcome, now=NOW)
+    # Nothing is applied, so nobody knows whether it would be accepted.
+    told = [each for each in conditions if each["type"] != "Synced"]
+    if "generation" not in metadata:
+        told = [{k: v for k, v in each.items() if k != "observedGeneration"} for each in told]
+    made = {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "metadata": metadata if full else names,
+        "status": {**outcome.status, "conditions": told},
+    }
+    return made | ({"spec": obj["spec"]} if full and "spec" in obj else {})
+
+
+def _composed(run: Run, composed: Composed) -> Object:
+    """What is to be applied; a name that depends on a uid is not known before there is one."""
+    about = run.observed.composite.resource["metadata"]
+    metadata: Object = dict(composed.obj["metadata"])
+    given = run.desired.resources[composed.name].resource.get("metadata") or {}
+    there = run.observed.resources.get(composed.name) if composed.exists else None
+    is_named = given.get("name") or (there is not None and there.resource["metadata"].get("name"))
+    if not about.get("uid") and not is_named:
+        del metadata["name"]
+        metadata["generateName"] = given.get("generateName") or f"{about['name']}-"
+    return {**composed.obj, "metadata": metadata}
+
+
+def _results(run: Run, answers: Mapping[str, Response]) -> list[Object]:
+    return [
+        {
+            "apiVersion": _VERSION,
+            "kind": "Result",
+            "step": step.name,
+            "severity": f"SEVERITY_{Severity(result.severity).name}",
+            "message": result.message,
+            **({"reason": result.reason} if result.reason else {}),
+        }
+        for step in run.steps
+        if step.name in answers
+        for result in answers[step.name].results
+    ]
+
+
+def _ordered(value: Any) -> Any:
+    """Mappings in the order of their keys: functions give them in any."""
+    if isinstance(value, Mapping):
+        return {key: _ordered(value[key]) for key in sorted(value)}
+    return [_ordered(each) for each in value] if isinstance(value, list | tuple) else value

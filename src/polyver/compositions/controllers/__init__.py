@@ -1,0 +1,1 @@
+"""Controllers of packages, compositions and composite resources."""

@@ -1,0 +1,326 @@
+"""The controller of composite resources: what each gets, and what its functions want of it.
+
+All that a run calls is resolved when it starts; what changes meanwhile is for the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from polyver.client import (
+    Change,
+    Client,
+    Clock,
+    Discovery,
+    Object,
+    Resource,
+    SystemClock,
+    find,
+    sleep,
+)
+from polyver.compositions.calls import Caller
+from polyver.compositions.controllers.composites._calling import Calling, CompositeLimits
+from polyver.compositions.controllers.composites._composing import Composing, Work
+from polyver.compositions.controllers.composites._following import (
+    Adopting,
+    CompositeKey,
+    Following,
+    State,
+    state_of,
+)
+from polyver.compositions.controllers.composites._kinds import Kinds
+from polyver.compositions.controllers.composites._known import (
+    Known,
+    Noted,
+    allowing,
+    candidate_in,
+    defined_in,
+    function_revision_in,
+    noted_in,
+)
+from polyver.compositions.controllers.composites._news import News, others_in
+from polyver.compositions.controllers.composites._outputs import ComposedOutputs
+from polyver.compositions.controllers.composites._reporting import AdoptionReport
+from polyver.compositions.controllers.composites._telling import Telling
+from polyver.compositions.controllers.compositions import (
+    COMPOSITION_REVISIONS,
+    COMPOSITIONS,
+    DEFINITIONS,
+)
+from polyver.compositions.controllers.packages import FUNCTION_REVISIONS
+from polyver.compositions.decisions import Candidate, Defined, read_composite
+from polyver.compositions.runtimes import Runtime
+from polyver.controllers.controller import Controller, Result, Watch, exactly
+from polyver.controllers.events import Events
+from polyver.controllers.outputs import number_of
+from polyver.kube.http.logs import Log
+from polyver.kube.objects.kinds import Kind
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+__all__ = ["CompositeController"]
+
+_SOON: Final = 0.05
+_MOMENTS: Final = 20
+
+
+class CompositeController(Controller[CompositeKey]):
+    """One key for each composite resource of any kind.
+
+    `several` is the switch FunctionRevisions.
+    """
+
+    name = "composites"
+
+    def __init__(
+        self,
+        client: Client,
+        runtime: Runtime,
+        *,
+        several: bool = True,
+        limits: CompositeLimits | None = None,
+        caller: Caller | None = None,
+        clock: Clock | None = None,
+        log: Log | None = None,
+    ) -> None:
+        self._client = client
+        self._clock: Clock = clock or SystemClock()
+        limits = limits or CompositeLimits()
+        self.workers = limits.workers
+        self._known = Known(client)
+        self._following = Following(self._known)
+        self._kinds = Kinds()
+        self._outputs = ComposedOutputs(self._watch_other_kinds, self._following.owner)
+        self._news = News[CompositeKey](self._wake)
+        self._calling = Calling(runtime, self._wake, self._clock, limits, caller or Caller())
+        events = Events(client, self._clock, log or Log(), component="polyver")
+        self._telling = Telling(client, self._clock, events)
+        self._composing = Composing(
+            client,
+            self._clock,
+            known=self._known,
+            kinds=self._kinds,
+            outputs=self._outputs,
+            calling=self._calling,
+            telling=self._telling,
+            several=several,
+            limits=limits,
+        )
+        self._report = AdoptionReport(
+            client, self._clock, events, Adopting(self._following, self._known)
+        )
+        self._has_begun = False
+        self._waiting: set[CompositeKey] = set()
+        """Those that need a kind that is not served."""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return self._composing.counts
+
+    @property
+    def collectors(self) -> Sequence[Callable[[], Collector]]:
+        return (self._calling.caller.metrics.collector,)
+
+    async def close(self) -> None:
+        await self._calling.close()
+
+    def _wake(self, key: CompositeKey) -> None:
+        self.wake(key)  # whatever the loop has made of it by now
+
+    def _watch_other_kinds(self) -> None:
+        self.watch_anew()
+
+    # What wakes it.
+
+    @property
+    def watches(self) -> Sequence[Watch[Any, CompositeKey]]:
+        return [
+            Watch(kinds=exactly(DEFINITIONS), observe=self._observe_definition, keep=defined_in),
+            Watch(
+                kinds=exactly(COMPOSITIONS), observe=self._observe_composition, keep=candidate_in
+            ),
+            Watch(
+                kinds=exactly(COMPOSITION_REVISIONS), observe=self._observe_revision, keep=noted_in
+            ),
+            Watch(
+                kinds=exactly(FUNCTION_REVISIONS),
+                observe=self._observe_function,
+                keep=function_revision_in,
+            ),
+            Watch(
+                kinds=self._composites,
+                observe=self._observe,
+                keep=self._state,
+                needed=False,
+                forget=self._forget_kind,
+            ),
+            self._outputs.watch(),
+        ]
+
+    def discovered(self, discovery: Discovery) -> Iterable[CompositeKey]:
+        self._kinds.discovered(discovery)
+        waiting, self._waiting = self._waiting, set()
+        return waiting
+
+    def _composites(self, discovery: Discovery) -> list[Kind]:
+        """The kinds that definitions define, in the version in which they are composed."""
+        wanted = {(each.group, each.version, each.kind) for each in self._known.kinds.values()}
+        return [each for each in discovery.kinds if (each.group, each.version, each.kind) in wanted]
+
+    def _state(self, kind: Kind, obj: Object) -> State:
+        defined = self._known.defined(kind.group, kind.kind)
+        if defined is None:  # it has just gone, and its kind with it
+            defined = Defined("", kind.group, kind.kind, kind.version)
+        named = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
+        return state_of(read_composite(named, defined), number_of(obj))
+
+    def _observe(self, kind: Kind, change: Change[State]) -> Iterable[CompositeKey]:
+        key = CompositeKey(kind.group, kind.kind, *change.key)
+        self._put(key, change.after)
+        if change.after is None:
+            self._forget(key)
+            return ()
+        self._outputs.use(change.after.parts)
+        return (key,) if self._news.is_news(key, change.after.revision) else ()
+
+    def _put(self, key: CompositeKey, state: State | None) -> None:
+        """Take note of a composite resource, and count anew who follows what it has."""
+        before = self._following.get(key)
+        self._following.put(key, state)
+        after = self._following.get(key)
+        if (before and before.followed) == (after and after.followed):
+            return
+        for each in filter(None, (before, after)):
+            self._count("Composition", each.composition)
+            for function, _ in each.calls:
+                self._count("Function", function)
+
+    def _count(self, kind: str, name: str) -> None:
+        if name:
+            self._wake(self._report.key(kind, name))
+
+    def _forget(self, key: CompositeKey) -> None:
+        self._waiting.discard(key)
+        self._news.forget(key)
+        self._composing.forget(key)
+
+    def _forget_kind(self, kind: Kind, known: Iterable[State]) -> Iterable[CompositeKey]:
+        del known
+        for key in self._following.of_kind(kind.group, kind.kind):
+            self._put(key, None)
+            self._forget(key)
+        return ()
+
+    def _observe_definition(
+        self, kind: Kind, change: Change[tuple[Defined | None]]
+    ) -> Iterable[CompositeKey]:
+        del kind
+        if change.before == change.after:
+            return []
+        touched = self._known.define(change)
+        self.watch_anew()
+        return [key for named in touched for key in self._following.of_kind(*named)]
+
+    def _observe_composition(self, kind: Kind, change: Change[Candidate]) -> Iterable[CompositeKey]:
+        del kind
+        if change.before == change.after:
+            return ()
+        self._known.compose(change)
+        return {*self._following.choosing(change.before, change.after)}
+
+    def _observe_revision(self, kind: Kind, change: Change[Noted]) -> Iterable[CompositeKey]:
+        del kind
+        if change.before == change.after:
+            return ()
+        lineages = self._known.revise(change)
+        if not self._has_begun:
+            return ()  # all are looked at when everything is known
+        told = [each for each in (change.before, change.after) if each is not None]
+        for each in told:
+            self._count("Composition", each.composition)
+        targets = {each.target for each in told}
+        moved = {
+            key
+            for before, after in lineages.values()
+            for key in self._following.moved(targets, before, after)
+        }
+        objects = [each.obj for each in told]
+        return moved | self._allowed(change.key.name, objects)
+
+    def _allowed(self, revision: str, told: Sequence[Object]) -> set[CompositeKey]:
+        """Those that may take a release because it may delete objects from now on."""
+        said = [allowing(each["metadata"]) for each in told]
+        return {*self._composing.allowed(revision)} if said[0] != said[-1] else set()
+
+    def _observe_function(self, kind: Kind, change: Change[Object]) -> Iterable[CompositeKey]:
+        del kind
+        if change.before == change.after:
+            return ()
+        lineages = self._known.install(change)
+        for name in lineages:
+            self._count("Function", name)
+        if change.after is None:
+            self._calling.drop(change.key.name)
+        stuck = self._calling.served(change.key.name, _endpoint(change.after))
+        moved = {
+            key
+            for before, after in lineages.values()
+            for key in self._following.calling(before, after)
+        }
+        told = [each for each in (change.before, change.after) if each is not None]
+        return moved | stuck | self._allowed(change.key.name, told)
+
+    # What it does.
+
+    async def reconcile(self, key: CompositeKey) -> Result | None:
+        if not await self._is_synced():
+            # What is not known yet would look as if it were not there.
+            return Result(_SOON)
+        if self._report.is_for(key):
+            return await self._report.report(key)
+        try:
+            with self._news.working(key):
+                return await self._reconcile(key)
+        finally:
+            self._calling.settle(key)
+
+    async def _is_synced(self) -> bool:
+        """Whether all is known, or is in a moment: thousands need not come back one by one."""
+        for _ in range(_MOMENTS):
+            if self.synced:
+                self._has_begun = True
+                return True
+            await sleep(self._clock, _SOON)
+        return False
+
+    async def _reconcile(self, key: CompositeKey) -> Result | None:
+        defined = self._known.defined(key.group, key.kind)
+        kind = self._kinds.find(defined.api_version, key.kind) if defined is not None else None
+        if defined is None or kind is None:
+            return None  # there are none of them, until their kind is served
+        resource = Resource.of(kind)
+        found = await find(self._client, resource, key.name, key.namespace)
+        if found is None:
+            self._forget(key)
+            return None
+        self._news.note(key, number_of(found))
+        work = Work(key, resource, defined, found, self._noted, self._waiting.add)
+        return await self._composing.compose(work)
+
+    def _noted(self, key: CompositeKey, before: Object, after: Object) -> None:
+        """What was written is no news, but what others have written before it is."""
+        self._news.note(key, number_of(after))
+        defined = self._known.defined(key.group, key.kind)
+        if defined is not None and self._following.owner(after["metadata"]["uid"]) is not None:
+            # Known at once: who it uses must not wait for a watch to tell.
+            self._put(key, state_of(read_composite(after, defined), number_of(after)))
+        if others_in(before) != others_in(after):
+            self._wake(key)
+
+
+def _endpoint(revision: Object | None) -> str:
+    if revision is None or revision["spec"].get("desiredState") != "Active":
+        return ""
+    return str(revision["status"]["endpoint"])

@@ -1,0 +1,34 @@
+"""The kinds that are served, found by what objects and references call them."""
+
+from __future__ import annotations
+
+from polyver.client import Discovery
+from polyver.kube.objects.kinds import Kind
+
+__all__ = ["Kinds"]
+
+
+class Kinds:
+    """As discovery told them last."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[str, str], Kind] = {}
+        self._any: dict[tuple[str, str], Kind] = {}
+        self._discovery = Discovery()
+
+    def discovered(self, discovery: Discovery) -> None:
+        self._discovery = discovery
+        self._kinds = {(each.api_version, each.kind): each for each in discovery.kinds}
+        self._any = {(each.group, each.kind): each for each in reversed(discovery.kinds)}
+
+    def find(self, api_version: str, kind: str) -> Kind | None:
+        return self._kinds.get((api_version, kind))
+
+    def nearest(self, api_version: str, kind: str) -> Kind | None:
+        """The kind in this version, or else in another one that is served."""
+        found = self._kinds.get((api_version, kind))
+        return found or self._any.get((api_version.rpartition("/")[0], kind))
+
+    def is_unknown(self, api_version: str) -> bool:
+        """Whether nobody could be asked which kinds there are of an API version."""
+        return api_version in self._discovery.failures

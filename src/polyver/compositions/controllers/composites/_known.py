@@ -1,0 +1,254 @@
+"""What composite resources choose from, as watches tell it: of each object what choosing needs.
+
+Whole CompositionRevisions are read when they are used, and some of them kept.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from polyver.client import Change, Client, Object, find
+from polyver.compositions.controllers.compositions import COMPOSITION_REVISIONS
+from polyver.compositions.decisions import (
+    Candidate,
+    Defined,
+    Installed,
+    candidate_of,
+    check_definition,
+    composition_lineage,
+    composition_of,
+    known_composition_revision,
+    read_definition,
+)
+from polyver.compositions.names import ALLOW_DELETION, CONTENT
+from polyver.compositions.packages import Pipeline, function_of, pipeline_of
+from polyver.core import Lineage
+from polyver.kube.objects.kinds import Kind
+
+__all__ = [
+    "Known",
+    "Noted",
+    "allowing",
+    "candidate_in",
+    "defined_in",
+    "function_revision_in",
+    "noted_in",
+]
+
+
+_KEPT: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """Of a CompositionRevision, what choosing it and following its functions needs."""
+
+    obj: Object
+    pipeline: Pipeline
+
+    @property
+    def composition(self) -> str:
+        return composition_of(self.obj)
+
+    @property
+    def target(self) -> tuple[str, str]:
+        """The group and the kind that it is for."""
+        target = self.obj["spec"]["compositeTypeRef"]
+        return target["apiVersion"].rpartition("/")[0], target["kind"]
+
+
+def allowing(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The annotation that lets a release delete objects, if it is there."""
+    said = (metadata.get("annotations") or {}).get(ALLOW_DELETION)
+    return {"annotations": {ALLOW_DELETION: said}} if said is not None else {}
+
+
+def noted_in(kind: Kind, obj: Object) -> Noted:
+    """What is kept of a CompositionRevision."""
+    del kind
+    metadata, spec = obj["metadata"], obj["spec"]
+    about = {name: metadata[name] for name in ("name", "uid", "generation") if name in metadata}
+    labels = metadata.get("labels") or {}
+    # Its digits are worked out while all of it is here.
+    content = labels.get(CONTENT) or known_composition_revision(obj).content
+    light = {name: spec[name] for name in ("revision", "compositeTypeRef")}
+    about |= allowing(metadata)
+    kept = {"metadata": {**about, "labels": {**labels, CONTENT: content}}, "spec": light}
+    return Noted(kept, pipeline_of(obj))
+
+
+def defined_in(kind: Kind, obj: Object) -> tuple[Defined | None]:
+    """What a definition says; nothing while there is something wrong with it."""
+    del kind
+    return (None if check_definition(obj) else read_definition(obj),)
+
+
+def candidate_in(kind: Kind, obj: Object) -> Candidate:
+    """What is kept of a Composition."""
+    del kind
+    return candidate_of(obj)
+
+
+def function_revision_in(kind: Kind, obj: Object) -> Object:
+    """What is kept of a FunctionRevision."""
+    del kind
+    metadata, spec = obj["metadata"], obj["spec"]
+    about = ("name", "labels", "deletionTimestamp")
+    said = ("desiredState", "revision", "digest", "image")
+    return {
+        "metadata": {name: metadata[name] for name in about if metadata.get(name)}
+        | allowing(metadata),
+        "spec": {name: spec[name] for name in said if name in spec},
+        "status": {"endpoint": (obj.get("status") or {}).get("endpoint", "")},
+    }
+
+
+class Known:
+    """All of it, at any moment."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._defined: dict[tuple[str, str], dict[str, Defined]] = {}
+        self._compositions: dict[str, Candidate] = {}
+        self._revisions: dict[str, dict[str, Noted]] = {}
+        self._named: dict[str, Noted] = {}
+        self._functions: dict[str, dict[str, Object]] = {}
+        self._installed: Installed | None = None
+        self._contents: OrderedDict[tuple[str, str, int], Object] = OrderedDict()
+
+    # What is asked.
+
+    @property
+    def kinds(self) -> dict[tuple[str, str], Defined]:
+        """The kinds of composite resources, by group and name."""
+        return {named: self._chosen(each) for named, each in self._defined.items()}
+
+    def defined(self, group: str, kind: str) -> Defined | None:
+        found = self._defined.get((group, kind))
+        return self._chosen(found) if found else None
+
+    @staticmethod
+    def _chosen(definitions: dict[str, Defined]) -> Defined:
+        """Two for one kind cannot both be served; it is that which is first by name."""
+        return definitions[min(definitions)]
+
+    def candidates(self, defined: Defined, *names: str) -> Iterator[Candidate]:
+        """The compositions for a kind, and those of these names, whatever they are for."""
+        for each in self._compositions.values():
+            if each.fits(defined) or each.name in names:
+                yield each
+
+    def revisions(self, composition: str, *names: str) -> list[Object]:
+        """The revisions of a composition, and those of these names."""
+        found = dict(self._revisions.get(composition, {}))
+        found |= {name: self._named[name] for name in names if name in self._named}
+        return [each.obj for each in found.values()]
+
+    def lineage(self, composition: str) -> Lineage:
+        return _lineage(composition, self._revisions.get(composition, {}))
+
+    @property
+    def pipelines(self) -> list[Pipeline]:
+        return [each.pipeline for each in self._named.values()]
+
+    @property
+    def installed(self) -> Installed:
+        """All functions as they are at this moment; what comes later is in another one."""
+        if self._installed is None:
+            every = (each for some in self._functions.values() for each in some.values())
+            self._installed = Installed(every)
+        return self._installed
+
+    def installed_as(self, revisions: Collection[str]) -> Installed:
+        """Functions as if these revisions were all there are."""
+        every = (each for some in self._functions.values() for each in some.values())
+        return Installed(each for each in every if each["metadata"]["name"] in revisions)
+
+    def is_revision(self, name: str, composition: str, labels: Mapping[str, str]) -> bool:
+        """Return True if the composition has a revision of this name with these labels."""
+        noted = self._named.get(name)
+        if noted is None or noted.composition != composition:
+            return False
+        return {*labels.items()} <= {*(noted.obj["metadata"].get("labels") or {}).items()}
+
+    async def content(self, revision: str) -> Object | None:
+        """A CompositionRevision as a whole; None if it is not there any more."""
+        noted = self._named.get(revision)
+        if noted is None:
+            return None
+        metadata = noted.obj["metadata"]
+        key = revision, metadata.get("uid", ""), metadata.get("generation", 0)
+        kept = self._contents.get(key)
+        if kept is not None:
+            self._contents.move_to_end(key)
+            return kept
+        found = await find(self._client, COMPOSITION_REVISIONS, revision)
+        if found is not None and found["metadata"].get("generation", 0) == key[2]:
+            self._contents[key] = found
+            if len(self._contents) > _KEPT:
+                self._contents.popitem(last=False)
+        return found
+
+    # What is told.
+
+    def define(self, change: Change[tuple[Defined | None]]) -> set[tuple[str, str]]:
+        """Take note of a definition; the kinds that it is about."""
+        touched = set()
+        for told in (change.before, change.after):
+            if told is not None and told[0] is not None:
+                named = told[0].group, told[0].kind
+                self._defined.get(named, {}).pop(change.key.name, None)
+                touched.add(named)
+        if change.after is not None and change.after[0] is not None:
+            defined = change.after[0]
+            there = self._defined.setdefault((defined.group, defined.kind), {})
+            there[change.key.name] = defined
+        self._defined = {named: each for named, each in self._defined.items() if each}
+        return touched
+
+    def compose(self, change: Change[Candidate]) -> None:
+        """Take note of a Composition."""
+        if change.after is None:
+            self._compositions.pop(change.key.name, None)
+        else:
+            self._compositions[change.key.name] = change.after
+
+    def revise(self, change: Change[Noted]) -> dict[str, tuple[Lineage, Lineage]]:
+        """Take note of a CompositionRevision; its compositions' revisions before and after."""
+        told = [each for each in (change.before, change.after) if each is not None]
+        names = {each.composition for each in told}
+        before = {name: self.lineage(name) for name in names}
+        name = change.key.name
+        known = self._named.pop(name, None)
+        if known is not None:
+            self._revisions.get(known.composition, {}).pop(name, None)
+        if change.after is not None:
+            self._named[name] = change.after
+            self._revisions.setdefault(change.after.composition, {})[name] = change.after
+        self._revisions = {each: some for each, some in self._revisions.items() if some}
+        return {each: (before[each], self.lineage(each)) for each in names}
+
+    def install(self, change: Change[Object]) -> dict[str, tuple[Lineage, Lineage]]:
+        """Take note of a FunctionRevision; its functions' revisions before and after."""
+        told = [each for each in (change.before, change.after) if each is not None]
+        names = {function_of(each) for each in told}
+        before = {name: self._function(name) for name in names}
+        for name in names:
+            self._functions.get(name, {}).pop(change.key.name, None)
+        if change.after is not None:
+            there = self._functions.setdefault(function_of(change.after), {})
+            there[change.key.name] = change.after
+        self._functions = {each: some for each, some in self._functions.items() if some}
+        self._installed = None
+        return {each: (before[each], self._function(each)) for each in names}
+
+    def _function(self, name: str) -> Lineage:
+        return Installed(self._functions.get(name, {}).values()).lineage(name)
+
+
+def _lineage(composition: str, noted: dict[str, Noted]) -> Lineage:
+    known = [known_composition_revision(each.obj) for each in noted.values()]
+    return composition_lineage(composition, known)

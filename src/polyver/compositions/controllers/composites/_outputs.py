@@ -1,0 +1,87 @@
+"""What composite resources are composed of, as it is on the server.
+
+Some objects are kept as a whole: as long as no watch tells of a later state, nobody needs to ask.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from polyver.client import Change, Object
+from polyver.compositions.controllers.composites._following import CompositeKey
+from polyver.compositions.names import COMPOSITE
+from polyver.controllers.applied import Part
+from polyver.controllers.outputs import Outputs, number_of
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.owners import controller_of
+
+__all__ = ["ComposedOutputs", "Seen", "seen_in"]
+
+_KEPT: Final = 4096
+
+
+class Seen(Struct, frozen=True, gc=False):
+    """What is worth knowing of a composed resource."""
+
+    owner: str
+    """The uid of its controller; empty without one."""
+    revision: int
+
+    def differs(self, other: Seen | None) -> bool:
+        """Functions see all of an object, so that any change is one."""
+        return other is None or self.revision != other.revision
+
+
+def seen_in(kind: Kind, obj: Object) -> Seen:
+    """What is kept of an object."""
+    del kind
+    return Seen(controller_of(obj), number_of(obj))
+
+
+class ComposedOutputs(Outputs[Seen, CompositeKey]):
+    """What is known of all composed resources."""
+
+    def __init__(
+        self, changed: Callable[[], None], owner: Callable[[str], CompositeKey | None]
+    ) -> None:
+        """`owner` knows composite resources by their uids."""
+        super().__init__(
+            changed, keep=seen_in, whose=lambda seen: owner(seen.owner), labels=COMPOSITE
+        )
+        self._objects: OrderedDict[Part, Object] = OrderedDict()
+        self._awaited: dict[Part, set[CompositeKey]] = {}
+
+    def await_release(self, part: Part, key: CompositeKey) -> None:
+        """Have a composite resource looked at when an object has no other controller any more."""
+        self._awaited.setdefault(part, set()).add(key)
+
+    def forget(self, key: CompositeKey) -> None:
+        """A composite resource is gone."""
+        for keys in self._awaited.values():
+            keys.discard(key)
+        self._awaited = {part: keys for part, keys in self._awaited.items() if keys}
+
+    def _observe(self, kind: Kind, change: Change[Seen]) -> Iterable[CompositeKey]:
+        found = {*super()._observe(kind, change)}
+        if self._awaited and (change.after is None or not change.after.owner):
+            found |= self._awaited.pop(Part(kind.group, kind.kind, *change.key), set())
+        return found
+
+    def keep(self, part: Part, obj: Object) -> None:
+        """Take note of an object as a whole, for those who need it next."""
+        self.note(part, obj)
+        self._objects[part] = obj
+        self._objects.move_to_end(part)
+        if len(self._objects) > _KEPT:
+            self._objects.popitem(last=False)
+
+    def kept(self, part: Part) -> Object | None:
+        """An object as it is now, if that is known."""
+        obj, seen = self._objects.get(part), self.of(part)
+        if obj is None or seen is None or not self.is_followed(part):
+            return None
+        return obj if number_of(obj) == seen.revision else None

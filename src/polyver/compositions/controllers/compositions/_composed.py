@@ -1,0 +1,129 @@
+"""Compositions, their revisions and composite resources on an API server, for whoever decides."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from typing import Any
+
+from polyver.client import CRDS, Client, Object, Resource, find, preferred
+from polyver.compositions.kinds import COMPOSITION_GROUP, COMPOSITION_KINDS, COMPOSITION_STORED
+from polyver.compositions.names import COMPOSITION
+from polyver.compositions.packages import revision_used
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError
+from polyver.languages.values.names import label_value_problems
+
+__all__ = [
+    "COMPOSITIONS",
+    "COMPOSITION_REVISIONS",
+    "DEFINITIONS",
+    "ComposedOn",
+    "shown",
+    "state_of",
+]
+
+_PAGE = 500
+_SOME = 20
+
+
+DEFINITIONS, COMPOSITIONS, COMPOSITION_REVISIONS = (
+    Resource(COMPOSITION_GROUP, COMPOSITION_STORED, kind.names.plural, namespaced=False)
+    for kind in COMPOSITION_KINDS
+)
+
+
+def shown(kind: str, name: str, namespace: str = "") -> str:
+    """A composite resource in a sentence.
+
+    >>> shown("AcmeBucket", "my-bucket", "shop")
+    'AcmeBucket shop/my-bucket'
+    """
+    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+
+
+def state_of(kind: Kind, obj: Object) -> tuple[Any, ...]:
+    """What of an object's metadata tells whether there is something to do."""
+    del kind
+    metadata = obj["metadata"]
+    seen = (metadata.get(name) for name in ("uid", "generation", "deletionTimestamp"))
+    return (*seen, *(str(metadata.get(n)) for n in ("labels", "annotations", "finalizers")))
+
+
+class ComposedOn:
+    """What an API server has of compositions, read when somebody asks."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def crd(self, definition: str) -> Object | None:
+        """The CustomResourceDefinition of a definition, whosever it is."""
+        return await find(self._client, CRDS, definition)
+
+    async def revisions(self, composition: str) -> list[Object]:
+        """The CompositionRevisions of a Composition."""
+        if not composition or label_value_problems(composition):
+            return []  # there can be none
+        labels = f"{COMPOSITION}={composition}"
+        return (await self._client.list(COMPOSITION_REVISIONS, labels=labels)).items
+
+    async def composites(self, crd: Object) -> list[str]:
+        """Some of the objects of a kind, whatever version they are of; none if there are none.
+
+        Where nobody can tell, as a moment after its versions changed, that is an ApiError.
+        """
+        spec = crd["spec"]
+        if not _is_established(crd):
+            return []  # there never were any
+        namespaced = spec["scope"] == "Namespaced"
+        for version in [each["name"] for each in spec["versions"] if each["served"]]:
+            resource = Resource(spec["group"], version, spec["names"]["plural"], namespaced)
+            try:
+                found = await self._client.list(resource, limit=_SOME, metadata=True)
+            except ApiError as error:
+                if error.code != 404:  # which says that it is not served yet
+                    raise
+            else:
+                return [_shown(spec["names"]["kind"], each) for each in found.items]
+        name = crd["metadata"]["name"]
+        problem = f"the objects of {name} cannot be asked for at the moment; try again"
+        raise ApiError(503, "ServiceUnavailable", problem)
+
+    async def users(self, revisions: Iterable[Object]) -> Mapping[str, Sequence[str]]:
+        """The composite resources that use some revisions, by the names of these."""
+        found: dict[str, list[str]] = {}
+        wanted = {each["metadata"]["name"]: each for each in revisions}
+        targets = {_target(each) for each in wanted.values()}
+        served = preferred((await self._client.discover()).kinds, verbs=("list",))
+        for kind in served:
+            if (kind.group, kind.kind) not in targets:
+                continue
+            async for each in self._all(Resource.of(kind)):
+                if (name := revision_used(each)) in wanted:
+                    found.setdefault(name, []).append(_shown(kind.kind, each))
+        return found
+
+    async def _all(self, resource: Resource) -> AsyncIterator[Object]:
+        more = ""
+        while True:
+            page = await self._client.list(resource, limit=_PAGE, more=more)
+            for each in page.items:
+                yield each
+            more = page.more
+            if not more:
+                return
+
+
+def _shown(kind: str, obj: Object) -> str:
+    metadata = obj["metadata"]
+    return shown(kind, metadata["name"], metadata.get("namespace", ""))
+
+
+def _is_established(crd: Object) -> bool:
+    conditions = (crd.get("status") or {}).get("conditions") or ()
+    return any((e["type"], e["status"]) == ("Established", "True") for e in conditions)
+
+
+def _target(revision: Object) -> tuple[str, str]:
+    """The group and the kind that a revision is for."""
+    target = revision["spec"]["compositeTypeRef"]
+    return target["apiVersion"].rpartition("/")[0], target["kind"]

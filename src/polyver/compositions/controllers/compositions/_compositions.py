@@ -1,0 +1,213 @@
+"""Compositions: their revisions made, numbered, labelled and adopted, and held while in use.
+
+What is to be done is decided by `composition_changes`; none is ever collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from polyver.capability import Refusal
+from polyver.client import Change, Client, Clock, Object, Resource, SystemClock, find
+from polyver.compositions.controllers.compositions._composed import (
+    COMPOSITION_REVISIONS,
+    COMPOSITIONS,
+    ComposedOn,
+    state_of,
+)
+from polyver.compositions.controllers.compositions._users import CompositeUsers
+from polyver.compositions.controllers.packages import composites, keep_revision
+from polyver.compositions.decisions import (
+    Changes,
+    KnownRevision,
+    check_composition,
+    composition_changes,
+    composition_of,
+    composition_revision_object,
+    composition_revision_patch,
+    is_by_force,
+    is_going,
+    known_composition_revision,
+)
+from polyver.compositions.names import ALLOW_DELETION, USED
+from polyver.compositions.pipeline import allows_deletion
+from polyver.controllers.controller import Controller, Result, Watch, exactly
+from polyver.controllers.events import Events
+from polyver.controllers.holding import hold, release
+from polyver.core import listed
+from polyver.kube.http.logs import Log
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["CompositionController"]
+
+_MANAGER = "polyver"
+_LATER = 1.0
+"""When to look again where composite resources are not known yet."""
+
+
+class CompositionController(Controller[str]):
+    """One key for each Composition; its revisions and those who use them wake it."""
+
+    name = "compositions"
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        several: bool = True,
+        clock: Clock | None = None,
+        log: Log | None = None,
+    ) -> None:
+        """`several` is the switch FunctionRevisions."""
+        self._client = client
+        self._several = several
+        self._composed = ComposedOn(client)
+        self._events = Events(client, clock or SystemClock(), log or Log(), component="polyver")
+        self._users = CompositeUsers()
+        self._compositions: dict[str, str] = {}
+        """Of each revision that is known."""
+
+    @property
+    def watches(self) -> Sequence[Watch[Any, str]]:
+        return [
+            Watch(kinds=exactly(COMPOSITIONS), observe=_observe, keep=state_of, metadata=True),
+            Watch(
+                kinds=exactly(COMPOSITION_REVISIONS),
+                observe=self._observe_revision,
+                keep=_revision,
+                metadata=True,
+            ),
+            Watch(
+                kinds=composites,
+                observe=self._observe_composite,
+                keep=keep_revision,
+                forget=self._forget,
+            ),
+        ]
+
+    async def reconcile(self, key: str) -> Result | None:
+        obj = await find(self._client, COMPOSITIONS, key)
+        found = await self._composed.revisions(key)
+        revisions = {each["metadata"]["name"]: each for each in found}
+        if self.synced:  # else those who use them would look as if they did not
+            obj = await self._hold(obj, revisions)
+        if obj is not None and not is_going(obj):
+            await self._revise(obj, revisions)
+        return None if self.synced else Result(_LATER)
+
+    async def _revise(self, obj: Object, revisions: dict[str, Object]) -> None:
+        refusals = check_composition(obj, several=self._several)
+        if not refusals:
+            known = [*map(known_composition_revision, revisions.values())]
+            changes = composition_changes(obj, known)
+            refusals += changes.refusals or await self._perform(obj, changes, known, revisions)
+            if not refusals and allows_deletion(obj):
+                await self._allow_deletion(changes.current)
+        for each in refusals:
+            await self._events.tell(obj, each.reason, str(each), type="Warning")
+
+    async def _perform(
+        self,
+        obj: Object,
+        changes: Changes,
+        known: Sequence[KnownRevision],
+        revisions: Mapping[str, Object],
+    ) -> list[Refusal]:
+        if changes.create is not None:
+            refusals = await self._create(obj, changes.create)
+            if refusals:
+                return refusals
+        before = {each.name: each for each in known}
+        for each in changes.changes:
+            change = composition_revision_patch(before[each.name], each, obj)
+            await self._change(revisions[each.name], change)
+        return []
+
+    async def _create(self, obj: Object, known: KnownRevision) -> list[Refusal]:
+        made = composition_revision_object(known, obj)
+        try:
+            await self._client.create(COMPOSITION_REVISIONS, made, manager=_MANAGER)
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+            there = await find(self._client, COMPOSITION_REVISIONS, known.name)
+            if there is None or composition_of(there) == obj["metadata"]["name"]:
+                raise  # it has come or gone in between, and is looked at again
+            fact = f"its revision would be called {known.name}, which belongs to others"
+            return [Refusal("NameTaken", fact, at="metadata.name", hint="delete that one")]
+        message = f"{known.name} is revision {known.number}"
+        await self._events.tell(obj, "RevisionCreated", message)
+        return []
+
+    async def _allow_deletion(self, current: str) -> None:
+        """Copy the annotation of a Composition to the revision that is its content now."""
+        found = await find(self._client, COMPOSITION_REVISIONS, current)
+        if found is not None and not allows_deletion(found):
+            await self._change(found, {"metadata": {"annotations": {ALLOW_DELETION: "true"}}})
+
+    async def _change(self, obj: Object, change: Object) -> None:
+        metadata = obj["metadata"]
+        # With its resourceVersion: what was decided on an old state is decided again.
+        known = {name: metadata[name] for name in ("uid", "resourceVersion")}
+        change = {**change, "metadata": {**change.get("metadata", {}), **known}}
+        await self._client.patch(
+            COMPOSITION_REVISIONS, metadata["name"], change=change, manager=_MANAGER
+        )
+
+    # What is in use stays.
+
+    async def _hold(self, obj: Object | None, revisions: dict[str, Object]) -> Object | None:
+        """Hold what is used, and let go of what is not, or goes by force."""
+        used = self._users.used(revisions)
+        for name, each in revisions.items():
+            users = {name} & used
+            revisions[name] = await self._set(COMPOSITION_REVISIONS, each, users)
+        return await self._set(COMPOSITIONS, obj, used) if obj is not None else None
+
+    async def _set(self, resource: Resource, obj: Object, used: Iterable[str]) -> Object:
+        if not used or (is_going(obj) and is_by_force(obj)):
+            await self._record(obj, used)
+            return await release(self._client, resource, obj, USED)
+        if is_going(obj):  # which takes no new finalizer
+            return obj
+        return await hold(self._client, resource, obj, USED)
+
+    async def _record(self, obj: Object, used: Iterable[str]) -> None:
+        """Tell what goes by force, before it goes: so it is recorded whatever happens then."""
+        if users := sorted({user for name in used for user in self._users.of(name)}):
+            message = f"deleted by force, and used by {listed(users)}"
+            await self._events.tell(obj, "DeletedByForce", message, type="Warning")
+
+    # What wakes it.
+
+    def _observe_revision(self, kind: Kind, change: Change[tuple[str, Any]]) -> Iterable[str]:
+        del kind
+        if change.before == change.after:
+            return ()
+        if change.after is None:
+            self._compositions.pop(change.key.name, None)
+        else:
+            self._compositions[change.key.name] = change.after[0]
+        return {each[0] for each in (change.before, change.after) if each is not None and each[0]}
+
+    def _observe_composite(self, kind: Kind, change: Change[str]) -> Iterable[str]:
+        return self._touched(self._users.observe(kind, change))
+
+    def _forget(self, kind: Kind, known: Iterable[str]) -> Iterable[str]:
+        del known
+        return self._touched(self._users.forget(kind))
+
+    def _touched(self, revisions: Iterable[str]) -> set[str]:
+        found = {self._compositions.get(each, "") for each in revisions}
+        return found - {""}
+
+
+def _observe(kind: Kind, change: Change[Any]) -> Iterable[str]:
+    del kind
+    return (change.key.name,) if change.before != change.after else ()
+
+
+def _revision(kind: Kind, obj: Object) -> tuple[str, Any]:
+    return composition_of(obj), (*state_of(kind, obj), str(obj["metadata"].get("ownerReferences")))

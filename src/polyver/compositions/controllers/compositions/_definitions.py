@@ -1,0 +1,234 @@
+"""Definitions of composite resources: the kind of each served, as its definition says, and no more.
+
+Who converts is left to a Conversion for the kind, if there is one. Nothing that others defined is
+touched, and no kind goes while it has objects, unless somebody says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from polyver.apis.conversion_kind import CONVERSIONS
+from polyver.capability import Refusal
+from polyver.client import (
+    CRDS,
+    Change,
+    Client,
+    Clock,
+    Object,
+    Resource,
+    SystemClock,
+    find,
+    timestamp,
+)
+from polyver.compositions.controllers.compositions._composed import (
+    DEFINITIONS,
+    ComposedOn,
+    state_of,
+)
+from polyver.compositions.controllers.packages import composites, keep_revision
+from polyver.compositions.decisions import (
+    APPLIER,
+    check_crd,
+    check_definition,
+    check_stored,
+    conversion_change,
+    crd_content,
+    definition_status,
+    is_by_force,
+    is_going,
+    is_owned,
+    no_longer_defined,
+)
+from polyver.compositions.names import DEFINED
+from polyver.controllers.controller import Controller, Result, Watch, exactly
+from polyver.controllers.events import Events
+from polyver.controllers.holding import hold, release
+from polyver.core import listed
+from polyver.kube.http.logs import Log
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["CompositeDefinitionController"]
+
+_CONVERSIONS = Resource(CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False)
+_LATER = 10.0
+"""When to look again at what was refused, or waits for objects that cannot be watched."""
+_ORPHAN = "orphan"
+"""The finalizer of what was deleted without what it owns, until that is free."""
+
+
+class CompositeDefinitionController(Controller[str]):
+    """One key for each name, which a definition and its CustomResourceDefinition share."""
+
+    name = "compositeresourcedefinitions"
+
+    def __init__(
+        self, client: Client, *, clock: Clock | None = None, log: Log | None = None
+    ) -> None:
+        self._client = client
+        self._clock: Clock = clock or SystemClock()
+        self._composed = ComposedOn(client)
+        self._events = Events(client, self._clock, log or Log(), component="polyver")
+        self._known: set[str] = set()
+
+    @property
+    def watches(self) -> Sequence[Watch[Any, str]]:
+        return [
+            Watch(kinds=exactly(DEFINITIONS), observe=self._observe, keep=state_of, metadata=True),
+            Watch(
+                kinds=exactly(CRDS),
+                observe=self._observe_crd,
+                keep=_resource_version,
+                metadata=True,
+            ),
+            Watch(
+                kinds=composites,
+                observe=self._observe_composite,
+                keep=keep_revision,
+                needed=False,
+            ),
+        ]
+
+    def _observe(self, kind: Kind, change: Change[Any]) -> Iterable[str]:
+        del kind
+        if change.after is None:
+            self._known.discard(change.key.name)
+        else:
+            self._known.add(change.key.name)
+        return (change.key.name,) if change.before != change.after else ()
+
+    def _observe_crd(self, kind: Kind, change: Change[Any]) -> Iterable[str]:
+        del kind
+        changed = change.before != change.after and change.key.name in self._known
+        return (change.key.name,) if changed else ()
+
+    def _observe_composite(self, kind: Kind, change: Change[str]) -> Iterable[str]:
+        """One that is gone may have been the last that a definition waits for."""
+        gone = change.after is None and kind.resource in self._known
+        return (kind.resource,) if gone else ()
+
+    async def reconcile(self, key: str) -> Result | None:
+        obj = await find(self._client, DEFINITIONS, key)
+        if obj is None:
+            return None
+        crd = await self._composed.crd(key)
+        if is_going(obj):
+            return await self._remove(obj, crd)
+        refusals = check_definition(obj) or check_crd(obj, crd)
+        if not refusals and (crd is None or not is_going(crd)):
+            # Held first: a kind that nobody holds would stay when its definition is gone.
+            obj = await hold(self._client, DEFINITIONS, obj, DEFINED)
+            crd, refusals = await self._define(obj, crd)
+        await self._tell(obj, crd, refusals)
+        return Result(_LATER) if refusals else None
+
+    # The kind as its definition says.
+
+    async def _define(self, obj: Object, crd: Object | None) -> tuple[Object | None, list[Refusal]]:
+        """The CustomResourceDefinition as it is then, and why it is not as it should be."""
+        try:
+            if crd is not None and no_longer_defined(obj, crd):
+                crd, refusals = await self._drop(obj, crd)
+                if refusals:
+                    return crd, refusals
+            crd = await self._apply(crd_content(obj, crd), is_there=crd is not None)
+            return await self._convert(obj, crd), []
+        except Refusal as refusal:
+            return crd, [refusal]
+        except ApiError as error:
+            if error.code not in (400, 403, 422):
+                raise
+            return crd, [Refusal("NotTaken", error.message)]
+
+    async def _drop(self, obj: Object, crd: Object) -> tuple[Object, list[Refusal]]:
+        """Have no version stored that is no longer defined, if there are no objects at all."""
+        refusals = check_stored(obj, crd, await self._composed.composites(crd))
+        if refusals:
+            return crd, refusals
+        # Stored in the new version from here on; what came before that is seen now.
+        crd = await self._apply(crd_content(obj, crd), is_there=True)
+        refusals = check_stored(obj, crd, await self._composed.composites(crd))
+        if refusals:
+            return crd, refusals
+        dropped = no_longer_defined(obj, crd)
+        stored = [each for each in crd["status"]["storedVersions"] if each not in dropped]
+        known = {name: crd["metadata"][name] for name in ("uid", "resourceVersion")}
+        return await self._client.patch(
+            CRDS,
+            crd["metadata"]["name"],
+            change={"metadata": known, "status": {"storedVersions": stored}},
+            subresource="status",
+            manager=APPLIER,
+        ), []
+
+    async def _apply(self, content: Object, *, is_there: bool) -> Object:
+        # By force what is ours; one that somebody else makes at this moment is not.
+        return await self._client.apply(CRDS, content, manager=APPLIER, force=is_there)
+
+    async def _convert(self, obj: Object, crd: Object) -> Object:
+        """Have it converted as the definition says, unless there is a Conversion for the kind."""
+        change = conversion_change(obj, crd)
+        if change is None or await self._is_converted(crd["metadata"]["name"]):
+            return crd
+        known = {name: crd["metadata"][name] for name in ("uid", "resourceVersion")}
+        change = {**change, "metadata": known}
+        return await self._client.patch(
+            CRDS, crd["metadata"]["name"], change=change, manager=APPLIER
+        )
+
+    async def _is_converted(self, name: str) -> bool:
+        found = await find(self._client, _CONVERSIONS, name)
+        return found is not None and not is_going(found)
+
+    async def _tell(
+        self,
+        obj: Object,
+        crd: Object | None,
+        refusals: Sequence[Refusal],
+        waits_for: Sequence[str] = (),
+    ) -> None:
+        now = timestamp(self._clock)
+        status = definition_status(obj, crd, refusals, waits_for=waits_for, now=now)
+        if status == obj.get("status"):
+            return
+        await self._client.update(
+            DEFINITIONS, {**obj, "status": status}, subresource="status", manager=APPLIER
+        )
+        for each in refusals:
+            await self._events.tell(obj, each.reason, str(each), type="Warning")
+
+    # When it is deleted.
+
+    async def _remove(self, obj: Object, crd: Object | None) -> Result | None:
+        if crd is None or not is_owned(crd, obj):
+            await release(self._client, DEFINITIONS, obj, DEFINED)
+            return None
+        if _ORPHAN in (obj["metadata"].get("finalizers") or ()):
+            return None  # the kind stays, and is free in a moment
+        there = [] if is_going(crd) else await self._composed.composites(crd)
+        if there and not is_by_force(obj):
+            await self._tell(obj, crd, (), there)
+            return Result(_LATER)
+        if not is_going(crd):
+            await self._delete(obj, crd, there)
+        await self._tell(obj, await self._composed.crd(crd["metadata"]["name"]), ())
+        return None
+
+    async def _delete(self, obj: Object, crd: Object, there: Sequence[str]) -> None:
+        """Have the kind go, and with it the objects that it has by force alone."""
+        name, uid = crd["metadata"]["name"], crd["metadata"]["uid"]
+        if there:
+            message = f"deleted by force, and with it {listed(there, most=3)}"
+            await self._events.tell(obj, "DeletedByForce", message, type="Warning")
+        try:
+            await self._client.delete(CRDS, name, uid=uid)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+
+
+def _resource_version(kind: Kind, obj: Object) -> Any:
+    del kind
+    return obj["metadata"]["resourceVersion"]

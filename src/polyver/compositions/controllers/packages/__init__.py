@@ -1,0 +1,35 @@
+"""Functions that are installed: their revisions made and collected, and the active ones served."""
+
+from polyver.compositions.controllers.packages._dependents import (
+    Compositions,
+    CompositionsOn,
+    Dependents,
+    NoDependents,
+    Users,
+    composites,
+    keep_revision,
+)
+from polyver.compositions.controllers.packages._digests import DigestLimits
+from polyver.compositions.controllers.packages._functions import FunctionController
+from polyver.compositions.controllers.packages._installed import (
+    FUNCTION_REVISIONS,
+    FUNCTIONS,
+    InstalledOn,
+)
+from polyver.compositions.controllers.packages._revisions import FunctionRevisionController
+
+__all__ = [
+    "FUNCTIONS",
+    "FUNCTION_REVISIONS",
+    "Compositions",
+    "CompositionsOn",
+    "Dependents",
+    "DigestLimits",
+    "FunctionController",
+    "FunctionRevisionController",
+    "InstalledOn",
+    "NoDependents",
+    "Users",
+    "composites",
+    "keep_revision",
+]

@@ -1,0 +1,161 @@
+"""Who uses functions: compositions, followed as they change or read when somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from polyver.client import Change, Client, Discovery, Key, Object, Resource, preferred
+from polyver.compositions.packages import Pipeline, Use, pipeline_of, revision_used, uses_in
+from polyver.controllers.controller import Watch, exactly
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError
+
+__all__ = [
+    "Compositions",
+    "CompositionsOn",
+    "Dependents",
+    "NoDependents",
+    "Users",
+    "composites",
+    "keep_revision",
+]
+
+_REVISIONS = Resource("apiextensions.crossplane.io", "v1", "compositionrevisions", namespaced=False)
+_CATEGORY = "composite"
+_PAGE = 500
+
+
+class Users(Protocol):
+    """Those who can tell who uses functions."""
+
+    async def uses(self, function: str) -> Sequence[Use]:
+        """The steps that call a function and are not to lose it."""
+        ...
+
+
+class Dependents(Users, Protocol):
+    """Those who know it all the time, for controllers."""
+
+    @property
+    def watches(self) -> Sequence[Watch[Any, str]]:
+        """What changes it; the keys are names of functions."""
+        ...
+
+
+class NoDependents:
+    """Nobody, where there are no compositions."""
+
+    @property
+    def watches(self) -> Sequence[Watch[Any, str]]:
+        return ()
+
+    async def uses(self, function: str) -> Sequence[Use]:
+        del function
+        return ()
+
+
+class Compositions:
+    """CompositionRevisions and the composite resources that use them, kept up to date."""
+
+    def __init__(self) -> None:
+        self._pipelines: dict[str, Pipeline] = {}
+        self._used: dict[tuple[str, str], dict[Key, str]] = {}
+
+    @property
+    def watches(self) -> Sequence[Watch[Any, str]]:
+        return [
+            Watch(kinds=exactly(_REVISIONS), observe=self._observe_revision, keep=_pipeline),
+            Watch(
+                kinds=composites,
+                observe=self._observe_composite,
+                keep=keep_revision,
+                forget=self._forget,
+            ),
+        ]
+
+    async def uses(self, function: str) -> Sequence[Use]:
+        used = {name for each in self._used.values() for name in each.values()}
+        found = uses_in(self._pipelines.values(), used)
+        return [use for use in found if use.function == function]
+
+    def _observe_revision(self, kind: Kind, change: Change[Pipeline]) -> Iterable[str]:
+        del kind
+        if change.before == change.after:
+            return ()
+        if change.after is None:
+            self._pipelines.pop(change.key.name, None)
+        else:
+            self._pipelines[change.key.name] = change.after
+        told = {each for each in (change.before, change.after) if each is not None}
+        compositions = {each.composition for each in told}
+        # Others of the composition may be its newest now, or no longer.
+        told |= {each for each in self._pipelines.values() if each.composition in compositions}
+        return {function for each in told for function in each.functions}
+
+    def _observe_composite(self, kind: Kind, change: Change[str]) -> Iterable[str]:
+        used = self._used.setdefault((kind.group, kind.plural), {})
+        if change.after is None:
+            used.pop(change.key, None)
+        else:
+            used[change.key] = change.after
+        return self._functions({change.before or "", change.after or ""})
+
+    def _forget(self, kind: Kind, known: Iterable[str]) -> Iterable[str]:
+        self._used.pop((kind.group, kind.plural), None)
+        return self._functions(known)
+
+    def _functions(self, revisions: Iterable[str]) -> set[str]:
+        there = [self._pipelines[name] for name in revisions if name in self._pipelines]
+        return {function for each in there for function in each.functions}
+
+
+class CompositionsOn:
+    """The same, read from an API server when somebody asks."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def uses(self, function: str) -> Sequence[Use]:
+        found = [pipeline_of(each) for each in await self._all(_REVISIONS)]
+        if not any(function in each.functions for each in found):
+            return ()
+        discovery = await self._client.discover()
+        used = {
+            revision_used(each)
+            for kind in composites(discovery)
+            for each in await self._all(Resource.of(kind))
+        }
+        return [use for use in uses_in(found, used) if use.function == function]
+
+    async def _all(self, resource: Resource) -> list[Object]:
+        found: list[Object] = []
+        more = ""
+        while True:
+            try:
+                page = await self._client.list(resource, limit=_PAGE, more=more)
+            except ApiError as error:
+                if error.code == 404:
+                    return found  # the kind is not served
+                raise
+            found += page.items
+            more = page.more
+            if not more:
+                return found
+
+
+def composites(discovery: Discovery) -> list[Kind]:
+    """The kinds of composite resources, by the category that all of them have."""
+    found = preferred(discovery.kinds, verbs=("list", "watch"))
+    return [kind for kind in found if _CATEGORY in kind.categories]
+
+
+def _pipeline(kind: Kind, obj: Object) -> Pipeline:
+    del kind
+    return pipeline_of(obj)
+
+
+def keep_revision(kind: Kind, obj: Object) -> str:
+    """What is kept of a composite resource: the revision that it uses, empty if it uses none."""
+    del kind
+    return revision_used(obj)

@@ -1,0 +1,133 @@
+"""Digests of packages, asked for beside the loop: looking into a package may take minutes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from polyver.client import Backoff, Clock, chance
+from polyver.compositions.runtimes import Runtime
+from polyver.core import PolyverError
+from polyver.kube.http.logs import Log
+
+__all__ = ["Answer", "DigestLimits", "Digests", "Question"]
+
+
+@dataclass(frozen=True, slots=True)
+class DigestLimits:
+    """What finding out digests may take, and how often it is done."""
+
+    seconds: float = 300.0
+    at_once: int = 16
+    every: float = 60.0
+    """How often it is looked whether a package is another one by now, where that is wanted."""
+    backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, most=120.0))
+    """When to try again what failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked about."""
+
+    package: str
+    address: str = ""
+    repeated: bool = False
+    """Whether the answer may change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is known of a digest; neither digest nor problem while it is being found out."""
+
+    digest: str | None = None
+    problem: str = ""
+    reason: str = ""
+    """One word for the problem, if there is one."""
+    again: float | None = None
+    """When to ask again, in seconds."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    question: Question
+    digest: str | None = None
+    problem: str = ""
+    reason: str = ""
+    failures: int = 0
+    due: float | None = None
+    task: asyncio.Task[None] | None = None
+
+
+class Digests:
+    """Asks a runtime, and has the function looked at again when it has answered."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        wake: Callable[[str], None],
+        *,
+        clock: Clock,
+        limits: DigestLimits,
+        log: Log,
+    ) -> None:
+        self._runtime = runtime
+        self._wake = wake
+        self._clock = clock
+        self._limits = limits
+        self._log = log
+        self._free = asyncio.Semaphore(limits.at_once)
+        self._asked: dict[str, _Asked] = {}
+
+    def answer(self, function: str, question: Question) -> Answer:
+        """What is known so far; what is not known yet is asked for."""
+        asked = self._asked.get(function)
+        if asked is None or asked.question != question:
+            self.forget(function)
+            asked = self._asked[function] = _Asked(question, due=0.0)
+        now = self._clock.time()
+        if asked.task is None and asked.due is not None and asked.due <= now:
+            asked.due = None
+            asked.task = asyncio.create_task(self._ask(function, asked))
+        again = asked.due - now if asked.due is not None else None
+        return Answer(asked.digest, asked.problem, asked.reason, again)
+
+    def forget(self, function: str) -> None:
+        """Nobody wants to know any more."""
+        asked = self._asked.pop(function, None)
+        if asked is not None and asked.task is not None:
+            asked.task.cancel()
+
+    async def close(self) -> None:
+        """Ask no further."""
+        tasks = [asked.task for asked in self._asked.values() if asked.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _ask(self, function: str, asked: _Asked) -> None:
+        question = asked.question
+        try:
+            async with self._free:
+                work = self._runtime.digest(question.package, address=question.address)
+                asked.digest = await asyncio.wait_for(work, self._limits.seconds)
+            asked.problem, asked.reason, asked.failures = "", "", 0
+            asked.due = self._clock.time() + self._limits.every if question.repeated else None
+        except TimeoutError:
+            self._fail(asked, f"its content was not known after {self._limits.seconds:g} s")
+        except PolyverError as error:
+            self._fail(asked, str(error), getattr(error, "reason", ""))
+        except Exception as error:
+            self._log.warning(
+                "a package cannot be looked into", function=function, error=repr(error)
+            )
+            self._fail(asked, f"it cannot be looked into: {error!r}")
+        finally:
+            asked.task = None
+        self._wake(function)
+
+    def _fail(self, asked: _Asked, problem: str, reason: str = "") -> None:
+        asked.problem, asked.reason = problem, reason
+        asked.failures += 1
+        delay = self._limits.backoff.delay(asked.failures, spread=chance())
+        asked.due = self._clock.time() + delay

@@ -1,0 +1,273 @@
+"""Functions: their revisions made, numbered, activated and collected as the plan says.
+
+What is to be done is decided by `packages`; admission asks it before, and this asks it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from polyver.capability import Refusal
+from polyver.client import Change, Client, Clock, Object, SystemClock, find, timestamp
+from polyver.compositions.controllers.packages._dependents import Dependents, NoDependents
+from polyver.compositions.controllers.packages._digests import (
+    Answer,
+    DigestLimits,
+    Digests,
+    Question,
+)
+from polyver.compositions.controllers.packages._installed import (
+    FUNCTION_REVISIONS,
+    FUNCTIONS,
+    InstalledOn,
+)
+from polyver.compositions.names import ALLOW_DELETION, COPIED, ENDPOINT, IN_USE
+from polyver.compositions.packages import (
+    UNPACKING,
+    Function,
+    Known,
+    Plan,
+    Seen,
+    check_package,
+    condition_of,
+    decide,
+    function_of,
+    function_status,
+    known_revision,
+    read_function,
+    revision_object,
+    revision_patch,
+)
+from polyver.compositions.pipeline import allows_deletion
+from polyver.compositions.runtimes import Runtime
+from polyver.controllers.controller import Controller, Result, Watch, exactly
+from polyver.controllers.events import Events
+from polyver.controllers.holding import hold, release
+from polyver.kube.http.logs import Log
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["FunctionController"]
+
+_MANAGER = "polyver"
+_LATER = 1.0
+"""When to look again where those who use functions cannot be asked."""
+
+
+class FunctionController(Controller[str]):
+    """One key for each function; its revisions and those who use it wake it."""
+
+    name = "functions"
+
+    def __init__(
+        self,
+        client: Client,
+        runtime: Runtime,
+        *,
+        dependents: Dependents | None = None,
+        several: bool = True,
+        limits: DigestLimits | None = None,
+        clock: Clock | None = None,
+        log: Log | None = None,
+    ) -> None:
+        """`several` is the switch FunctionRevisions."""
+        self._client = client
+        self._several = several
+        self._clock: Clock = clock or SystemClock()
+        self._dependents = dependents or NoDependents()
+        self._installed = InstalledOn(client, self._dependents)
+        log = log or Log()
+        self._events = Events(client, self._clock, log, component="polyver")
+        self._digests = Digests(
+            runtime,
+            self._wake,
+            clock=self._clock,
+            limits=limits or DigestLimits(),
+            log=log,
+        )
+
+    @property
+    def watches(self) -> Sequence[Watch[Any, str]]:
+        return [
+            Watch(kinds=exactly(FUNCTIONS), observe=_observe, keep=_state),
+            Watch(kinds=exactly(FUNCTION_REVISIONS), observe=_observe_revision, keep=_revision),
+            *self._dependents.watches,
+        ]
+
+    async def close(self) -> None:
+        await self._digests.close()
+
+    def _wake(self, key: str) -> None:
+        self.wake(key)  # whatever the loop has made of it by now
+
+    async def reconcile(self, key: str) -> Result | None:
+        obj = await self._installed.function(key)
+        if obj is None:
+            self._digests.forget(key)
+            return None
+        revisions = {
+            each["metadata"]["name"]: each for each in await self._installed.revisions(key)
+        }
+        function, known = read_function(obj), [*map(known_revision, revisions.values())]
+        refusals = check_package(obj, several=self._several)
+        answer = Answer() if refusals else self._answer(function, obj, known)
+        # Users that are not known yet would look as if they used nothing.
+        uses = await self._installed.uses(key) if self.synced else None
+        plan = decide(function, known, answer.digest, uses)
+        refusals += plan.refusals
+        if uses is not None:
+            obj = await self._hold(obj, revisions, plan.selected if function.strict else {})
+        if "deletionTimestamp" in obj["metadata"]:
+            return None
+        if not refusals:
+            refusals += await self._perform(obj, plan, known, revisions)
+            await self._allow_deletion(obj, revisions.get(plan.current or ""))
+        await self._tell(obj, plan, refusals, _seen(obj, answer, plan, revisions))
+        later = [each for each in (answer.again, _LATER if uses is None else None) if each]
+        return Result(min(later)) if later else None
+
+    def _answer(self, function: Function, obj: Object, known: Sequence[Known]) -> Answer:
+        """The digest that is noted already for this very reference, else what the runtime says."""
+        status = obj.get("status") or {}
+        if function.pull != "Always" and status.get("currentIdentifier") == function.package:
+            for each in known:
+                is_current = each.name == status.get("currentRevision") and not each.deleting
+                if is_current and each.is_copied_address is bool(function.address):
+                    self._digests.forget(function.name)
+                    return Answer(each.digest)
+        question = Question(function.package, function.address, function.pull == "Always")
+        return self._digests.answer(function.name, question)
+
+    async def _hold(
+        self, obj: Object, revisions: dict[str, Object], used: Mapping[str, object]
+    ) -> Object:
+        """Hold what is used, and let go of what is not."""
+        for name, each in revisions.items():
+            if name not in used:
+                await release(self._client, FUNCTION_REVISIONS, each, IN_USE)
+            elif "deletionTimestamp" not in each["metadata"]:
+                revisions[name] = await hold(self._client, FUNCTION_REVISIONS, each, IN_USE)
+        if not used:
+            await release(self._client, FUNCTIONS, obj, IN_USE)
+        elif "deletionTimestamp" not in obj["metadata"]:
+            return await hold(self._client, FUNCTIONS, obj, IN_USE)
+        return obj
+
+    async def _perform(
+        self, obj: Object, plan: Plan, known: Sequence[Known], revisions: dict[str, Object]
+    ) -> list[Refusal]:
+        if plan.create is not None:
+            refusals = await self._create(obj, plan.create, revisions)
+            if refusals:
+                return refusals
+        before = {each.name: each for each in known}
+        for each in plan.changes:
+            revisions[each.name] = await self._change(
+                revisions[each.name], revision_patch(before[each.name], each)
+            )
+        for each in plan.collect:
+            await self._delete(revisions.pop(each.name))
+        return []
+
+    async def _create(
+        self, obj: Object, known: Known, revisions: dict[str, Object]
+    ) -> list[Refusal]:
+        made = revision_object(known, obj)
+        try:
+            revisions[known.name] = await self._client.create(
+                FUNCTION_REVISIONS, made, manager=_MANAGER
+            )
+        except ApiError as error:
+            if error.reason != "AlreadyExists":
+                raise
+            there = await find(self._client, FUNCTION_REVISIONS, known.name)
+            if there is None or function_of(there) == obj["metadata"]["name"]:
+                raise  # it has come or gone in between, and is looked at again
+            fact = f"its revision would be called {known.name}, which belongs to others"
+            return [Refusal("NameTaken", fact, at="metadata.name", hint="delete that one")]
+        message = f"{known.name} is revision {known.number}: {obj['spec']['package']}"
+        await self._events.tell(obj, "RevisionCreated", message)
+        return []
+
+    async def _change(self, obj: Object, change: Object) -> Object:
+        metadata = obj["metadata"]
+        # With its resourceVersion: what was decided on an old state is decided again.
+        known = {name: metadata[name] for name in ("uid", "resourceVersion")}
+        change = {**change, "metadata": {**change.get("metadata", {}), **known}}
+        return await self._client.patch(
+            FUNCTION_REVISIONS, metadata["name"], change=change, manager=_MANAGER
+        )
+
+    async def _allow_deletion(self, obj: Object, current: Object | None) -> None:
+        """Copy the annotation of a Function to its current revision."""
+        if current is not None and allows_deletion(obj) and not allows_deletion(current):
+            await self._change(current, {"metadata": {"annotations": {ALLOW_DELETION: "true"}}})
+
+    async def _delete(self, obj: Object) -> None:
+        metadata = obj["metadata"]
+        known = {"uid": metadata["uid"], "resource_version": metadata["resourceVersion"]}
+        try:
+            await self._client.delete(FUNCTION_REVISIONS, metadata["name"], **known)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+
+    async def _tell(self, obj: Object, plan: Plan, refusals: Sequence[Refusal], seen: Seen) -> None:
+        status = function_status(obj, plan, refusals, seen, now=timestamp(self._clock))
+        if status == obj.get("status"):
+            return
+        await self._client.update(
+            FUNCTIONS, {**obj, "status": status}, subresource="status", manager=_MANAGER
+        )
+        for reason, message in _troubles(plan, refusals, seen):
+            await self._events.tell(obj, reason, message, type="Warning")
+
+
+def _troubles(plan: Plan, refusals: Sequence[Refusal], seen: Seen) -> Iterable[tuple[str, str]]:
+    for refusal in refusals:
+        yield refusal.reason, str(refusal)
+    if seen.problem:
+        yield seen.reason, seen.problem
+    for postponed in plan.postponed:
+        yield "InUse", str(postponed)
+
+
+def _seen(obj: Object, answer: Answer, plan: Plan, revisions: Mapping[str, Object]) -> Seen:
+    """What is known; of the revision that was current as long as none else is."""
+    current = plan.current or (obj.get("status") or {}).get("currentRevision", "")
+    asking = answer.digest is None and not answer.problem
+    reason = answer.reason or UNPACKING
+    return Seen(answer.problem, reason, asking, revisions.get(current))
+
+
+def _state(kind: Kind, obj: Object) -> tuple[Any, ...]:
+    del kind
+    metadata, status = obj["metadata"], obj.get("status") or {}
+    seen = (metadata.get(name) for name in ("uid", "generation", "deletionTimestamp"))
+    texts = (str(metadata.get(name)) for name in ("labels", "annotations", "finalizers"))
+    return (*seen, *texts, status.get("currentIdentifier"), status.get("currentRevision"))
+
+
+def _observe(kind: Kind, change: Change[Any]) -> Iterable[str]:
+    del kind
+    return (change.key.name,) if change.before != change.after else ()
+
+
+def _revision(kind: Kind, obj: Object) -> tuple[str, Any]:
+    del kind
+    metadata, spec = obj["metadata"], obj.get("spec") or {}
+    annotations = metadata.get("annotations") or {}
+    healthy = condition_of(obj, "Healthy") or {}
+    texts = (str(metadata.get(name)) for name in ("uid", "labels", "finalizers"))
+    noted = (annotations.get(name) for name in (COPIED, ENDPOINT))
+    said = (healthy.get(name) for name in ("status", "reason", "message"))
+    state = spec.get("revision"), spec.get("desiredState"), "deletionTimestamp" in metadata
+    return function_of(obj), (*texts, *noted, *said, *state)
+
+
+def _observe_revision(kind: Kind, change: Change[tuple[str, Any]]) -> Iterable[str]:
+    del kind
+    if change.before == change.after:
+        return set()
+    return {each[0] for each in (change.before, change.after) if each is not None and each[0]}

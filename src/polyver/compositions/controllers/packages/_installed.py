@@ -1,0 +1,43 @@
+"""What is installed on an API server, for whoever has to decide about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from polyver.client import Client, Object, Resource, find
+from polyver.compositions import kinds
+from polyver.compositions.controllers.packages._dependents import NoDependents, Users
+from polyver.compositions.kinds import GROUP, STORED
+from polyver.compositions.names import PACKAGE
+from polyver.compositions.packages import Use
+from polyver.languages.values.names import label_value_problems
+
+__all__ = ["FUNCTIONS", "FUNCTION_REVISIONS", "InstalledOn"]
+
+FUNCTIONS = Resource(GROUP, STORED, kinds.FUNCTIONS.names.plural, namespaced=False)
+FUNCTION_REVISIONS = Resource(
+    GROUP, STORED, kinds.FUNCTION_REVISIONS.names.plural, namespaced=False
+)
+
+
+class InstalledOn:
+    """Functions, their revisions and their users on an API server."""
+
+    def __init__(self, client: Client, users: Users | None = None) -> None:
+        self._client = client
+        self._users = users or NoDependents()
+
+    async def function(self, name: str) -> Object | None:
+        """A Function, if there is one of that name."""
+        return await find(self._client, FUNCTIONS, name) if name else None
+
+    async def revisions(self, function: str) -> list[Object]:
+        """The FunctionRevisions of a function."""
+        if not function or label_value_problems(function):
+            return []  # there can be none
+        labels = f"{PACKAGE}={function}"
+        return (await self._client.list(FUNCTION_REVISIONS, labels=labels)).items
+
+    async def uses(self, function: str) -> Sequence[Use]:
+        """The steps of compositions that call a function."""
+        return await self._users.uses(function)

@@ -1,0 +1,130 @@
+"""FunctionRevisions: the active ones served, each at an endpoint of its own, the others not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from polyver.client import Change, Client, Clock, Object, SystemClock, find, timestamp
+from polyver.compositions.controllers.packages._installed import FUNCTION_REVISIONS
+from polyver.compositions.names import ENDPOINT, IN_USE, SERVED
+from polyver.compositions.packages import known_revision, revision_status
+from polyver.compositions.runtimes import Runtime, Served, Wanted
+from polyver.compositions.runtimes.figures import collector
+from polyver.controllers.controller import Controller, Result, Watch, exactly
+from polyver.controllers.holding import hold, release
+from polyver.core import PolyverError
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+__all__ = ["FunctionRevisionController"]
+
+_MANAGER = "polyver"
+
+
+class FunctionRevisionController(Controller[str]):
+    """One key for each revision; what its runtime has to tell wakes it, too.
+
+    The runtime is its own: it is closed with the controller.
+    """
+
+    name = "functionrevisions"
+
+    def __init__(self, client: Client, runtime: Runtime, *, clock: Clock | None = None) -> None:
+        self._client = client
+        self._runtime = runtime
+        self._clock: Clock = clock or SystemClock()
+        runtime.observe(self._wake)
+
+    @property
+    def watches(self) -> Sequence[Watch[Any, str]]:
+        return [
+            Watch(kinds=exactly(FUNCTION_REVISIONS), observe=_observe, keep=_state, metadata=True)
+        ]
+
+    @property
+    def collectors(self) -> Sequence[Callable[[], Collector]]:
+        return (partial(collector, self._runtime.figures),)
+
+    async def close(self) -> None:
+        await self._runtime.close()
+
+    def _wake(self, name: str) -> None:
+        self.wake(name)  # whatever the loop has made of it by now
+
+    async def reconcile(self, key: str) -> Result | None:
+        obj = await find(self._client, FUNCTION_REVISIONS, key)
+        if obj is None:
+            await self._runtime.end(key)
+        elif _is_wanted(obj):
+            await self._serve(obj)
+        else:
+            await self._end(obj)
+        return None
+
+    async def _serve(self, obj: Object) -> None:
+        if "deletionTimestamp" not in obj["metadata"]:
+            obj = await hold(self._client, FUNCTION_REVISIONS, obj, SERVED)
+        try:
+            served = await self._runtime.serve(_wanted(obj))
+        except PolyverError as error:
+            served = Served(reason="NotServed", message=str(error))
+        await self._tell(obj, served)
+
+    async def _end(self, obj: Object) -> None:
+        await self._runtime.end(obj["metadata"]["name"])
+        if "deletionTimestamp" not in obj["metadata"]:
+            obj = await self._tell(obj, Served())
+        await release(self._client, FUNCTION_REVISIONS, obj, SERVED)
+
+    async def _tell(self, obj: Object, served: Served) -> Object:
+        status = revision_status(
+            obj,
+            endpoint=served.endpoint,
+            reason=served.reason,
+            message=served.message,
+            now=timestamp(self._clock),
+        )
+        if status == obj.get("status"):
+            return obj
+        try:
+            return await self._client.update(
+                FUNCTION_REVISIONS,
+                {**obj, "status": status},
+                subresource="status",
+                manager=_MANAGER,
+            )
+        except ApiError as error:
+            if error.code != 404:  # the last finalizer may just have gone
+                raise
+            return obj
+
+
+def _is_wanted(obj: Object) -> bool:
+    """Whether it is to be served: also while it goes, as long as somebody uses it."""
+    metadata = obj["metadata"]
+    held = IN_USE in (metadata.get("finalizers") or ())
+    active = obj["spec"]["desiredState"] == "Active"
+    return active and (held or "deletionTimestamp" not in metadata)
+
+
+def _wanted(obj: Object) -> Wanted:
+    known, metadata = known_revision(obj), obj["metadata"]
+    return Wanted(known.name, obj["spec"]["image"], known.digest, known.address, metadata["uid"])
+
+
+def _state(kind: Kind, obj: Object) -> tuple[Any, ...]:
+    del kind
+    metadata = obj["metadata"]
+    seen = (metadata.get(name) for name in ("uid", "generation", "deletionTimestamp"))
+    address = (metadata.get("annotations") or {}).get(ENDPOINT)
+    return (*seen, address, str(metadata.get("finalizers")))
+
+
+def _observe(kind: Kind, change: Change[Any]) -> Iterable[str]:
+    del kind
+    return (change.key.name,) if change.before != change.after else ()

@@ -1,0 +1,271 @@
+"""Definitions of composite resources: what is wrong with them, and the kinds that they define."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from polyver.apis.conversion_kind import definition_of, place_of
+from polyver.apis.crds import crd_of
+from polyver.capability import Refusal
+from polyver.compositions._asking import mapping, named
+from polyver.compositions.decisions._injected import (
+    COLUMNS,
+    INSIDE,
+    LEGACY_COLUMNS,
+    RESERVED,
+    injected,
+)
+from polyver.compositions.kinds import COMPOSITION_GROUP, COMPOSITION_STORED, DEFINITIONS
+from polyver.core import PolyverError, listed
+from polyver.kube.objects.builtin import shape_of
+from polyver.kube.objects.schema import check_schema
+from polyver.kube.objects.typed import Undecodable, decode_typed
+from polyver.kube.objects.webhooks import Webhook
+from polyver.languages.values.names import dns_1035_label_problems
+
+__all__ = [
+    "CATEGORY",
+    "Defined",
+    "UpdatePolicy",
+    "check_definition",
+    "definition_crd",
+    "presumed_definition",
+    "read_definition",
+    "unheeded_fields",
+]
+
+Object = Mapping[str, Any]
+UpdatePolicy = Literal["Automatic", "Manual"]
+CATEGORY: Final = "composite"
+"""The category by which the kinds of composite resources are found."""
+_CRD = "apiextensions.k8s.io", "v1", "CustomResourceDefinition"
+_LEGACY = "LegacyCluster"
+_WEBHOOK = "spec.conversion.webhook"
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """A kind of composite resource, as far as composing them goes."""
+
+    name: str
+    group: str
+    kind: str
+    version: str
+    """The referenceable version, in which they are composed."""
+    legacy: bool = True
+    """Whether the fields for compositions stand directly in `spec`."""
+    default: str = ""
+    """The Composition of those that ask for none."""
+    enforced: str = ""
+    """The Composition of all."""
+    update_policy: UpdatePolicy = "Automatic"
+    connection_keys: tuple[str, ...] = ()
+    """Which connection details are published; all if there are none."""
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}"
+
+
+def read_definition(obj: Object) -> Defined:
+    """A definition in which `check_definition` finds nothing wrong."""
+    spec: Object = obj["spec"]
+    return Defined(
+        obj["metadata"]["name"],
+        spec["group"],
+        spec["names"]["kind"],
+        next(each["name"] for each in spec["versions"] if each["referenceable"]),
+        _is_legacy(spec),
+        named(spec.get("defaultCompositionRef")),
+        named(spec.get("enforcedCompositionRef")),
+        spec.get("defaultCompositionUpdatePolicy") or "Automatic",
+        tuple(spec.get("connectionSecretKeys") or ()),
+    )
+
+
+def presumed_definition(composite: Object) -> Defined:
+    """What can be told of a kind whose definition is not there, by one object of it."""
+    group, _, version = str(composite["apiVersion"]).rpartition("/")
+    spec, metadata = mapping(composite.get("spec")), mapping(composite.get("metadata"))
+    legacy = INSIDE not in spec and not metadata.get("namespace")
+    kind = composite["kind"]
+    return Defined(f"the kind {kind}", group, kind, version, legacy=legacy)
+
+
+def _is_legacy(spec: Object) -> bool:
+    return (spec.get("scope") or _LEGACY) == _LEGACY
+
+
+def check_definition(obj: Object) -> list[Refusal]:
+    """All that is wrong with a definition, each with its place."""
+    spec: Object = obj["spec"]
+    found = [*_check_names(obj), *_check_versions(spec["versions"]), *_check_conversion(spec)]
+    for number, version in enumerate(spec["versions"]):
+        found += _check_schema(spec, number, version)
+    return found
+
+
+def _check_names(obj: Object) -> Iterator[Refusal]:
+    spec: Object = obj["spec"]
+    name, wanted = obj["metadata"].get("name", ""), f"{spec['names']['plural']}.{spec['group']}"
+    if name != wanted:
+        fact = f'it is called "{name}", not "{wanted}"'
+        hint = "a definition is called after the plural and the group of its kind"
+        yield Refusal("InvalidName", fact, at="metadata.name", hint=hint)
+
+
+def _check_versions(versions: Sequence[Object]) -> Iterator[Refusal]:
+    names = [each["name"] for each in versions]
+    for number, name in enumerate(names):
+        at = f"spec.versions[{number}].name"
+        if problems := dns_1035_label_problems(name):
+            yield Refusal("InvalidVersion", f'"{name}" is no version: {problems[0]}', at=at)
+        if name in names[:number]:
+            yield Refusal("InvalidVersion", f"{name} is there twice", at=at)
+    chosen = [each["name"] for each in versions if each["referenceable"]]
+    if len(chosen) != 1:
+        fact = f"{listed(chosen)} are referenceable" if chosen else "no version is referenceable"
+        hint = "compositions compose exactly one version"
+        yield Refusal("InvalidVersion", fact, at="spec.versions", hint=hint)
+    for number, each in enumerate(versions):
+        if each["referenceable"] and not each["served"]:
+            fact = f"{each['name']} is referenceable and not served"
+            yield Refusal("InvalidVersion", fact, at=f"spec.versions[{number}].served")
+
+
+def _check_conversion(spec: Object) -> Iterator[Refusal]:
+    conversion = mapping(spec.get("conversion"))
+    if conversion.get("strategy") != "Webhook":
+        return
+    client = mapping(mapping(conversion.get("webhook")).get("clientConfig"))
+    if not client.get("url") and not client.get("service"):
+        fact = "it is not said where the webhook is, by a service or a url"
+        yield Refusal("InvalidConversion", fact, at=_WEBHOOK)
+
+
+def _check_schema(spec: Object, number: int, version: Object) -> Iterator[Refusal]:
+    at = f"spec.versions[{number}].schema.openAPIV3Schema"
+    try:
+        given = _given_schema(version)
+    except Undecodable as error:
+        yield Refusal("InvalidSchema", error.fact, at=at)
+        return
+    taken = RESERVED in _properties(given, "status")
+    if taken:
+        fact = f"status.{RESERVED} is where the function revisions of a pipeline are recorded"
+        place = f"{at}.properties.status.properties.{RESERVED}"
+        yield Refusal("InvalidSchema", fact, at=place, hint="give the field another name")
+    for cause in check_schema(_schema(spec, given), at, status=True):
+        yield Refusal("InvalidSchema", cause.message, at=cause.field)
+
+
+def _given_schema(version: Object) -> dict[str, Any]:
+    """The schema that somebody wrote, read as an API server reads it; empty if there is none."""
+    schema = mapping(version.get("schema")).get("openAPIV3Schema") or {}
+    versions = [{"name": version["name"], "schema": {"openAPIV3Schema": schema}}]
+    about = {"apiVersion": f"{_CRD[0]}/{_CRD[1]}", "kind": _CRD[2], "spec": {"versions": versions}}
+    [read] = decode_typed(about, shape_of(*_CRD)).value["spec"]["versions"]
+    found: dict[str, Any] = mapping(read.get("schema")).get("openAPIV3Schema") or {}
+    return found
+
+
+def _properties(schema: Object, field: str) -> Object:
+    return mapping(mapping(mapping(schema.get("properties")).get(field)).get("properties"))
+
+
+def _schema(spec: Object, given: Object) -> dict[str, Any]:
+    policy = spec.get("defaultCompositionUpdatePolicy") or "Automatic"
+    return injected(given, legacy=_is_legacy(spec), update_policy=policy)
+
+
+def unheeded_fields(obj: Object) -> list[str]:
+    """What is written and has no effect, for a warning."""
+    spec: Object = obj["spec"]
+    found = []
+    if spec.get("claimNames"):
+        found.append(
+            "spec.claimNames has no effect: no claims are offered; "
+            "use composite resources themselves"
+        )
+    if spec.get("defaultCompositeDeletePolicy"):
+        found.append("spec.defaultCompositeDeletePolicy has no effect: there are no claims")
+    for number, version in enumerate(spec["versions"]):
+        at = f"spec.versions[{number}].schema.openAPIV3Schema"
+        given, whole = _given_schema(version), _schema(spec, _given_schema(version))
+        for field in ("spec", "status"):
+            before, after = _properties(given, field), _properties(whole, field)
+            replaced = sorted(name for name in before if before[name] != after[name])
+            found += [
+                f"{at}.properties.{field}.properties.{name} has no effect: "
+                "all composite resources have this field"
+                for name in replaced
+            ]
+    return found
+
+
+def definition_crd(obj: Object, webhook: Webhook | None = None) -> dict[str, Any]:
+    """The CustomResourceDefinition of the kind that a definition defines.
+
+    `webhook` is who converts if the definition does not say it. Raises the first Refusal.
+    """
+    for refusal in check_definition(obj):
+        raise refusal
+    try:
+        definition = definition_of(_written(obj))
+    except PolyverError as error:
+        raise Refusal("InvalidDefinition", error.fact, at=place_of(error)) from None
+    said = mapping(obj["spec"].get("conversion")).get("strategy")
+    made = crd_of(definition, None if said else webhook)
+    made["metadata"]["ownerReferences"] = [_owner(obj)]
+    return made
+
+
+def _written(obj: Object) -> dict[str, Any]:
+    spec: Object = obj["spec"]
+    names = dict(spec["names"])
+    about = mapping(spec.get("metadata"))
+    categories = [each for each in names.get("categories") or () if each != CATEGORY]
+    metadata = {
+        "name": obj["metadata"]["name"],
+        "labels": {**(obj["metadata"].get("labels") or {}), **(about.get("labels") or {})},
+        "annotations": dict(about.get("annotations") or {}),
+    }
+    made: dict[str, Any] = {
+        "group": spec["group"],
+        "names": {**names, "categories": [*categories, CATEGORY]},
+        "scope": "Namespaced" if spec.get("scope") == "Namespaced" else "Cluster",
+        "versions": [_version(spec, each) for each in spec["versions"]],
+    }
+    if spec.get("conversion"):
+        made["conversion"] = spec["conversion"]
+    group, version, kind = _CRD
+    return {"apiVersion": f"{group}/{version}", "kind": kind, "metadata": metadata, "spec": made}
+
+
+def _version(spec: Object, version: Object) -> dict[str, Any]:
+    kept = {
+        name: version[name]
+        for name in ("name", "served", "deprecated", "deprecationWarning")
+        if version.get(name) is not None
+    }
+    columns = LEGACY_COLUMNS if _is_legacy(spec) else COLUMNS
+    return {
+        **kept,
+        "storage": version["referenceable"],
+        "schema": {"openAPIV3Schema": _schema(spec, _given_schema(version))},
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [*(version.get("additionalPrinterColumns") or ()), *columns],
+    }
+
+
+def _owner(obj: Object) -> dict[str, Any]:
+    return {
+        "apiVersion": f"{COMPOSITION_GROUP}/{COMPOSITION_STORED}",
+        "kind": DEFINITIONS.kind,
+        "name": obj["metadata"]["name"],
+        "uid": obj["metadata"].get("uid", ""),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

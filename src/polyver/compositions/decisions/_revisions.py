@@ -1,0 +1,267 @@
+"""What a Composition means for its revisions: which is made, renumbered, relabelled or adopted.
+
+Content is spec and labels. Revisions are never collected here: those that nobody wants go with
+their Composition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from polyver.capability import Refusal
+from polyver.compositions._asking import mapping
+from polyver.compositions._numbering import (
+    Numbered,
+    check_number,
+    distinct,
+    next_number,
+    number_of_now,
+)
+from polyver.compositions.decisions._checks import check_pipeline
+from polyver.compositions.kinds import (
+    COMPOSITION_GROUP,
+    COMPOSITION_REVISIONS,
+    COMPOSITION_STORED,
+    COMPOSITIONS,
+)
+from polyver.compositions.names import (
+    COMPOSITION,
+    CONTENT,
+    LONGEST_LABEL,
+    composition_revision_name,
+)
+from polyver.core import Lineage, Release, Serial
+from polyver.kube.objects import digest
+from polyver.kube.objects.converted import fresh
+
+__all__ = [
+    "Changes",
+    "KnownRevision",
+    "check_composition_revision",
+    "composition_changes",
+    "composition_lineage",
+    "composition_of",
+    "composition_revision_object",
+    "composition_revision_patch",
+    "content_of",
+    "known_composition_revision",
+    "revisions_after",
+]
+
+Object = Mapping[str, Any]
+_OURS = (COMPOSITION, CONTENT)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRevision(Numbered):
+    """A CompositionRevision as it is, or as it is to be."""
+
+    content: str
+    """The digits of its content."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    owner: str = ""
+    """The uid of the Composition that it belongs to; empty after a restore from a backup."""
+    deleting: bool = False
+
+    @property
+    def release(self) -> Release:
+        return Release(Serial(self.number), self.content, labels=self.labels, name=self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is to be done about a Composition, in this order; nothing if something is refused."""
+
+    create: KnownRevision | None = None
+    changes: tuple[KnownRevision, ...] = ()
+    """Revisions as they are to be."""
+    current: str = ""
+    """The revision of the content that the Composition has now."""
+    refusals: tuple[Refusal, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.create or self.changes)
+
+
+def content_of(composition: Object) -> str:
+    """The digits by which a content is known: of spec and labels, which fit into a label.
+
+    Annotations do not count: whoever writes the same again in another way means the same.
+    """
+    labels = {k: v for k, v in _labels(composition).items() if k not in _OURS}
+    content = {"labels": labels, "spec": {**composition["spec"], "revision": None}}
+    return digest(content).removeprefix("sha256:")[:LONGEST_LABEL]
+
+
+def _labels(obj: Object) -> dict[str, str]:
+    return dict(obj["metadata"].get("labels") or {})
+
+
+def known_composition_revision(obj: Object) -> KnownRevision:
+    """A CompositionRevision as the server has it."""
+    metadata: Object = obj["metadata"]
+    labels = _labels(obj)
+    return KnownRevision(
+        metadata["name"],
+        obj["spec"]["revision"],
+        labels.get(CONTENT) or content_of(obj),
+        labels,
+        _controller(metadata),
+        "deletionTimestamp" in metadata,
+    )
+
+
+def _controller(metadata: Object) -> str:
+    owners = metadata.get("ownerReferences") or ()
+    found = (each["uid"] for each in owners if mapping(each).get("controller"))
+    return next(found, "")
+
+
+def composition_of(obj: Object) -> str:
+    """The Composition that a revision belongs to, of which metadata is enough."""
+    return _labels(obj).get(COMPOSITION, "")
+
+
+def composition_lineage(composition: str, known: Iterable[KnownRevision]) -> Lineage:
+    """The revisions of a Composition, in the order of their numbers."""
+    in_order = sorted(known, key=lambda each: each.name)
+    return Lineage(composition, [each.release for each in distinct(in_order).values()])
+
+
+def composition_changes(composition: Object, known: Sequence[KnownRevision]) -> Changes:
+    """What is to be done so that the content of now is the highest revision.
+
+    `known` are the revisions that have the Composition's name in their label.
+    """
+    metadata: Object = composition["metadata"]
+    uid, content = metadata["uid"], content_of(composition)
+    name = composition_revision_name(metadata["name"], content)
+    before = {each.name: each for each in known}
+    refusals = tuple(_check_taken(before, name, content, uid))
+    if refusals:
+        return Changes(refusals=refusals)
+    there = distinct(sorted(known, key=lambda each: (not each.deleting, each.name)))
+    number = number_of_now(there, name)
+    found = there.get(name)
+    if found is None:
+        there[name] = _made(composition, content, number)
+    elif not found.deleting:  # else it is made anew when it is gone
+        labels = {**found.labels, **_copied(composition, content)}
+        there[name] = replace(found, number=number, labels=labels)
+    after = [each if each.deleting else replace(each, owner=uid) for each in there.values()]
+    changed = (each for each in after if before.get(each.name, each) != each)
+    return Changes(
+        next((each for each in after if each.name not in before), None),
+        tuple(sorted(changed, key=lambda each: each.name)),
+        name,
+    )
+
+
+def _check_taken(
+    before: Mapping[str, KnownRevision], name: str, content: str, uid: str
+) -> Iterator[Refusal]:
+    there = before.get(name)
+    if there is not None and there.content != content:
+        fact = f"{name} is the revision of other content ({there.content}, not {content})"
+        hint = "add a label, or change any of them, so that the content gets another name"
+        yield Refusal("NameTaken", fact, at="spec", hint=hint)
+    for each in before.values():
+        if each.owner not in ("", uid) and not each.deleting:
+            fact = f"{each.name} belongs to another object, with the uid {each.owner}"
+            yield Refusal("NotOwned", fact, at=f"metadata.labels[{COMPOSITION}]")
+
+
+def _made(composition: Object, content: str, number: int) -> KnownRevision:
+    name = composition_revision_name(composition["metadata"]["name"], content)
+    return KnownRevision(name, number, content, _copied(composition, content))
+
+
+def _copied(composition: Object, content: str) -> dict[str, str]:
+    ours = {COMPOSITION: composition["metadata"]["name"], CONTENT: content}
+    return {**_labels(composition), **ours}
+
+
+def revisions_after(changes: Changes, known: Iterable[KnownRevision]) -> list[KnownRevision]:
+    """The revisions as they are when all of it is done."""
+    found = {each.name: each for each in known}
+    made = (changes.create,) if changes.create else ()
+    found |= {each.name: each for each in (*made, *changes.changes)}
+    return [*found.values()]
+
+
+def composition_revision_object(made: KnownRevision, composition: Object) -> dict[str, Any]:
+    """The CompositionRevision that is to be made of what a Composition says now."""
+    found: dict[str, Any] = {
+        "apiVersion": f"{COMPOSITION_GROUP}/{COMPOSITION_STORED}",
+        "kind": COMPOSITION_REVISIONS.kind,
+        "metadata": {
+            "name": made.name,
+            "labels": dict(made.labels),
+            "ownerReferences": [_owner(composition)],
+        },
+        "spec": {**fresh(composition["spec"]), "revision": made.number},
+    }
+    return found
+
+
+def _owner(composition: Object) -> dict[str, Any]:
+    return {
+        "apiVersion": f"{COMPOSITION_GROUP}/{COMPOSITION_STORED}",
+        "kind": COMPOSITIONS.kind,
+        "name": composition["metadata"]["name"],
+        "uid": composition["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def composition_revision_patch(
+    before: KnownRevision, after: KnownRevision, composition: Object
+) -> dict[str, Any]:
+    """A merge patch that makes a revision what it is to be."""
+    metadata: dict[str, Any] = {}
+    labels = {k: v for k, v in after.labels.items() if before.labels.get(k) != v}
+    if labels:
+        metadata["labels"] = labels
+    if before.owner != after.owner:
+        metadata["ownerReferences"] = [_owner(composition)]
+    change: dict[str, Any] = {"metadata": metadata} if metadata else {}
+    return change | ({"spec": {"revision": after.number}} if before.number != after.number else {})
+
+
+def check_composition_revision(
+    obj: Object, old: Object | None, others: Sequence[KnownRevision], *, several: bool
+) -> list[Refusal]:
+    """What is wrong with a CompositionRevision that somebody writes.
+
+    `others` are those of its composition, itself left out; `several` is the switch
+    FunctionRevisions.
+    """
+    if old is not None:
+        return [*_check_change(obj, old, others)]
+    if not composition_of(obj):
+        fact = "it does not say to which composition it belongs"
+        return [Refusal("NoComposition", fact, at=f"metadata.labels[{COMPOSITION}]")]
+    found = [] if several else check_pipeline(obj)
+    return [*found, *check_number(obj["spec"]["revision"], others)]
+
+
+def _check_change(obj: Object, old: Object, others: Sequence[KnownRevision]) -> Iterator[Refusal]:
+    before, after = old["spec"], obj["spec"]
+    for name in sorted({*before, *after} - {"revision"}):
+        if before.get(name) != after.get(name):
+            fact, hint = "a revision never changes", "change its composition"
+            yield Refusal("Immutable", fact, at=f"spec.{name}", hint=hint)
+    for label in _OURS:
+        was = _labels(old).get(label)
+        if was and _labels(obj).get(label) != was:
+            fact = "a revision stays with its composition and its content"
+            yield Refusal("Immutable", fact, at=f"metadata.labels[{label}]")
+    number, following = after["revision"], next_number([*others, known_composition_revision(old)])
+    if number != before["revision"] and Serial(number) < Serial(following):
+        fact = f"{number} is neither its number nor higher than all others"
+        hint = f"the next one is {following}"
+        yield Refusal("Immutable", fact, at="spec.revision", hint=hint)

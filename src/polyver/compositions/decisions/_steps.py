@@ -1,0 +1,310 @@
+"""Which revision of its function each step of a pipeline calls.
+
+All steps are resolved at once, from what is known at one moment, so that a run never mixes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from polyver.capability import Refusal
+from polyver.compositions._asking import mapping, named, step_selector
+from polyver.compositions._numbering import distinct
+from polyver.compositions._policy import REVISIONS
+from polyver.compositions.decisions._checks import check_step
+from polyver.compositions.decisions._choosing import Composite, gated
+from polyver.compositions.messages import ResourceSelector
+from polyver.compositions.packages import Known, Pipeline, function_of, known_revision, lineage_of
+from polyver.core import (
+    Dependent,
+    Exact,
+    Gate,
+    Labels,
+    Lineage,
+    NoMatch,
+    Pin,
+    Release,
+    Resolution,
+    Selector,
+    Stage,
+    resolve,
+)
+
+__all__ = [
+    "AskedStep",
+    "Installed",
+    "Secret",
+    "Step",
+    "ask_steps",
+    "moved_pipelines",
+    "resolve_steps",
+]
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """Names a secret with credentials."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step, and the revision that it calls."""
+
+    name: str
+    function: str
+    revision: str
+    digest: str
+    """Of the revision's content."""
+    endpoint: str = ""
+    """Where it answers; empty as long as its runtime has not said."""
+    reason: str = ""
+    """Why it is that revision."""
+    warnings: tuple[str, ...] = ()
+    input: Object | None = None
+    credentials: Mapping[str, Secret] = field(default_factory=dict)
+    requirements: Mapping[str, ResourceSelector] = field(default_factory=dict)
+    """What the function is to see from the start."""
+
+    @property
+    def record(self) -> dict[str, str]:
+        """As `status.pipeline` of the composite resource has it."""
+        found = {"step": self.name, "function": self.function, "revision": self.revision}
+        return found | ({"digest": self.digest} if self.digest else {})
+
+
+class Installed:
+    """All FunctionRevisions there are, as the lineages of their functions.
+
+    `gates` are those of rollouts, by the names of the revisions that they hold.
+    """
+
+    def __init__(
+        self, revisions: Iterable[Object], *, gates: Mapping[str, Gate] | None = None
+    ) -> None:
+        known: dict[str, list[Known]] = {}
+        self._functions: dict[str, str] = {}
+        self._endpoints: dict[str, str] = {}
+        for each in revisions:
+            function, name = function_of(each), each["metadata"]["name"]
+            known.setdefault(function, []).append(known_revision(each))
+            self._functions[name] = function
+            self._endpoints[name] = mapping(each.get("status")).get("endpoint") or ""
+        self._lineages = {
+            function: gated(
+                lineage_of(function, distinct(sorted(there, key=_by_name)).values()), gates
+            )
+            for function, there in known.items()
+        }
+
+    def lineage(self, function: str) -> Lineage:
+        return self._lineages.get(function) or Lineage(function)
+
+    def owner(self, revision: str) -> str:
+        """The function that a revision belongs to; empty if there is no such revision."""
+        return self._functions.get(revision, "")
+
+    def endpoint(self, revision: str) -> str:
+        return self._endpoints.get(revision, "")
+
+
+def _by_name(known: Known) -> tuple[bool, str]:
+    return not known.deleting, known.name
+
+
+def resolve_steps(
+    revision: Object, composite: Composite, installed: Installed, *, several: bool
+) -> tuple[Step, ...]:
+    """The steps of a CompositionRevision; Refusal if one of them has nothing to call.
+
+    `several` is the switch FunctionRevisions.
+    """
+    found = []
+    for each in ask_steps(revision, composite, installed, several=several):
+        if isinstance(each.answer, Refusal):
+            raise each.answer
+        found.append(_made(each, each.answer, installed))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedStep:
+    """What a step asks for, and what it gets."""
+
+    step: Object
+    at: str
+    selector: Selector
+    used: Pin | None
+    """What it called when the composite resource was composed last."""
+    answer: Resolution | Refusal
+
+    @property
+    def name(self) -> str:
+        return str(self.step["step"])
+
+    @property
+    def function(self) -> str:
+        return named(self.step.get("functionRef"))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        if isinstance(self.answer, Refusal):
+            return ()
+        asks_twice = self.step.get("functionRevisionSelector") is not None
+        both = isinstance(self.selector, Exact) and asks_twice
+        told = f"{self.at}.functionRevisionSelector has no effect: functionRevisionRef wins"
+        return (*((told,) if both else ()), *self.answer.warnings)
+
+
+def ask_steps(
+    revision: Object, composite: Composite, installed: Installed, *, several: bool
+) -> Iterator[AskedStep]:
+    """Each step of a CompositionRevision with what it gets, or why it gets nothing."""
+    used = _used(composite.obj)
+    for place, step in enumerate(revision["spec"].get("pipeline") or ()):
+        at = f"CompositionRevision {revision['metadata']['name']}, spec.pipeline[{place}]"
+        pin = used.get((step["step"], named(step.get("functionRef"))))
+        selector, wrong = step_selector(step), next(check_step(step, at, several=several), None)
+        answer = wrong or _answer(step, at, composite.dependent(at, pin), installed)
+        yield AskedStep(step, at, selector, pin, answer)
+
+
+def _used(composite: Object) -> dict[tuple[str, str], Pin]:
+    """What each step called when the composite resource was composed last."""
+    recorded = mapping(composite.get("status")).get("pipeline") or ()
+    return {
+        (each["step"], each["function"]): Pin(each["revision"], each.get("digest", ""))
+        for each in recorded
+    }
+
+
+def _answer(
+    step: Object, at: str, dependent: Dependent, installed: Installed
+) -> Resolution | Refusal:
+    lineage = installed.lineage(named(step.get("functionRef")))
+    try:
+        return resolve(lineage, step_selector(step), REVISIONS, dependent)
+    except NoMatch as error:
+        return _refusal(error, installed, at)
+
+
+def _made(asked: AskedStep, found: Resolution, installed: Installed) -> Step:
+    step = asked.step
+    required = mapping(step.get("requirements")).get("requiredResources") or ()
+    release = found.release
+    return Step(
+        asked.name,
+        asked.function,
+        release.name,
+        release.digest,
+        installed.endpoint(release.name),
+        found.reason,
+        asked.warnings,
+        step.get("input"),
+        {
+            each["name"]: Secret(each["secretRef"]["namespace"], each["secretRef"]["name"])
+            for each in step.get("credentials") or ()
+            if each["source"] == "Secret"
+        },
+        {each["requirementName"]: _required(each) for each in required},
+    )
+
+
+def _required(each: Object) -> ResourceSelector:
+    return ResourceSelector(
+        each["apiVersion"],
+        each["kind"],
+        each.get("name") or None,
+        each.get("matchLabels") or None,
+        each.get("namespace") or None,
+    )
+
+
+def _refusal(error: NoMatch, installed: Installed, at: str) -> Refusal:
+    """Why a step has nothing to call, each cause in its own words."""
+    lineage, selector = error.lineage, error.selector
+    if not len(lineage) and not isinstance(selector, Exact):
+        fact, hint = f"function {lineage.name} has no revisions", "install it, or wait until it is"
+        return Refusal("FunctionNotInstalled", fact, at=f"{at}.functionRef", hint=hint)
+    if isinstance(selector, Exact):
+        return _named_refusal(error, str(selector), installed, f"{at}.functionRevisionRef")
+    if isinstance(selector, Labels):
+        return _selector_refusal(error, selector, f"{at}.functionRevisionSelector")
+    hint = _activate([release.name for release in lineage])
+    fact = f"function {lineage.name} has no active revision"
+    return Refusal("NoActiveRevision", fact, at=f"{at}.functionRef", hint=hint)
+
+
+def _named_refusal(error: NoMatch, name: str, installed: Installed, at: str) -> Refusal:
+    lineage, owner = error.lineage, installed.owner(name)
+    if not owner:
+        fact = f"function {lineage.name} has no revision {name}"
+        return Refusal("RevisionNotFound", fact, at=at, hint=error.hint)
+    if owner != lineage.name:
+        fact = f"{name} is a revision of {owner}, not of {lineage.name}"
+        return Refusal("OtherFunctionsRevision", fact, at=at, hint=error.hint)
+    release = lineage.get(name)
+    if release is not None and release.stage is Stage.ACTIVE:  # a rollout holds it
+        return Refusal("RevisionHeld", error.fact, at=at, hint=error.hint)
+    return Refusal("RevisionInactive", f"{name} is inactive", at=at, hint=_activate([name]))
+
+
+def _selector_refusal(error: NoMatch, selector: Labels, at: str) -> Refusal:
+    matching = [each for each in error.lineage if _matches(each, selector)]
+    if not matching:
+        fact = f"function {error.lineage.name} has no revision with {selector}"
+        return Refusal("NoRevisionMatches", fact, at=at, hint=error.hint)
+    if any(each.stage is Stage.ACTIVE for each in matching):  # a rollout holds them
+        return Refusal("RevisionHeld", error.fact, at=at, hint=error.hint)
+    names = [each.name for each in matching]
+    fact = f"function {error.lineage.name} has no active revision with {selector}"
+    return Refusal("MatchingRevisionsInactive", fact, at=at, hint=_activate(names))
+
+
+def _activate(names: list[str]) -> str:
+    shown = ", ".join(names[:3])
+    are = "is" if len(names) == 1 else "are"
+    return f"{shown} {are} inactive: activate one, or raise activeRevisionLimit"
+
+
+def moved_pipelines(pipelines: Iterable[Pipeline], before: Lineage, after: Lineage) -> set[str]:
+    """Return the CompositionRevisions with a step whose resolution a change of a function changes.
+
+    This includes a step that was unresolved and stays unresolved for another reason. Gates are
+    ignored: a rollout evaluates them for each composite resource.
+    """
+    known: dict[Selector, bool] = {}
+    found = set()
+    for pipeline in pipelines:
+        for use in pipeline.uses:
+            if use.function != after.name:
+                continue
+            if use.selector not in known:
+                known[use.selector] = _got(before, use.selector) != _got(after, use.selector)
+            if known[use.selector]:
+                found.add(pipeline.name)
+    return found
+
+
+def _got(lineage: Lineage, selector: Selector) -> Pin | tuple[str, ...]:
+    """Return the pin that a step resolves to; if none, the names of the matching revisions."""
+    try:
+        return resolve(lineage, selector, REVISIONS, Dependent("")).release.pin
+    except NoMatch:
+        installed = ("",) if len(lineage) else ()
+        return (*installed, *(each.name for each in lineage if _matches(each, selector)))
+
+
+def _matches(release: Release, selector: Selector) -> bool:
+    if isinstance(selector, Labels):
+        return {*selector.wanted} <= {*release.labels.items()}
+    return not isinstance(selector, Exact) or str(selector) == release.name

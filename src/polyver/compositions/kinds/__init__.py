@@ -1,0 +1,48 @@
+"""The kinds of packages and compositions and their revisions: Crossplane's fields, and ours."""
+
+from polyver.compositions.kinds._compositions import (
+    COMPOSITION_GROUP,
+    COMPOSITION_REVISIONS,
+    COMPOSITION_STORED,
+    COMPOSITIONS,
+    DEFINITIONS,
+    Composition,
+    CompositionRevision,
+    Definition,
+)
+from polyver.compositions.kinds._packages import (
+    CONFIGURATIONS,
+    FUNCTION_REVISIONS,
+    FUNCTIONS,
+    GROUP,
+    PACKAGES,
+    PROVIDERS,
+    STORED,
+    Function,
+    FunctionRevision,
+)
+
+__all__ = [
+    "COMPOSITIONS",
+    "COMPOSITION_GROUP",
+    "COMPOSITION_KINDS",
+    "COMPOSITION_REVISIONS",
+    "COMPOSITION_STORED",
+    "CONFIGURATIONS",
+    "DEFINITIONS",
+    "FUNCTIONS",
+    "FUNCTION_REVISIONS",
+    "GROUP",
+    "KINDS",
+    "PACKAGES",
+    "PROVIDERS",
+    "STORED",
+    "Composition",
+    "CompositionRevision",
+    "Definition",
+    "Function",
+    "FunctionRevision",
+]
+
+KINDS = (*PACKAGES, FUNCTION_REVISIONS)
+COMPOSITION_KINDS = (DEFINITIONS, COMPOSITIONS, COMPOSITION_REVISIONS)

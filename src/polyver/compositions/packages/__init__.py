@@ -1,0 +1,67 @@
+"""Packages: which revisions a Function means, and what is refused, decided on plain data.
+
+Admission asks before a write, the controller afterwards; both ask the same functions.
+"""
+
+from polyver.compositions.packages._compositions import (
+    Pipeline,
+    pipeline_of,
+    revision_used,
+    uses_in,
+)
+from polyver.compositions.packages._deciding import Plan, Postponed, decide, results_of, users_of
+from polyver.compositions.packages._reading import (
+    Function,
+    check_package,
+    ignored_fields,
+    read_function,
+)
+from polyver.compositions.packages._references import check_reference
+from polyver.compositions.packages._revisions import (
+    Known,
+    check_revision,
+    function_of,
+    known_revision,
+    lineage_of,
+    revision_object,
+    revision_patch,
+)
+from polyver.compositions.packages._status import (
+    UNPACKING,
+    Seen,
+    condition_of,
+    function_status,
+    revision_status,
+)
+from polyver.compositions.packages._uses import Use, selected_in
+
+__all__ = [
+    "UNPACKING",
+    "Function",
+    "Known",
+    "Pipeline",
+    "Plan",
+    "Postponed",
+    "Seen",
+    "Use",
+    "check_package",
+    "check_reference",
+    "check_revision",
+    "condition_of",
+    "decide",
+    "function_of",
+    "function_status",
+    "ignored_fields",
+    "known_revision",
+    "lineage_of",
+    "pipeline_of",
+    "read_function",
+    "results_of",
+    "revision_object",
+    "revision_patch",
+    "revision_status",
+    "revision_used",
+    "selected_in",
+    "users_of",
+    "uses_in",
+]

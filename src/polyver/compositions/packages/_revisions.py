@@ -1,0 +1,203 @@
+"""FunctionRevisions: read, made, and put together to the lineage of a function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from polyver.capability import Refusal
+from polyver.compositions._manifests import content_digest
+from polyver.compositions._numbering import Numbered, check_number, next_number
+from polyver.compositions.kinds import FUNCTION_REVISIONS, FUNCTIONS, GROUP, STORED
+from polyver.compositions.names import COPIED, ENDPOINT, PACKAGE, revision_name
+from polyver.compositions.packages._reading import Function
+from polyver.compositions.packages._references import check_reference
+from polyver.core import Lineage, Release, Serial, Stage
+
+__all__ = [
+    "Known",
+    "check_revision",
+    "function_of",
+    "known_revision",
+    "lineage_of",
+    "new_revision",
+    "relabelled",
+    "revision_object",
+    "revision_patch",
+]
+
+Object = Mapping[str, Any]
+_STATES = {True: "Active", False: "Inactive"}
+_COPIED_FIELDS = (
+    "packagePullPolicy",
+    "packagePullSecrets",
+    "ignoreCrossplaneConstraints",
+    "skipDependencyResolution",
+    "commonLabels",
+    "runtimeConfigRef",
+    "controllerConfigRef",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Known(Numbered):
+    """A revision as it is, or as it is to be."""
+
+    digest: str
+    """Of its content, or the reference if nobody noted one."""
+    active: bool
+    labels: Mapping[str, str] = field(default_factory=dict)
+    copied: frozenset[str] = frozenset()
+    """Which labels are its function's, and whether its address is."""
+    address: str = ""
+    deleting: bool = False
+
+    @property
+    def is_copied_address(self) -> bool:
+        """Whether it is elsewhere because its function says so."""
+        return ENDPOINT in self.copied
+
+    @property
+    def release(self) -> Release:
+        stage = Stage.ACTIVE if self.active else Stage.INACTIVE
+        return Release(Serial(self.number), self.digest, stage, self.labels, name=self.name)
+
+
+def known_revision(obj: Object) -> Known:
+    """A FunctionRevision as the server has it."""
+    metadata: Object = obj["metadata"]
+    spec: Object = obj["spec"]
+    annotations: Object = metadata.get("annotations") or {}
+    return Known(
+        metadata["name"],
+        spec["revision"],
+        spec.get("digest") or content_digest(spec["image"]),
+        spec["desiredState"] == _STATES[True],
+        metadata.get("labels") or {},
+        frozenset(filter(None, annotations.get(COPIED, "").split(","))),
+        annotations.get(ENDPOINT, ""),
+        "deletionTimestamp" in metadata,
+    )
+
+
+def function_of(obj: Object) -> str:
+    """The function that a revision belongs to, of which metadata is enough."""
+    labels: Object = obj["metadata"].get("labels") or {}
+    return str(labels.get(PACKAGE, ""))
+
+
+def lineage_of(function: str, known: Iterable[Known]) -> Lineage:
+    """Revisions whose numbers are distinct, in the order of these."""
+    return Lineage(function, [each.release for each in known])
+
+
+def new_revision(function: Function, digest: str, number: int) -> Known:
+    """The revision of some content, active at once unless users decide that."""
+    made = Known(revision_name(function.name, digest), number, digest, active=function.automatic)
+    return relabelled(made, function)
+
+
+def relabelled(known: Known, function: Function) -> Known:
+    """A revision with its function's labels and address of now, and what others gave it."""
+    own = {name: text for name, text in function.labels.items() if name != PACKAGE}
+    others = {name: text for name, text in known.labels.items() if name not in known.copied}
+    there = "" if known.is_copied_address else known.address
+    return Known(
+        known.name,
+        known.number,
+        known.digest,
+        known.active,
+        {**others, **own, PACKAGE: function.name},
+        frozenset({*own, *((ENDPOINT,) if function.address else ())}),
+        function.address or there,
+        known.deleting,
+    )
+
+
+def revision_object(known: Known, owner: Object) -> dict[str, Any]:
+    """The FunctionRevision that is to be made, with what its Function says now."""
+    metadata, spec = owner["metadata"], owner["spec"]
+    reference = {
+        "apiVersion": f"{GROUP}/{STORED}",
+        "kind": FUNCTIONS.kind,
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    annotations = {name: text for name, text in _annotations(known).items() if text is not None}
+    return {
+        "apiVersion": f"{GROUP}/{STORED}",
+        "kind": FUNCTION_REVISIONS.kind,
+        "metadata": {
+            "name": known.name,
+            "labels": dict(known.labels),
+            **({"annotations": annotations} if annotations else {}),
+            "ownerReferences": [reference],
+        },
+        "spec": {
+            "desiredState": _STATES[known.active],
+            "image": spec["package"],
+            "revision": known.number,
+            "digest": known.digest,
+            **{name: spec[name] for name in _COPIED_FIELDS if name in spec},
+        },
+    }
+
+
+def revision_patch(before: Known, after: Known) -> dict[str, Any]:
+    """A merge patch that makes a revision what it is to be."""
+    labels: dict[str, str | None] = {
+        name: after.labels.get(name)
+        for name in {**before.labels, **after.labels}
+        if before.labels.get(name) != after.labels.get(name)
+    }
+    said = _annotations(before)
+    annotations = {k: v for k, v in _annotations(after).items() if v != said[k]}
+    spec: dict[str, Any] = {}
+    if before.number != after.number:
+        spec["revision"] = after.number
+    if before.active is not after.active:
+        spec["desiredState"] = _STATES[after.active]
+    metadata = {"labels": labels, "annotations": annotations}
+    change = {"metadata": {k: v for k, v in metadata.items() if v}, "spec": spec}
+    return {name: part for name, part in change.items() if part}
+
+
+def _annotations(known: Known) -> dict[str, str | None]:
+    return {COPIED: ",".join(sorted(known.copied)) or None, ENDPOINT: known.address or None}
+
+
+def check_revision(obj: Object, old: Object | None, others: Sequence[Known]) -> list[Refusal]:
+    """What is wrong with a FunctionRevision that somebody writes.
+
+    `others` are those of its function, itself left out.
+    """
+    if old is not None:
+        return [*_check_change(obj, old, others)]
+    function, name = function_of(obj), obj["metadata"].get("name", "")
+    if not function:
+        fact = "it does not say to which function it belongs"
+        return [Refusal("NoPackage", fact, at=f"metadata.labels[{PACKAGE}]")]
+    digits = name.removeprefix(f"{function}-")
+    found = check_reference(obj["spec"]["image"], at="spec.image")
+    if name != revision_name(function, digits):
+        fact = f"a revision of {function} is called {function}- and 12 digits of its digest"
+        found.append(Refusal("InvalidName", fact, at="metadata.name"))
+    return [*found, *check_number(obj["spec"]["revision"], others)]
+
+
+def _check_change(obj: Object, old: Object, others: Sequence[Known]) -> Iterable[Refusal]:
+    before, after = old["spec"], obj["spec"]
+    for name in sorted({*before, *after} - {"desiredState", "revision"}):
+        if before.get(name) != after.get(name):
+            fact, hint = "a revision never changes", "change the package of its function"
+            yield Refusal("Immutable", fact, at=f"spec.{name}", hint=hint)
+    if function_of(obj) != function_of(old):
+        fact = "a revision stays with its function"
+        yield Refusal("Immutable", fact, at=f"metadata.labels[{PACKAGE}]")
+    following = next_number([*others, known_revision(old)])
+    if after["revision"] not in (before["revision"], following):
+        fact = f"{after['revision']} is neither its number nor the next one, {following}"
+        yield Refusal("Immutable", fact, at="spec.revision")

@@ -1,0 +1,1 @@
+"""The lineages of functions and compositions on the page."""

@@ -1,0 +1,305 @@
+"""Packages of functions and compositions as lineages of revisions, and who asks them.
+
+Of each composition the newest revision counts, which the next composite resource would use, and
+those that composite resources use.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from polyver.client import CRDS, Change, Key, Object, Resource
+from polyver.compositions._policy import REVISIONS
+from polyver.compositions.decisions import Composite
+from polyver.compositions.kinds import (
+    COMPOSITION_GROUP,
+    COMPOSITION_REVISIONS,
+    COMPOSITION_STORED,
+    DEFINITIONS,
+    FUNCTION_REVISIONS,
+    FUNCTIONS,
+    GROUP,
+    STORED,
+)
+from polyver.compositions.packages import function_of, known_revision, uses_in
+from polyver.compositions.page._composites import (
+    Composition,
+    KindOf,
+    composite_of,
+    composition_of,
+    composition_shown,
+    kind_of,
+    places_of,
+    where_composition,
+)
+from polyver.core import Dependent, Lineage, PolyverError, Release
+from polyver.web.sources import (
+    Asked,
+    Book,
+    Details,
+    Following,
+    Shown,
+    Source,
+    Unanswered,
+    Watched,
+    Where,
+)
+
+__all__ = ["RevisionsSource"]
+
+_CAPABILITY = "revisions"
+_COMPOSITE = "composite"
+_FUNCTIONS = Resource(GROUP, STORED, FUNCTIONS.names.plural, namespaced=False)
+_REVISIONS = Resource(GROUP, STORED, FUNCTION_REVISIONS.names.plural, namespaced=False)
+_DEFINITIONS, _COMPOSITIONS = (
+    Resource(COMPOSITION_GROUP, COMPOSITION_STORED, kind.names.plural, namespaced=False)
+    for kind in (DEFINITIONS, COMPOSITION_REVISIONS)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    package: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Revision:
+    function: str
+    release: Release
+    endpoint: str
+    problem: str
+
+
+class RevisionsSource(Source):
+    """The capability revisions."""
+
+    def __init__(self) -> None:
+        self._functions: dict[str, _Function] = {}
+        self._revisions: dict[str, dict[str, _Revision]] = {}
+        """By function and name."""
+        self._compositions: dict[str, dict[str, Composition]] = {}
+        """By composition and revision."""
+        self._asking: dict[str, set[str]] = {}
+        """The dependents that each composition has."""
+        self._crds: set[str] = set()
+        """Of composite resources."""
+        self._kinds: dict[str, KindOf] = {}
+        """By their definitions."""
+        self._composites: dict[tuple[Resource, Key], Composite] = {}
+        self._users: dict[str, set[tuple[Resource, Key]]] = {}
+        """Of compositions: the composite resources that have them."""
+        self._used: dict[str, Counter[str]] = {}
+        """Of compositions: how many use each revision."""
+
+    def open(self, book: Book, following: Following) -> None:
+        self._book = book
+        self._following = following
+        following.follow(self, Watched(_FUNCTIONS, _function, self._observe_function))
+        following.follow(self, Watched(_REVISIONS, _revision, self._observe_revision))
+        # Compositions may not be there, and a collection that is not is never known as a whole.
+        following.follow(self, Watched(CRDS, _role, self._observe_kind, metadata=True))
+
+    async def _observe_kind(self, change: Change[str]) -> None:
+        role, is_there = change.after or change.before or "", bool(change.after)
+        if role == _COMPOSITE:
+            (self._crds.add if is_there else self._crds.discard)(change.key.name)
+            await self._follow_composites(change.key.name)
+        elif role == _COMPOSITIONS.plural:
+            watched = Watched(_COMPOSITIONS, composition_of, self._observe_composition)
+            await self._follow(watched, is_there=is_there)
+        elif role == _DEFINITIONS.plural:
+            watched_kinds = Watched(_DEFINITIONS, kind_of, self._observe_definition)
+            await self._follow(watched_kinds, is_there=is_there)
+
+    async def _follow(self, watched: Watched[Any], *, is_there: bool) -> None:
+        if is_there:
+            self._following.follow(self, watched)
+            return
+        for key, known in (await self._following.unfollow(self, watched.resource)).items():
+            await watched.observe(Change(key, known, None))
+
+    async def _observe_definition(self, change: Change[KindOf | None]) -> None:
+        before = self._kinds.pop(change.key.name, None)
+        if before is not None and before != change.after:
+            await self._follow(self._watched(before), is_there=False)
+        if change.after is not None:
+            self._kinds[change.key.name] = change.after
+        await self._follow_composites(change.key.name)
+
+    async def _follow_composites(self, definition: str) -> None:
+        kind = self._kinds.get(definition)
+        if kind is not None:
+            await self._follow(self._watched(kind), is_there=definition in self._crds)
+
+    def _watched(self, kind: KindOf) -> Watched[Composite]:
+        return Watched(
+            kind.resource,
+            lambda obj: composite_of(obj, kind),
+            lambda change: self._observe_composite(kind.resource, change),
+        )
+
+    async def _observe_composite(self, place: Resource, change: Change[Composite]) -> None:
+        key = place, change.key
+        for known in filter(None, (change.before, change.after)):
+            self._users.setdefault(known.composition, set()).discard(key)
+        if change.after is None:
+            if key in self._composites:
+                self._book.ask(_CAPABILITY, self._composites.pop(key).shown)
+        else:
+            self._composites[key] = change.after
+            self._users[change.after.composition].add(key)
+            self._ask_composite(change.after)
+        self._count(change)
+
+    def _count(self, change: Change[Composite]) -> None:
+        """Take note of how many use a revision; the first and the last of them matter."""
+        for known, number in ((change.before, -1), (change.after, 1)):
+            if known is not None:
+                used = self._used.setdefault(known.composition, Counter())
+                before = used[known.revision]
+                used[known.revision] += number
+                if not before or not used[known.revision]:
+                    self._ask(known.composition)
+
+    def _ask_composite(self, composite: Composite) -> None:
+        revisions = self._compositions.get(composite.composition) or {}
+        shown = self._book.get(where_composition(composite.composition))
+        lineage = shown.shown.lineage if shown is not None and shown.shown is not None else None
+        used = revisions.get(composite.revision)
+        places = places_of(composite, lineage, used, self._is_shown)
+        self._book.ask(_CAPABILITY, composite.shown, places)
+
+    def _is_shown(self, function: str) -> bool:
+        return self._book.get(Where(_CAPABILITY, function)) is not None
+
+    async def _observe_function(self, change: Change[_Function]) -> None:
+        name = change.key.name
+        if change.after is None:
+            self._functions.pop(name, None)
+        else:
+            self._functions[name] = change.after
+        self._show(name)
+
+    async def _observe_revision(self, change: Change[_Revision]) -> None:
+        for known in filter(None, (change.before, change.after)):
+            self._revisions.setdefault(known.function, {}).pop(change.key.name, None)
+        if change.after is not None:
+            self._revisions[change.after.function][change.key.name] = change.after
+        for function in {known.function for known in (change.before, change.after) if known}:
+            self._show(function)
+
+    def _show(self, name: str) -> None:
+        where, function = Where(_CAPABILITY, name), self._functions.get(name)
+        revisions = self._revisions.get(name) or {}
+        was_there = self._book.get(where) is not None
+        if function is None and not revisions:
+            self._book.hide(where)
+        else:
+            self._book.show(_shown(where, function, revisions))
+        if was_there is (self._book.get(where) is None):
+            # Who asked a function that was not there can be answered now, and the other way round.
+            for composition in self._compositions:
+                self._ask(composition)
+            for composite in self._composites.values():
+                self._ask_composite(composite)
+
+    async def _observe_composition(self, change: Change[Composition]) -> None:
+        name = change.key.name
+        for known in filter(None, (change.before, change.after)):
+            self._compositions.setdefault(known.pipeline.composition, {}).pop(name, None)
+        if change.after is not None:
+            self._compositions[change.after.pipeline.composition][name] = change.after
+        for known in filter(None, (change.before, change.after)):
+            self._show_composition(known.pipeline.composition, name)
+
+    def _show_composition(self, composition: str, revision: str) -> None:
+        """Show it anew, and ask again for those whom a revision of it concerns."""
+        where, revisions = where_composition(composition), self._compositions.get(composition)
+        was_there = self._book.get(where) is not None
+        if revisions:
+            self._book.show(composition_shown(composition, revisions))
+        else:
+            self._compositions.pop(composition, None)
+            self._book.hide(where)
+        self._ask(composition)
+        everyone = was_there is (self._book.get(where) is None)
+        for key in self._users.get(composition, ()):
+            composite = self._composites[key]
+            if everyone or composite.revision == revision:
+                self._ask_composite(composite)
+
+    def _ask(self, composition: str) -> None:
+        mine = [each.pipeline for each in self._compositions.get(composition, {}).values()]
+        used = {name for name, number in self._used.get(composition, Counter()).items() if number}
+        places: dict[str, list[Asked | Unanswered]] = {}
+        for use in uses_in(mine, used):
+            where = Where(_CAPABILITY, use.function)
+            dependent: Dependent = use.dependent
+            asked: Asked | Unanswered = Asked(
+                dependent, where, str(use.selector), use.selector, REVISIONS
+            )
+            if self._book.get(where) is None:
+                fact = f"there is no function {use.function}"
+                asked = Unanswered(dependent, use.function, fact)
+            places.setdefault(dependent.name, []).append(asked)
+        for gone in self._asking.get(composition, set()) - places.keys():
+            self._book.ask(_CAPABILITY, gone)
+        for name, asked_there in places.items():
+            self._book.ask(_CAPABILITY, name, asked_there)
+        self._asking[composition] = set(places)
+
+
+def _role(obj: Object) -> str:
+    """What a definition is of, as far as that matters here."""
+    metadata = obj["metadata"]
+    for each in (_COMPOSITIONS, _DEFINITIONS):
+        if metadata["name"] == f"{each.plural}.{each.group}":
+            return each.plural
+    owners = metadata.get("ownerReferences") or ()
+    return _COMPOSITE if any(each.get("kind") == DEFINITIONS.kind for each in owners) else ""
+
+
+def _function(obj: Object) -> _Function:
+    return _Function(obj["spec"].get("package", ""), _problem(obj, "Installed", "Healthy"))
+
+
+def _revision(obj: Object) -> _Revision:
+    endpoint = (obj.get("status") or {}).get("endpoint") or ""
+    return _Revision(
+        function_of(obj), known_revision(obj).release, endpoint, _problem(obj, "RuntimeHealthy")
+    )
+
+
+def _problem(obj: Object, *types: str) -> str:
+    """What a condition says that should be true and is not."""
+    conditions: Iterable[dict[str, Any]] = (obj.get("status") or {}).get("conditions") or ()
+    wrong = [
+        each for each in conditions if each.get("type") in types and each.get("status") == "False"
+    ]
+    return str(wrong[0].get("message") or wrong[0].get("reason") or "") if wrong else ""
+
+
+def _shown(where: Where, function: _Function | None, revisions: dict[str, _Revision]) -> Shown:
+    problem = function.problem if function else "the function is gone, and revisions are left"
+    try:
+        lineage = Lineage(where.path, [each.release for each in revisions.values()])
+    except PolyverError as error:
+        lineage, problem = Lineage(where.path), str(error)
+    return Shown(
+        where,
+        lineage,
+        REVISIONS,
+        "function package",
+        problem=problem,
+        facts={"package": function.package} if function else {},
+        details={name: _details(each) for name, each in revisions.items()},
+    )
+
+
+def _details(revision: _Revision) -> Details:
+    text = f"served at {revision.endpoint}" if revision.endpoint else ""
+    return Details(revision.problem or text, ("not healthy",) if revision.problem else ())

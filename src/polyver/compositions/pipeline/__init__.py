@@ -1,0 +1,98 @@
+"""The pipeline of functions that composes resources, decided on plain data.
+
+>>> from polyver.compositions.messages import Resource, Response, State
+>>> xr = {"apiVersion": "ex.io/v1", "kind": "Shop", "metadata": {"name": "a"}}
+>>> step = Step("run", "resize", "resize-0123456789ab", "")
+>>> run = start(State(Resource(xr)), (step,))
+>>> call = decide(run)
+>>> run = answered(run, call.number, Response())
+>>> decide(run), conclude(run).ready
+(Done(), True)
+"""
+
+from polyver.compositions.decisions import Step
+from polyver.compositions.pipeline._finding import found_among
+from polyver.compositions.pipeline._machine import (
+    MOST_ROUNDS,
+    Call,
+    Done,
+    Effect,
+    Fetch,
+    answered,
+    decide,
+    failed,
+    fetched,
+)
+from polyver.compositions.pipeline._moving import (
+    WOULD_DELETE,
+    FailedMove,
+    allows_deletion,
+    lost_objects,
+    updated_fact,
+    would_delete,
+)
+from polyver.compositions.pipeline._outcome import (
+    Outcome,
+    composite_conditions,
+    conclude,
+    deleting_conditions,
+    paused_conditions,
+    published_details,
+    published_to,
+    refused,
+    stayed_conditions,
+    without,
+)
+from polyver.compositions.pipeline._resources import (
+    Composed,
+    Removed,
+    check_distinct,
+    connection_secret,
+    observe,
+    reference_to,
+    shown,
+)
+from polyver.compositions.pipeline._run import Event, Failure, Found, Run, secrets_of, start
+
+__all__ = [
+    "MOST_ROUNDS",
+    "WOULD_DELETE",
+    "Call",
+    "Composed",
+    "Done",
+    "Effect",
+    "Event",
+    "FailedMove",
+    "Failure",
+    "Fetch",
+    "Found",
+    "Outcome",
+    "Removed",
+    "Run",
+    "Step",
+    "allows_deletion",
+    "answered",
+    "check_distinct",
+    "composite_conditions",
+    "conclude",
+    "connection_secret",
+    "decide",
+    "deleting_conditions",
+    "failed",
+    "fetched",
+    "found_among",
+    "lost_objects",
+    "observe",
+    "paused_conditions",
+    "published_details",
+    "published_to",
+    "reference_to",
+    "refused",
+    "secrets_of",
+    "shown",
+    "start",
+    "stayed_conditions",
+    "updated_fact",
+    "without",
+    "would_delete",
+]

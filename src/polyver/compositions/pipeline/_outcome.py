@@ -1,0 +1,217 @@
+"""What came of a run: what is to be applied and removed, and what the composite resource says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from polyver.capability import Refusal
+from polyver.compositions._asking import mapping
+from polyver.compositions._conditions import Fact, conditions_with
+from polyver.compositions.decisions import Composite, Defined, Secret
+from polyver.compositions.messages import Ready
+from polyver.compositions.names import PAUSED
+from polyver.compositions.pipeline._machine import SYSTEM
+from polyver.compositions.pipeline._resources import (
+    Composed,
+    Removed,
+    check_distinct,
+    composed_of,
+    connection_secret,
+    reference_to,
+    removed_of,
+)
+from polyver.compositions.pipeline._run import Event, Failure, Run
+from polyver.core import listed
+
+__all__ = [
+    "Outcome",
+    "composite_conditions",
+    "conclude",
+    "deleting_conditions",
+    "paused_conditions",
+    "published_details",
+    "published_to",
+    "refused",
+    "stayed_conditions",
+    "without",
+]
+
+Object = Mapping[str, Any]
+_OURS = frozenset({"conditions", "connectionDetails", "pipeline"})
+_FIRST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """All of it, in the order in which it is to be done.
+
+    What is no longer wanted is deleted first, then `references` are stored, then the rest is
+    applied: whatever happens in between, nothing is there that no reference names.
+    """
+
+    remove: tuple[Removed, ...] = ()
+    references: tuple[dict[str, str], ...] = ()
+    """What `resourceRefs` is to be."""
+    apply: tuple[Composed, ...] = ()
+    status: dict[str, Any] = field(default_factory=dict)
+    """The fields of the status that functions want, and `pipeline`: which revisions they were."""
+    connection_details: Mapping[str, bytes] = field(default_factory=dict)
+    ready: bool = False
+    unready: tuple[str, ...] = ()
+    """The resources that are not ready, by their names in the pipeline."""
+    events: tuple[Event, ...] = ()
+    conditions: tuple[Fact, ...] = ()
+    """Those that functions want."""
+    context: dict[str, Any] | None = None
+    ttl: float | None = None
+    failure: Failure | None = None
+    """Why nothing is to be done."""
+    updated: Fact | None = None
+    """Whether it has the newest releases that it may have, if that is worth telling."""
+
+    @property
+    def types(self) -> set[str]:
+        """The types of the reported conditions, except `Synced` and `Ready`."""
+        found = {each.type for each in self.conditions}
+        return found | ({self.updated.type} if self.updated is not None else set())
+
+
+def conclude(run: Run, *, distinct: bool = True) -> Outcome:
+    """The outcome of a run that is over; unless `distinct`, an object may be composed twice."""
+    assert run.is_over
+    if run.failure is not None:
+        return _failed(run, run.failure)
+    composite = run.observed.composite.resource
+    try:
+        composed = composed_of(composite, run.observed.resources, run.desired.resources)
+        if distinct:
+            check_distinct(composite, composed)
+    except Refusal as refusal:
+        return _failed(run, Failure.of(refusal))
+    unready = tuple(each.name for each in composed if not each.ready)
+    said = run.desired.composite.ready
+    references = sorted((reference_to(each.obj) for each in composed), key=_order)
+    return Outcome(
+        removed_of(run.observed.resources, composed),
+        tuple(references),
+        composed,
+        _status(run),
+        run.desired.composite.connection_details,
+        not unready if said is Ready.UNSPECIFIED else said is Ready.TRUE,
+        unready if said is Ready.UNSPECIFIED else (),
+        run.events,
+        run.conditions,
+        run.context,
+        run.ttl,
+    )
+
+
+def refused(refusal: Refusal) -> Outcome:
+    """The outcome of a run that could not start."""
+    failure = Failure.of(refusal)
+    return Outcome(failure=failure, events=(_told(failure),))
+
+
+def without(missing: Sequence[str], outcome: Outcome) -> Outcome:
+    """The outcome when some resources belong to others: without them nothing is ready."""
+    if not missing:
+        return outcome
+    unready = tuple(sorted({*outcome.unready, *missing}))
+    return replace(outcome, ready=False, unready=unready)
+
+
+def _failed(run: Run, failure: Failure) -> Outcome:
+    events = (*run.events, _told(failure))
+    return Outcome(events=events, conditions=run.conditions, context=run.context, failure=failure)
+
+
+def _told(failure: Failure) -> Event:
+    return Event("Warning", failure.reason, failure.message)
+
+
+def _order(reference: Mapping[str, str]) -> tuple[str, ...]:
+    names = ("apiVersion", "kind", "namespace", "name")
+    return tuple(reference.get(name, "") for name in names)
+
+
+def _status(run: Run) -> dict[str, Any]:
+    wanted = mapping(run.desired.composite.resource.get("status"))
+    kept = {name: value for name, value in wanted.items() if name not in _OURS}
+    return {**kept, "pipeline": [step.record for step in run.steps]}
+
+
+# What the composite resource says of it.
+
+
+def composite_conditions(
+    composite: Object, outcome: Outcome, unsynced: Sequence[str] = (), *, now: str
+) -> list[dict[str, Any]]:
+    """The conditions of a composite resource; `unsynced` are resources that were not accepted."""
+    facts = [*_system(outcome, unsynced), *outcome.conditions]
+    if outcome.failure is not None:
+        facts += _unknown(composite, {fact.type for fact in facts})
+    last = {fact.type: fact for fact in facts}
+    return conditions_with(composite, last.values(), now=now)
+
+
+def _system(outcome: Outcome, unsynced: Sequence[str]) -> Iterator[Fact]:
+    failure = outcome.failure
+    if outcome.updated is not None:
+        yield outcome.updated
+    if failure is not None:
+        yield Fact("Synced", "False", failure.reason, failure.message)
+        return  # nobody knows whether it is ready; what is there has not changed
+    if unsynced:
+        message = f"not accepted: {listed(sorted(unsynced), most=_FIRST)}"
+        yield Fact("Synced", "False", "ReconcileError", message)
+    else:
+        yield Fact("Synced", "True", "ReconcileSuccess")
+    if outcome.ready:
+        yield Fact("Ready", "True", "Available")
+    else:
+        names = listed(sorted(outcome.unready), most=_FIRST)
+        yield Fact("Ready", "False", "Creating", f"not ready: {names}" if names else "")
+
+
+def _unknown(composite: Object, told: set[str]) -> Iterator[Fact]:
+    """Conditions that a function would have told if the pipeline had not failed."""
+    message = "the pipeline failed before anybody told"
+    for each in mapping(composite.get("status")).get("conditions") or ():
+        if each["type"] not in SYSTEM | told:
+            yield Fact(each["type"], "Unknown", "FatalError", message)
+
+
+def stayed_conditions(composite: Object, updated: Fact, *, now: str) -> list[dict[str, Any]]:
+    """The conditions of a composite resource that keeps what another release has made."""
+    return conditions_with(composite, [updated], now=now)
+
+
+def paused_conditions(composite: Object, *, now: str) -> list[dict[str, Any]]:
+    """The conditions of a composite resource that is left alone because somebody wants that."""
+    message = f"the annotation {PAUSED} says that nothing is to be done"
+    return conditions_with(
+        composite, [Fact("Synced", "False", "ReconcilePaused", message)], now=now
+    )
+
+
+def deleting_conditions(composite: Object, *, now: str) -> list[dict[str, Any]]:
+    """The conditions of a composite resource that goes, as soon as nothing holds it."""
+    return conditions_with(composite, [Fact("Ready", "False", "Deleting")], now=now)
+
+
+def published_details(outcome: Outcome, defined: Defined) -> dict[str, bytes]:
+    """The connection details that users get to see."""
+    keys = defined.connection_keys
+    details = outcome.connection_details
+    return {name: data for name, data in details.items() if not keys or name in keys}
+
+
+def published_to(composite: Composite, revision: Object) -> Secret | None:
+    """The secret that they are published to, if anybody wants that."""
+    found = connection_secret(composite.obj)
+    namespace = revision["spec"].get("writeConnectionSecretsToNamespace")
+    if found is not None or not namespace:
+        return found
+    return Secret(namespace, composite.obj["metadata"]["uid"])

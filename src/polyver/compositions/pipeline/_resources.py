@@ -1,0 +1,227 @@
+"""Composed resources: which of those that are there belong to a composite resource, what is to be
+applied in their place, and what is to go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polyver.capability import Refusal
+from polyver.compositions._asking import mapping
+from polyver.compositions.decisions import Secret
+from polyver.compositions.messages import Ready, Resource
+from polyver.compositions.names import COMPOSITE, RESOURCE, composed_name
+from polyver.kube.objects.converted import fresh
+from polyver.kube.objects.owners import controller_of, controlling
+
+__all__ = [
+    "Composed",
+    "Removed",
+    "check_distinct",
+    "composed_of",
+    "connection_secret",
+    "observe",
+    "reference_to",
+    "removed_of",
+    "shown",
+]
+
+Object = Mapping[str, Any]
+Identity = tuple[str, str, str, str]
+# Functions that start from what they observe would give back what belongs to the server.
+_SERVERS = frozenset(
+    {
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "generateName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """A resource that is to be applied."""
+
+    name: str
+    """What it is called in the pipeline."""
+    obj: dict[str, Any]
+    ready: bool
+    exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A resource that is there and not wanted any more."""
+
+    name: str
+    obj: Object
+
+
+def observe(
+    composite: Object, objects: Iterable[tuple[Object, Mapping[str, bytes]]]
+) -> dict[str, Resource]:
+    """The objects that `resourceRefs` name, with their connection details, by pipeline name.
+
+    Those that somebody else controls are left out. Refusal if one does not say its name.
+    """
+    found: dict[str, Resource] = {}
+    for obj, details in objects:
+        controller = controller_of(obj)
+        if controller not in ("", composite["metadata"].get("uid", "")):
+            continue
+        name = mapping(obj["metadata"].get("annotations")).get(RESOURCE)
+        if not name:
+            fact = f"{shown(obj)} does not say what it is called in the pipeline"
+            hint = f"put the annotation {RESOURCE} back, or delete the object"
+            raise Refusal("AnonymousResource", fact, at="spec.resourceRefs", hint=hint)
+        found[name] = Resource(dict(obj), details)
+    return found
+
+
+def connection_secret(obj: Object) -> Secret | None:
+    """The secret in which a resource has its connection details, if it says so."""
+    reference = mapping(mapping(obj.get("spec")).get("writeConnectionSecretToRef"))
+    namespace = reference.get("namespace") or obj["metadata"].get("namespace")
+    name = reference.get("name")
+    return Secret(namespace, name) if name and namespace else None
+
+
+def composed_of(
+    composite: Object, observed: Mapping[str, Resource], desired: Mapping[str, Resource]
+) -> tuple[Composed, ...]:
+    """What is to be applied, in the order of names; Refusal if it cannot be."""
+    return tuple(
+        _composed(composite, name, observed.get(name), desired[name]) for name in sorted(desired)
+    )
+
+
+def check_distinct(composite: Object, made: Iterable[Composed]) -> None:
+    """Refuse to compose one object twice: the last one would overwrite the others each time."""
+    taken: dict[Identity, str] = {_identity(composite): ""}
+    for each in made:
+        other = taken.setdefault(_identity(each.obj), each.name)
+        if other != each.name:
+            about = f'"{other}"' if other else "the composite resource itself"
+            fact = f'"{each.name}" is the same object as {about}: {shown(each.obj)}'
+            raise Refusal("InvalidDesired", fact)
+
+
+def _composed(composite: Object, name: str, there: Resource | None, wanted: Resource) -> Composed:
+    obj: dict[str, Any] = fresh(wanted.resource)
+    _check(name, obj)
+    given = obj.get("metadata") or {}
+    metadata = {k: v for k, v in given.items() if k not in _SERVERS and v not in ("", None)}
+    same = there is not None and _group_kind(there.resource) == _group_kind(obj)
+    if there is not None and same:
+        kept = there.resource["metadata"]
+        metadata |= {key: kept[key] for key in ("name", "namespace") if kept.get(key)}
+    about: Object = composite["metadata"]
+    prefix = mapping(about.get("labels")).get(COMPOSITE) or about["name"]
+    metadata.setdefault("name", composed_name(prefix, about.get("uid", ""), name))
+    _place(composite, name, metadata)
+    metadata["labels"] = {**(metadata.get("labels") or {}), COMPOSITE: prefix}
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), RESOURCE: name}
+    metadata["ownerReferences"] = _owners(composite, name, metadata)
+    return Composed(name, {**obj, "metadata": metadata}, wanted.ready is Ready.TRUE, same)
+
+
+def _place(composite: Object, name: str, metadata: dict[str, Any]) -> None:
+    """Composed resources of a composite resource in a namespace are in the same one."""
+    namespace = composite["metadata"].get("namespace")
+    if not namespace:
+        return
+    given = metadata.setdefault("namespace", namespace)
+    if given != namespace:
+        fact = f'"{name}" is in the namespace {given}, the composite resource in {namespace}'
+        raise Refusal("InvalidDesired", fact, hint="owners are in the same namespace")
+
+
+def _owners(composite: Object, name: str, metadata: Object) -> list[dict[str, Any]]:
+    uid = composite["metadata"].get("uid", "")
+    others = [
+        dict(each) for each in metadata.get("ownerReferences") or () if each.get("uid") != uid
+    ]
+    if any(each.get("controller") for each in others):
+        raise Refusal("InvalidDesired", f'"{name}" has another controller')
+    return [*others, controlling(composite)]
+
+
+def _check(name: str, obj: Object) -> None:
+    """Refuse what is no object; what else is wrong with it, the server says."""
+    if not name:
+        raise Refusal("InvalidDesired", "a desired resource has no name in the pipeline")
+    for field in ("apiVersion", "kind"):
+        if not isinstance(obj.get(field), str) or not obj[field]:
+            raise _wrong(name, f"it has no {field}", field)
+    metadata = {} if obj.get("metadata") is None else obj["metadata"]
+    if not isinstance(metadata, Mapping):
+        raise _wrong(name, "it is no mapping", "metadata")
+    _check_metadata(name, metadata)
+
+
+def _check_metadata(name: str, metadata: Object) -> None:
+    for field in ("labels", "annotations"):
+        if not isinstance(metadata.get(field) or {}, Mapping):
+            raise _wrong(name, "it is no mapping", f"metadata.{field}")
+    for field in ("name", "namespace"):
+        if not isinstance(metadata.get(field) or "", str):
+            raise _wrong(name, "it is no text", f"metadata.{field}")
+    owners = metadata.get("ownerReferences") or []
+    if not isinstance(owners, list) or not all(isinstance(each, Mapping) for each in owners):
+        raise _wrong(name, "it is no list of mappings", "metadata.ownerReferences")
+
+
+def _wrong(name: str, fact: str, at: str) -> Refusal:
+    told = f'the desired resource "{name}" is no object: {fact}'
+    return Refusal("InvalidDesired", told, at=at)
+
+
+def removed_of(
+    observed: Mapping[str, Resource], composed: Iterable[Composed]
+) -> tuple[Removed, ...]:
+    """Return the existing resources that were not composed again, sorted by name."""
+    kept = [*composed]
+    wanted = {_identity(each.obj) for each in kept}
+    # A resource from a file may have no metadata.name: only its name in the pipeline identifies it.
+    again = {each.name for each in kept if each.exists}
+    return tuple(
+        Removed(name, there.resource)
+        for name, there in sorted(observed.items())
+        if _identity(there.resource) not in wanted
+        and not (name in again and not there.resource["metadata"].get("name"))
+    )
+
+
+def _identity(obj: Object) -> Identity:
+    metadata: Object = obj["metadata"]
+    return (*_group_kind(obj), metadata.get("namespace") or "", metadata.get("name") or "")
+
+
+def _group_kind(obj: Object) -> tuple[str, str]:
+    group, slash, _ = str(obj["apiVersion"]).partition("/")
+    return group if slash else "", obj["kind"]
+
+
+def reference_to(obj: Object) -> dict[str, str]:
+    """An object as `resourceRefs` names it."""
+    metadata: Object = obj["metadata"]
+    found = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"]}
+    namespace = metadata.get("namespace")
+    return found | ({"namespace": namespace} if namespace else {})
+
+
+def shown(obj: Object) -> str:
+    """An object as sentences name it."""
+    namespace, name = (
+        obj["metadata"].get("namespace"),
+        obj["metadata"].get("name", "without a name"),
+    )
+    return f"{obj['kind']} {namespace}/{name}" if namespace else f"{obj['kind']} {name}"

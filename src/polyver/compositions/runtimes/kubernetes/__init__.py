@@ -1,0 +1,5 @@
+"""Revisions served by Deployments on a cluster."""
+
+from polyver.compositions.runtimes.kubernetes._runtime import KubernetesRuntime
+
+__all__ = ["KubernetesRuntime"]

@@ -1,0 +1,98 @@
+"""The certificates of functions on a cluster: all replicas share the authorities in a Secret."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from datetime import datetime
+
+from polyver.client import Client, Clock, Object, find
+from polyver.compositions.calls import Authorities, Issued, Trust, renewal, server_names
+from polyver.compositions.runtimes.kubernetes._manifests import SECRETS
+from polyver.core import PolyverError
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["AUTHORITIES", "ClusterCertificates"]
+
+AUTHORITIES = "polyver-functions"
+"""The Secret that holds the authorities."""
+_KEY = "authorities.json"
+_TRIES = 5
+_READ_EVERY = 60.0
+_MANAGER = "polyver"
+
+
+class Unreadable(PolyverError):
+    """A Secret that holds something else."""
+
+
+class ClusterCertificates:
+    """Issues certificates for revisions, and for whoever calls them."""
+
+    def __init__(self, client: Client, namespace: str, clock: Clock) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._clock = clock
+        self._known: Authorities | None = None
+        self._read_at = float("-inf")
+        self._caller: Issued | None = None
+        self._one_at_a_time = asyncio.Lock()
+
+    async def fitting(self, revision: str, before: Issued | None) -> Issued:
+        """The certificates for a revision: those that it has, unless they are to be replaced."""
+        authorities, now = await self._authorities(), self._clock.now()
+        names = server_names(revision, namespace=self._namespace)
+        if before is not None and not renewal(before, authorities, names, now):
+            return before
+        return authorities.server(names, now)
+
+    async def trust(self, revision: str) -> Trust:
+        """What is shown to a revision, and believed of it."""
+        authorities, now = await self._authorities(), self._clock.now()
+        if self._caller is None or renewal(self._caller, authorities, (), now):
+            self._caller = authorities.client(now)
+        return Trust(self._caller.bundle, self._caller.pair, revision)
+
+    async def _authorities(self) -> Authorities:
+        """The authorities as of now, kept before anyone hears of them."""
+        async with self._one_at_a_time:
+            age = self._clock.time() - self._read_at
+            if self._known is not None and age < _READ_EVERY:
+                return self._known
+            for _ in range(_TRIES):
+                found = await self._advanced(self._clock.now())
+                if found is not None:
+                    self._known, self._read_at = found, self._clock.time()
+                    return found
+            fact = f"the Secret {self._namespace}/{AUTHORITIES} is changed by others all the time"
+            raise Unreadable(fact)
+
+    async def _advanced(self, now: datetime) -> Authorities | None:
+        """One try; None if somebody else was quicker."""
+        kept = await find(self._client, SECRETS, AUTHORITIES, self._namespace)
+        before = self._decoded(kept) if kept else Authorities()
+        after = before.advanced(now)
+        if after is before:
+            return after
+        data = {_KEY: base64.b64encode(after.encode()).decode()}
+        try:
+            if kept is None:
+                metadata = {"name": AUTHORITIES, "namespace": self._namespace}
+                made = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
+                await self._client.create(SECRETS, made, self._namespace, manager=_MANAGER)
+            else:
+                await self._client.update(SECRETS, kept | {"data": data}, manager=_MANAGER)
+        except ApiError as error:
+            if error.code != 409:
+                raise
+            return None
+        return after
+
+    def _decoded(self, kept: Object) -> Authorities:
+        try:
+            text = (kept.get("data") or {}).get(_KEY, "")
+            return Authorities.decode(base64.b64decode(text, validate=True))
+        except (ValueError, TypeError, binascii.Error):
+            fact = f"the Secret {self._namespace}/{AUTHORITIES} is not what was written there"
+            raise Unreadable(fact, hint="delete it: functions get a new authority") from None

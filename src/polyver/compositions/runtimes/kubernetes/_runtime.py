@@ -1,0 +1,224 @@
+"""Revisions served by Deployments, each behind a Service of its own, from OCI images."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from polyver.client import (
+    Backoff,
+    Change,
+    Client,
+    Clock,
+    Informer,
+    Object,
+    Resource,
+    SystemClock,
+    chance,
+    find,
+    sleep,
+)
+from polyver.compositions._manifests import content_digest
+from polyver.compositions.calls import Endpoint
+from polyver.compositions.runtimes.external import reached
+from polyver.compositions.runtimes.figures import Figures
+from polyver.compositions.runtimes.kubernetes._certificates import ClusterCertificates
+from polyver.compositions.runtimes.kubernetes._manifests import (
+    DEPLOYMENTS,
+    REVISION,
+    SECRETS,
+    SERVICES,
+    is_ours,
+    issued_in,
+    name_problem,
+    objects_of,
+    served_of,
+)
+from polyver.compositions.runtimes.port import Reason, Served, Wanted
+from polyver.core import PolyverError
+from polyver.kube.http.logs import Log
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["KubernetesRuntime"]
+
+_MANAGER = "polyver"
+_LOOK_EVERY = 600.0
+"""Seconds after which what nobody has told of is put right, and certificates are looked at."""
+_BACKOFF = Backoff(first=0.5, most=60.0)
+
+
+class NotOurs(PolyverError):
+    """An object of that name that somebody else has made."""
+
+
+@dataclass(eq=False)
+class _Served:
+    """A revision that is wanted."""
+
+    wanted: Wanted
+    served: Served = field(default_factory=Served)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+
+class KubernetesRuntime:
+    """Serves revisions in one namespace of a cluster."""
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        *,
+        clock: Clock | None = None,
+        log: Log | None = None,
+    ) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._clock: Clock = clock or SystemClock()
+        self._log = log or Log()
+        self._certificates = ClusterCertificates(client, namespace, self._clock)
+        self._revisions: dict[str, _Served] = {}
+        self._observers: list[Callable[[str], None]] = []
+        self._watching: asyncio.Task[None] | None = None
+
+    async def digest(self, package: str, *, address: str = "") -> str:
+        del address
+        return content_digest(package)
+
+    async def serve(self, wanted: Wanted) -> Served:
+        if problem := name_problem(wanted.name):
+            return Served(reason="InvalidName", message=problem)
+        known = self._revisions.get(wanted.name)
+        if known is not None and known.wanted == wanted:
+            return known.served
+        if known is not None:
+            await self._stop(known)
+        found = self._revisions[wanted.name] = _Served(wanted)
+        found.task = asyncio.create_task(self._keep(found))
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._informer().run())
+        return found.served
+
+    async def end(self, name: str) -> None:
+        known = self._revisions.pop(name, None)
+        if known is not None:
+            await self._stop(known)
+        # Its pods may finish what is under way: they are told to end, and given time for it.
+        for resource in (DEPLOYMENTS, SERVICES, SECRETS):
+            await self._delete(resource, name)
+
+    async def reach(self, name: str, endpoint: str) -> Endpoint:
+        return reached(name, endpoint, await self._certificates.trust(name))
+
+    def observe(self, changed: Callable[[str], None]) -> None:
+        self._observers.append(changed)
+
+    def figures(self) -> Iterator[Figures]:
+        for name, each in self._revisions.items():
+            yield Figures(name, up=each.served.healthy)
+
+    async def close(self) -> None:
+        """What serves on the cluster goes on: whoever comes next finds it."""
+        for known in self._revisions.values():
+            await self._stop(known)
+        self._revisions.clear()
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait([self._watching])
+            self._watching = None
+
+    # What goes on.
+
+    async def _keep(self, known: _Served) -> None:
+        failures = 0
+        while True:
+            known.news.clear()
+            try:
+                served = await self._brought_about(known.wanted)
+                failures = 0
+            except PolyverError as error:
+                failures += 1
+                reason: Reason = "NotOurs" if isinstance(error, NotOurs) else "NotApplied"
+                served = Served(reason=reason, message=str(error))
+            except Exception as error:
+                failures += 1
+                self._log.failure("a revision is not served", error, revision=known.wanted.name)
+                served = Served(reason="NotApplied", message=f"{type(error).__name__}: {error}")
+            self._tell(known, served)
+            pause = _BACKOFF.delay(failures, spread=chance()) if failures else _LOOK_EVERY
+            await self._news(known, pause)
+
+    async def _news(self, known: _Served, seconds: float) -> None:
+        waits = [
+            asyncio.ensure_future(known.news.wait()),
+            asyncio.ensure_future(sleep(self._clock, seconds)),
+        ]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
+
+    async def _brought_about(self, wanted: Wanted) -> Served:
+        """Apply what serves a revision, and tell what its Deployment says."""
+        secret = await self._ours(SECRETS, wanted.name)
+        issued = await self._certificates.fitting(wanted.name, issued_in(secret))
+        applied: Object | None = None
+        for resource, content in objects_of(wanted, self._namespace, issued):
+            found = await self._ours(resource, wanted.name)
+            # By force what is ours; what somebody else makes at this moment is not.
+            uid = {"uid": found["metadata"]["uid"]} if found is not None else {}
+            wholly = {**content, "metadata": {**content["metadata"], **uid}}
+            applied = await self._client.apply(
+                resource, wholly, manager=_MANAGER, force=found is not None
+            )
+        return served_of(applied, wanted.name, self._namespace)
+
+    async def _ours(self, resource: Resource, name: str) -> Object | None:
+        """What is there of that name; NotOurs if it was not made here."""
+        found = await find(self._client, resource, name, self._namespace)
+        if found is not None and not is_ours(found, name):
+            fact = f"{resource.plural} {self._namespace}/{name} is somebody else's"
+            raise NotOurs(fact, hint="delete it, or have polyver use another namespace")
+        return found
+
+    async def _delete(self, resource: Resource, name: str) -> None:
+        found = await find(self._client, resource, name, self._namespace)
+        if found is None or not is_ours(found, name):
+            return
+        uid = found["metadata"]["uid"]
+        try:
+            await self._client.delete(
+                resource, name, self._namespace, propagation="Background", uid=uid
+            )
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise
+
+    def _informer(self) -> Informer[int]:
+        async def heard(change: Change[int]) -> None:
+            known = self._revisions.get(change.key.name)
+            if known is not None:
+                known.news.set()
+
+        return Informer(
+            self._client,
+            DEPLOYMENTS,
+            keep=lambda found: int(found["metadata"].get("generation", 0)),
+            handler=heard,
+            namespace=self._namespace,
+            labels=REVISION,
+            clock=self._clock,
+        )
+
+    async def _stop(self, known: _Served) -> None:
+        if known.task is not None:
+            known.task.cancel()
+            await asyncio.wait([known.task])
+
+    def _tell(self, known: _Served, served: Served) -> None:
+        if served != known.served:
+            known.served = served
+            for each in self._observers:
+                each(known.wanted.name)

@@ -1,0 +1,34 @@
+"""Revisions served by processes beside this one: embedded, and for development."""
+
+from polyver.compositions.runtimes.process._deciding import Timing, without_again
+from polyver.compositions.runtimes.process._digests import folder_digest
+from polyver.compositions.runtimes.process._memory import InvalidMemory, read_memory
+from polyver.compositions.runtimes.process._packages import (
+    Folder,
+    NotAllowed,
+    Packages,
+    PackageUnusable,
+    Requirement,
+    Source,
+    Wheel,
+    read_packages,
+)
+from polyver.compositions.runtimes.process._runtime import Changed, ProcessRuntime
+
+__all__ = [
+    "Changed",
+    "Folder",
+    "InvalidMemory",
+    "NotAllowed",
+    "PackageUnusable",
+    "Packages",
+    "ProcessRuntime",
+    "Requirement",
+    "Source",
+    "Timing",
+    "Wheel",
+    "folder_digest",
+    "read_memory",
+    "read_packages",
+    "without_again",
+]

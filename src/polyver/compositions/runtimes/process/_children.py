@@ -1,0 +1,206 @@
+"""The children of one revision: started with certificates, asked whether they are well, ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from polyver.client import Clock, sleep
+from polyver.compositions.calls import (
+    CertificateFolder,
+    Certificates,
+    Endpoint,
+    FunctionFailed,
+    probe,
+)
+from polyver.compositions.runtimes.process._deciding import Ending, Life, Outlook, Timing, outlook
+from polyver.compositions.runtimes.process._environments import Environment
+from polyver.compositions.runtimes.process._projects import filled
+from polyver.compositions.runtimes.process._supervised import Order, Supervised
+from polyver.core import PolyverError
+from polyver.kube.http.addresses import LOOPBACK
+from polyver.kube.http.aside import Aside
+from polyver.kube.http.files import private_folder
+from polyver.kube.http.logs import Log
+
+__all__ = ["Child", "Children", "Surroundings"]
+
+_LONGEST_BETWEEN = 1.0
+
+
+@dataclass(eq=False)
+class Surroundings:
+    """What all revisions share."""
+
+    certificates: CertificateFolder
+    logs: Path
+    work: Path
+    timing: Timing
+    memory: int
+    look: float
+    clock: Clock
+    log: Log
+    aside: Aside
+    ports: set[int] = field(default_factory=set)
+    """Those of children: gRPC lets two processes listen at one, and each would get half."""
+
+
+@dataclass(eq=False)
+class Child:
+    """A process that is to serve a revision."""
+
+    program: Supervised
+    port: int
+    certificates: Certificates
+    work: Path
+    life: Life
+
+    @property
+    def address(self) -> str:
+        return f"{LOOPBACK}:{self.port}"
+
+
+class Children:
+    """Starts, asks and ends the children of a revision."""
+
+    def __init__(self, revision: str, surroundings: Surroundings) -> None:
+        self._revision = revision
+        self._at = surroundings
+        self._certificates: Certificates | None = None
+
+    async def start(self, environment: Environment) -> Child:
+        """Have another child started."""
+        certificates, port = await self._issued(), _free_port(self._at.ports)
+        work = self._at.work / f"{self._revision}-{port}"
+        address = f"{LOOPBACK}:{port}"
+        argv, more = filled(environment.command, address=address, tls=str(certificates.folder))
+        order = Order(
+            argv,
+            _variables(environment, work) | dict(more),
+            str(environment.source or work),
+            str(self._at.logs / f"{self._revision}.log"),
+            grace=self._at.timing.grace,
+            memory=self._at.memory,
+            look=self._at.look,
+        )
+        try:
+            private_folder(work)
+            program = await Supervised.start(order)
+        except BaseException as error:
+            self._at.ports.discard(port)
+            if not isinstance(error, OSError):
+                raise
+            why = error.strerror or error
+            raise PolyverError(f"{argv[0]} cannot be started: {why}") from None
+        return Child(program, port, certificates, work, Life(self._at.clock.time()))
+
+    async def _issued(self) -> Certificates:
+        """The same certificates for one start after the other, as long as they are good."""
+        known, now = self._certificates, self._at.clock.now()
+        if known is None or self._at.certificates.renewal(known, now=now):
+            issue = self._at.certificates.issue
+            known = await self._at.aside.run(lambda: issue(self._revision, now=now))
+            self._certificates = known
+        return known
+
+    def renewal(self, child: Child) -> str:
+        """Why a child needs other certificates, and so a successor; nothing if it does not."""
+        return self._at.certificates.renewal(child.certificates, now=self._at.clock.now())
+
+    async def first_answer(self, child: Child) -> Outlook:
+        """Ask until there is an answer, or it is too late for one."""
+        pause = self._at.timing.ask_while_starting
+        while True:
+            await self._ask(child)
+            why = outlook(child.life, self._at.timing, self._at.clock.time())
+            if why != "wait" or not child.program.runs:
+                return why
+            await self._pause(child, pause)
+            pause = min(pause * 1.5, _LONGEST_BETWEEN)
+
+    async def next_answer(self, child: Child, *others: asyncio.Task[Any]) -> Outlook:
+        """Ask again after a while, or as soon as others have something to tell."""
+        await self._pause(child, self._at.timing.ask_every, others)
+        await self._ask(child)
+        return outlook(child.life, self._at.timing, self._at.clock.time())
+
+    async def end(self, child: Child) -> Ending:
+        """Have a child end, by itself or else by force; to be cancelled is to force it."""
+        try:
+            return await child.program.end()
+        except asyncio.CancelledError:
+            child.program.kill()
+            await child.program.wait()
+            raise
+        finally:
+            child.program.kill()  # it has ended: this lets go of its supervisor
+            self._at.ports.discard(child.port)
+            await self._at.aside.run(lambda: shutil.rmtree(child.work, ignore_errors=True))
+
+    async def _pause(
+        self, child: Child, seconds: float, others: Iterable[asyncio.Task[Any]] = ()
+    ) -> None:
+        """Wait, but not for a child that has ended."""
+        waits = [
+            asyncio.ensure_future(sleep(self._at.clock, seconds)),
+            asyncio.ensure_future(child.program.wait()),
+        ]
+        try:
+            await asyncio.wait([*waits, *others], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
+
+    async def _ask(self, child: Child) -> None:
+        """Ask a child whether it is well, unless it has ended before it answers."""
+        if not child.program.runs:
+            return
+        asked = asyncio.ensure_future(self._problem(child))
+        gone = asyncio.ensure_future(child.program.wait())
+        try:
+            await asyncio.wait([asked, gone], return_when=asyncio.FIRST_COMPLETED)
+            if asked.done() and not gone.done():
+                child.life = child.life.heard(asked.result(), self._at.clock.time())
+        finally:
+            asked.cancel()
+            gone.cancel()
+
+    async def _problem(self, child: Child) -> str:
+        trust = self._at.certificates.trust(self._revision, now=self._at.clock.now())
+        try:
+            endpoint = Endpoint(self._revision, child.address, trust)
+            await probe(endpoint, within=self._at.timing.answer)
+        except FunctionFailed as error:
+            return str(error)
+        return ""
+
+
+def _variables(environment: Environment, work: Path) -> dict[str, str]:
+    """What every child gets: nothing that polyver knows is in it."""
+    path = os.environ.get("PATH", os.defpath)
+    if environment.programs is not None:
+        path = f"{environment.programs}{os.pathsep}{path}"
+    folder = str(work)
+    return {
+        "PATH": path,
+        "HOME": folder,
+        "TMPDIR": folder,
+        "LANG": "C.UTF-8",
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def _free_port(taken: set[int]) -> int:
+    while True:
+        with socket.socket() as found:
+            found.bind((LOOPBACK, 0))
+            port = int(found.getsockname()[1])
+        if port not in taken:
+            taken.add(port)
+            return port

@@ -1,0 +1,192 @@
+"""What a package reference stands for: which folder, wheel or requirement, and who allowed it.
+
+A Function object must not be able to execute code by itself: whoever runs polyver names the
+packages that may be run, or allows those that references name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import unquote
+
+from polyver.compositions.runtimes.port import Reason
+from polyver.core import PolyverError
+from polyver.languages.values.manifests import Document, load_manifests
+
+__all__ = [
+    "Folder",
+    "NotAllowed",
+    "PackageUnusable",
+    "Packages",
+    "Requirement",
+    "Source",
+    "Wheel",
+    "read_packages",
+]
+
+_REQUIREMENT = re.compile(
+    r"(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*==\s*"
+    r"(?P<version>[A-Za-z0-9][A-Za-z0-9.!+_-]*)"
+)
+_SPECIFIES = re.compile(r"[<>=~!]")
+_LARGEST_MAP = 1 << 20
+
+
+class PackageUnusable(PolyverError):
+    """A package that cannot be served; `reason` is the word for it in conditions."""
+
+    reason: ClassVar[Reason] = "NotUsable"
+
+
+class NotAllowed(PackageUnusable):
+    """A package that nobody who may has allowed to be run."""
+
+    reason = "NotAllowed"
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder on this machine."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    """A built Python distribution on this machine."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A distribution in a package index, in one version.
+
+    >>> Requirement.read("function-greet == 1.2.3").text
+    'function-greet==1.2.3'
+    """
+
+    name: str
+    version: str
+
+    @classmethod
+    def read(cls, text: str) -> Requirement:
+        """A pinned requirement; nothing else may reach the installer."""
+        found = _REQUIREMENT.fullmatch(text.strip())
+        if found is None:
+            hint = "write name==1.2.3"
+            raise PackageUnusable(f'"{text}" is not a requirement pinned with ==', hint=hint)
+        return cls(found["name"], found["version"])
+
+    @property
+    def text(self) -> str:
+        return f"{self.name}=={self.version}"
+
+
+Source = Folder | Wheel | Requirement
+
+
+@dataclass(frozen=True, slots=True)
+class Packages:
+    """What may be run."""
+
+    named: Mapping[str, Source] = field(default_factory=dict)
+    """By reference: what `--packages` says."""
+    allows_others: bool = False
+    """Whether `file:` and `pypi:` references are run that nobody named: `--allow-packages`."""
+    base: Path = field(default_factory=Path.cwd)
+    """Where relative paths in references begin."""
+
+    def find(self, reference: str) -> Source:
+        """A package that is there; a PackageUnusable if it may not be run, or if there is none."""
+        return _there(self.locate(reference))
+
+    def locate(self, reference: str) -> Source:
+        """Where a package should be; NotAllowed if it may not be run."""
+        if reference in self.named:
+            return self.named[reference]
+        scheme, found, rest = reference.partition(":")
+        if not found or scheme not in ("file", "pypi"):
+            fact = f'nothing says where the package "{reference}" is'
+            hint = "name its folder, wheel or requirement in the file of --packages"
+            raise NotAllowed(fact, hint=hint)
+        if not self.allows_others:
+            hint = "name it in the file of --packages, or start polyver with --allow-packages"
+            raise NotAllowed(f'nobody has allowed the package "{reference}" to be run', hint=hint)
+        return Requirement.read(rest) if scheme == "pypi" else _local(rest, self.base)
+
+
+def read_packages(file: Path) -> Mapping[str, Source]:
+    """What the file of `--packages` says: a mapping from references to where they are."""
+    documents = load_manifests(_text(file), str(file))
+    if len(documents) > 1:
+        raise documents[1].error("there is a second document", hint="one mapping is expected")
+    found = documents[0].read(dict[str, str]) if documents else {}
+    return {each: _named(documents[0], each, file.parent) for each in found}
+
+
+def _text(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(_LARGEST_MAP + 1)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise PackageUnusable(f"{file} cannot be read: {why}", at="--packages") from None
+    if len(content) > _LARGEST_MAP:
+        raise PackageUnusable(f"{file} is larger than {_LARGEST_MAP >> 20} MiB", at="--packages")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise PackageUnusable("this is not UTF-8 text", at=f"{file}:{line}") from None
+
+
+def _named(document: Document, reference: str, base: Path) -> Source:
+    assert isinstance(document.value, dict)
+    text = str(document.value[reference])
+    try:
+        if "/" not in text and _SPECIFIES.search(text):
+            return Requirement.read(text)
+        return _there(_local(text, base))
+    except PackageUnusable as error:
+        raise document.error(error.fact, reference, hint=error.hint) from None
+
+
+def _local(text: str, base: Path) -> Source:
+    """A path, or what a file: reference says behind its colon."""
+    if text.startswith("//"):
+        host, slash, path = text[2:].partition("/")
+        if host not in ("", "localhost"):
+            hint = "write file:///path for a file on this machine"
+            raise PackageUnusable(f'"{host}" is another machine', hint=hint)
+        text = unquote(slash + path)
+    if not text or "\0" in text:
+        raise PackageUnusable("it has no path", hint="name a folder or a wheel")
+    try:
+        found = (base / text).resolve()
+    except (OSError, ValueError, RuntimeError):  # too long, no UTF-8, links in a circle
+        raise PackageUnusable(f"there is no folder {text!r}") from None
+    return Wheel(found) if found.suffix == ".whl" else Folder(found)
+
+
+def _there(source: Source) -> Source:
+    """The same, if it is where it is said to be."""
+    match source:
+        case Folder(path) if not _is(path, Path.is_dir):
+            if _is(path, Path.exists):
+                raise PackageUnusable(f"{path} is neither a folder nor a wheel")
+            raise PackageUnusable(f"there is no folder {path}")
+        case Wheel(path) if not _is(path, Path.is_file):
+            raise PackageUnusable(f"there is no wheel {path}")
+    return source
+
+
+def _is(path: Path, what: Callable[[Path], bool]) -> bool:
+    try:
+        return what(path)
+    except OSError:  # a name that is too long, or a folder that nobody may look into
+        return False

@@ -1,0 +1,133 @@
+"""How the function in a package is run: what its folder says, or else what is installed of it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from polyver.compositions.runtimes.process._packages import PackageUnusable
+from polyver.kube.objects.codec import prepare
+from polyver.languages.values.manifests import Document, load_manifests
+
+__all__ = ["FILE", "Command", "Project", "command_of", "filled", "read_project"]
+
+FILE = "polyver-function.yaml"
+_PYTHON = ("pyproject.toml", "setup.py", "setup.cfg")
+_MODULE = "function.main"
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LARGEST = 1 << 20
+_USUAL = ("--address", "{address}", "--tls-certs-dir", "{tls}")
+
+
+class Command(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `polyver-function.yaml` says, and what is noted of each environment."""
+
+    command: list[str]
+    """The program and its arguments; {address} and {tls} stand for where it is to listen and for
+    the folder with its certificates, {python} for the Python that runs polyver."""
+    env: dict[str, str] = {}
+    """Variables beside the few that every child gets; the same places are filled in."""
+
+
+prepare(Command)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What a folder holds."""
+
+    command: Command | None = None
+    """What it says itself."""
+    is_python: bool = False
+    """Whether there is something to install."""
+
+
+def read_project(folder: Path) -> Project:
+    """What a folder says of how it is run."""
+    is_python = any((folder / name).is_file() for name in _PYTHON)
+    if (folder / FILE).is_file():
+        return Project(_read(folder / FILE), is_python)
+    if not is_python:
+        hint = f"add a {FILE} that names a command, or a pyproject.toml"
+        raise PackageUnusable("the folder does not say how its function is run", hint=hint)
+    return Project(is_python=True)
+
+
+def _read(file: Path) -> Command:
+    content = file.read_bytes()
+    if len(content) > _LARGEST:
+        raise PackageUnusable(f"{FILE} is larger than {_LARGEST >> 20} MiB")
+    try:
+        documents = load_manifests(content.decode("utf-8-sig"), FILE)
+    except UnicodeDecodeError:
+        raise PackageUnusable("this is not UTF-8 text", at=FILE) from None
+    if len(documents) != 1:
+        raise PackageUnusable("one document is expected", at=FILE, hint="name a command in it")
+    _check_arguments(documents[0])
+    found = documents[0].read(Command)
+    if not found.command or not found.command[0]:
+        raise documents[0].error("there is no program to run", "command")
+    for number, each in enumerate(found.command):
+        if "\0" in each:
+            raise documents[0].error("an argument holds a zero byte", "command", number)
+    for name, value in found.env.items():
+        if not _VARIABLE.fullmatch(name) or "\0" in value:
+            raise documents[0].error(f'"{name}" cannot be a variable', "env", name)
+    return found
+
+
+def _check_arguments(document: Document) -> None:
+    """In YAML {address} is a mapping, which nobody would guess from what it is complained of."""
+    value = document.value if isinstance(document.value, dict) else {}
+    arguments = value.get("command")
+    for number, each in enumerate(arguments if isinstance(arguments, list) else ()):
+        if isinstance(each, dict):
+            hint = 'put it in quotes: "{address}", "{tls}", "{python}"'
+            raise document.error("an argument is a mapping", "command", number, hint=hint)
+
+
+def command_of(name: str, scripts: Collection[str], *, has_module: bool) -> Command:
+    """How an installed distribution is run: as Crossplane's template has it, or by its script.
+
+    >>> command_of("greet", ["greet"], has_module=False).command
+    ['greet']
+    >>> command_of("greet", [], has_module=True).command
+    ['python', '-m', 'function.main']
+    """
+    if has_module:
+        return Command(["python", "-m", _MODULE])
+    for script in ("function", name):
+        if script in scripts:
+            return Command([script])
+    if len(scripts) == 1:
+        return Command([*scripts])
+    hint = f"it needs a module {_MODULE}, or a script called function or {name}"
+    raise PackageUnusable(f"{name} does not say how its function is run", hint=hint)
+
+
+def filled(command: Command, *, address: str, tls: str) -> tuple[Sequence[str], Mapping[str, str]]:
+    """The arguments and variables of one start; what names no place gets the usual flags.
+
+    >>> filled(Command(["run"]), address="127.0.0.1:1", tls="/tls")[0]
+    ['run', '--address', '127.0.0.1:1', '--tls-certs-dir', '/tls']
+    >>> filled(Command(["run", "--at={address}"]), address="127.0.0.1:1", tls="/tls")[0]
+    ['run', '--at=127.0.0.1:1']
+    >>> filled(Command(["{python}", "serve.py"]), address="127.0.0.1:1", tls="/tls")[0][1:]
+    ['serve.py', '--address', '127.0.0.1:1', '--tls-certs-dir', '/tls']
+    """
+    places = {"{address}": address, "{tls}": tls}
+
+    def fill(text: str) -> str:
+        for place, value in (places | {"{python}": sys.executable}).items():
+            text = text.replace(place, value)
+        return text
+
+    texts = (*command.command, *command.env.values())
+    usual = [] if any(place in text for place in places for text in texts) else [*_USUAL]
+    argv = [fill(each) for each in (*command.command, *usual)]
+    return argv, {name: fill(value) for name, value in command.env.items()}

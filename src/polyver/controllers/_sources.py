@@ -1,0 +1,253 @@
+"""The informers behind all controllers: one for each kind, coming and going as kinds do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+from polyver.client import (
+    Backoff,
+    Change,
+    Client,
+    Clock,
+    Discovery,
+    Informer,
+    Object,
+    Resource,
+    chance,
+    sleep,
+)
+from polyver.controllers._loop import Loop
+from polyver.controllers.controller import Watch
+from polyver.kube.objects.kinds import Kind
+
+__all__ = ["Sources"]
+
+_BACKOFF = Backoff(first=0.1, most=30.0)
+
+
+class _Place(NamedTuple):
+    """What makes two watches alike: they see the same objects, and keep the same of them."""
+
+    resource: Resource
+    keep: Callable[[Kind, Object], Any]
+    metadata: bool
+    labels: str
+
+    @property
+    def unversioned(self) -> Hashable:
+        return self.resource.group, self.resource.plural, self.keep, self.metadata, self.labels
+
+
+class _Subscriber(NamedTuple):
+    loop: Loop[Any]
+    watch: Watch[Any, Any]
+
+    async def tell(self, kind: Kind, change: Change[Any]) -> None:
+        await self.bring(self.watch.observe(kind, change))
+
+    async def bring(self, keys: Iterable[Any]) -> None:
+        for key in keys:
+            await self.loop.queue.put(key)
+
+
+@dataclass(slots=True)
+class _Source:
+    place: _Place
+    kind: Kind
+    subscribers: list[_Subscriber]
+    informer: Informer[Any]
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    async def stop(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+_Wanted = dict[_Place, tuple[Kind, list[_Subscriber]]]
+
+
+class Sources:
+    """Starts and stops informers as discovery changes, and hands on what they tell."""
+
+    def __init__(
+        self, client: Client, loops: Sequence[Loop[Any]], *, clock: Clock, linger: float = 1.0
+    ) -> None:
+        self._client = client
+        self._loops = loops
+        self._clock = clock
+        self._linger = linger
+        self._running: dict[_Place, _Source] = {}
+        self._retiring: dict[_Place, tuple[_Source, asyncio.Task[None]]] = {}
+        self._served: Discovery | None = None
+        self._anew = asyncio.Event()
+        self._adapting = asyncio.Lock()
+        for loop in loops:
+            loop.controller.watch_anew = self._anew.set
+        self.problem: Exception | None = None
+        """Why the kinds that are served cannot be told at the moment."""
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """What does not get on at the moment, and why."""
+        sources = {
+            source.place.resource.path(): source.informer.problem
+            for source in self._running.values()
+        }
+        found = sources | {"/apis": self.problem}
+        return {path: str(problem) for path, problem in found.items() if problem}
+
+    async def run(self) -> None:
+        """Follow the kinds that are served until cancelled."""
+        failures, asked = 0, _task(self._follow_controllers())
+        try:
+            while True:
+                try:
+                    failures = await self._follow()
+                except Exception as error:
+                    self.problem, failures = error, failures + 1
+                await sleep(self._clock, _BACKOFF.delay(failures, spread=chance()))
+        finally:
+            asked.cancel()
+            await asyncio.gather(asked, return_exceptions=True)
+            await self._stop()
+
+    async def _follow_controllers(self) -> None:
+        """Controllers may want to see other kinds than before."""
+        while True:
+            await self._anew.wait()
+            self._anew.clear()
+            if self._served is not None:
+                await self._adapt(self._served)
+
+    async def _follow(self) -> int:
+        async with aclosing(self._client.watch_kinds()) as found:
+            async for discovery in found:
+                self.problem, self._served = None, discovery
+                for loop in self._loops:
+                    for key in loop.controller.discovered(discovery):
+                        await loop.queue.put(key)
+                await self._adapt(discovery)
+        return 0
+
+    async def _adapt(self, discovery: Discovery) -> None:
+        async with self._adapting:
+            await self._adapt_to(discovery)
+
+    async def _adapt_to(self, discovery: Discovery) -> None:
+        wanted = self._wanted(discovery)
+        gone = self._vanished(wanted, discovery)
+        successors = {place.unversioned: place for place in wanted if place not in self._running}
+        for place in gone:
+            if place.unversioned not in successors:
+                self._retire(self._running.pop(place))
+        for place, (kind, subscribers) in wanted.items():
+            if place not in self._running:
+                await self._start(place, kind, subscribers)
+        for loop in self._loops:
+            loop.settle()
+
+    def _wanted(self, discovery: Discovery) -> _Wanted:
+        wanted: _Wanted = {}
+        for loop in self._loops:
+            for watch in loop.controller.watches:
+                for kind in watch.kinds(discovery):
+                    place = _Place(Resource.of(kind), watch.keep, watch.metadata, watch.labels)
+                    wanted.setdefault(place, (kind, []))[1].append(_Subscriber(loop, watch))
+        return wanted
+
+    def _vanished(self, wanted: _Wanted, discovery: Discovery) -> list[_Place]:
+        """A kind that could not be asked about has not vanished: nobody knows."""
+        return [
+            place
+            for place, source in self._running.items()
+            if place not in wanted and source.kind.api_version not in discovery.failures
+        ]
+
+    async def _start(self, place: _Place, kind: Kind, subscribers: list[_Subscriber]) -> None:
+        """An informer; it takes over from one for another version of the kind, if there is one.
+
+        So what was deleted while nobody looked is found to be missing, and told.
+        """
+        before = await self._predecessor(place)
+        informer = Informer[Any](
+            self._client,
+            place.resource,
+            keep=partial(place.keep, kind),
+            handler=partial(_tell, kind, subscribers),
+            metadata=place.metadata,
+            labels=place.labels,
+            clock=self._clock,
+            known=before.informer.known if before else None,
+        )
+        source = _Source(place, kind, subscribers, informer)
+        for subscriber in subscribers:
+            if subscriber.watch.needed:
+                subscriber.loop.wait_for(place)
+        source.tasks = [_task(informer.run()), _task(_settle(source))]
+        self._running[place] = source
+
+    async def _predecessor(self, place: _Place) -> _Source | None:
+        for other in [*self._running, *self._retiring]:
+            if other.unversioned == place.unversioned:
+                return await self._taken(other)
+        return None
+
+    async def _taken(self, place: _Place) -> _Source:
+        if place in self._retiring:
+            source, task = self._retiring.pop(place)
+            task.cancel()
+        else:
+            source = self._running.pop(place)
+        await source.stop()
+        _unsubscribe(source)
+        return source
+
+    def _retire(self, source: _Source) -> None:
+        """What a kind's last watch still has to tell is heard before it is stopped."""
+        self._retiring[source.place] = source, _task(self._end(source))
+
+    async def _end(self, source: _Source) -> None:
+        await sleep(self._clock, self._linger)
+        self._retiring.pop(source.place, None)
+        await source.stop()
+        _unsubscribe(source)
+        for subscriber in source.subscribers:
+            known = list(source.informer.known.values())
+            await subscriber.bring(subscriber.watch.forget(source.kind, known))
+
+    async def _stop(self) -> None:
+        for source, task in self._retiring.values():
+            task.cancel()
+            await source.stop()
+        for source in self._running.values():
+            await source.stop()
+        self._running.clear()
+        self._retiring.clear()
+
+
+def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    return asyncio.create_task(work)
+
+
+async def _tell(kind: Kind, subscribers: list[_Subscriber], change: Change[Any]) -> None:
+    for subscriber in subscribers:
+        await subscriber.tell(kind, change)
+
+
+async def _settle(source: _Source) -> None:
+    await source.informer.synced.wait()
+    for subscriber in source.subscribers:
+        subscriber.watch.complete(source.kind)
+    _unsubscribe(source)
+
+
+def _unsubscribe(source: _Source) -> None:
+    """No loop waits for this source any more."""
+    for subscriber in source.subscribers:
+        subscriber.loop.settle(source.place)

@@ -1,0 +1,69 @@
+"""Of an object only who it is, who owns it and what holds it: enough to collect garbage by.
+
+A control plane has many objects, so this is kept small: a few hundred bytes for each.
+"""
+
+from __future__ import annotations
+
+from sys import intern
+
+from msgspec import Struct
+
+from polyver.client import Object
+from polyver.kube.objects.kinds import Kind
+
+__all__ = ["Identity", "Owner", "identity_of"]
+
+
+class Owner(Struct, frozen=True, gc=False, omit_defaults=True, rename="camel"):
+    """An owner reference, as it is written."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+    @property
+    def group(self) -> str:
+        return self.api_version.rpartition("/")[0]
+
+
+class Identity(Struct, frozen=True, gc=False):
+    """Who an object is, who owns it, what holds it; and as of which resourceVersion."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    owners: tuple[Owner, ...] = ()
+    finalizers: tuple[str, ...] = ()
+    deleting: bool = False
+
+
+def identity_of(kind: Kind, content: Object) -> Identity:
+    """What is kept of an object; texts that many objects have are kept once."""
+    metadata = content["metadata"]
+    return Identity(
+        kind=kind,
+        namespace=intern(metadata.get("namespace", "")),
+        name=metadata["name"],
+        uid=metadata.get("uid", ""),
+        resource_version=metadata.get("resourceVersion", ""),
+        owners=tuple(map(_owner, metadata.get("ownerReferences") or ())),
+        finalizers=tuple(map(intern, metadata.get("finalizers") or ())),
+        deleting=metadata.get("deletionTimestamp") is not None,
+    )
+
+
+def _owner(reference: Object) -> Owner:
+    return Owner(
+        api_version=intern(reference.get("apiVersion", "")),
+        kind=intern(reference.get("kind", "")),
+        name=intern(reference.get("name", "")),
+        uid=intern(reference.get("uid", "")),
+        controller=reference.get("controller"),
+        block_owner_deletion=reference.get("blockOwnerDeletion"),
+    )

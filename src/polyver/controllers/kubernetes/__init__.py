@@ -1,0 +1,1 @@
+"""Controllers that every cluster has: garbage collection, namespaces, accounts."""

@@ -1,0 +1,253 @@
+"""What is to be done about one object and its owners: decided from the graph alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from msgspec import structs
+
+from polyver.client import Propagation
+from polyver.controllers.identity import Identity, Owner
+from polyver.controllers.kubernetes._graph import (
+    FOREGROUND,
+    ORPHAN,
+    Coordinates,
+    Graph,
+    is_orphaning,
+    is_waiting,
+)
+from polyver.kube.objects.kinds import Kind
+
+__all__ = [
+    "Delete",
+    "Effect",
+    "Plan",
+    "Release",
+    "Report",
+    "SetOwners",
+    "plan",
+    "touched",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete an object that has no owner left."""
+
+    item: Identity
+    propagation: Propagation
+
+
+@dataclass(frozen=True, slots=True)
+class SetOwners:
+    """Let an object have these owner references from now on."""
+
+    item: Identity
+    owners: tuple[Owner, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Take a finalizer away: the deletion that it held can end."""
+
+    item: Identity
+    finalizer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Say that an owner is in a namespace in which it cannot be one."""
+
+    item: Identity
+    owner: Owner
+
+
+Effect = Delete | SetOwners | Release | Report
+
+
+class Plan(NamedTuple):
+    """What is to be done, or what has to be known first."""
+
+    effects: tuple[Effect, ...] = ()
+    look: tuple[tuple[Owner, Kind], ...] = ()
+    """Owners that the graph does not know: only the server can tell whether they exist."""
+    unserved: bool = False
+    """Whether an owner is of a kind that is not served: it is left alone until kinds change."""
+    unsure: bool = False
+    """Whether it has to wait until all objects are known."""
+
+
+_NOTHING = Plan()
+
+_State = Literal["live", "waiting", "absent", "unseen", "unserved", "misplaced"]
+
+
+def plan(
+    graph: Graph,
+    uid: str,
+    *,
+    seen: Mapping[str, Identity] | None = None,
+    complete: bool = True,
+) -> Plan:
+    """What to do about an object; `seen` are owners, by uid, that the server was asked for.
+
+    The cost depends on the owners of this object, not on how many objects there are.
+    """
+    item = graph.nodes.get(uid)
+    if item is None:
+        return _NOTHING
+    kept = tuple(owner for owner in item.owners if not _orphans(graph, owner, seen or {}))
+    if kept != item.owners:
+        return Plan((SetOwners(item, kept),))
+    if item.deleting:
+        return _while_deleting(graph, item, complete=complete)
+    return _by_owners(graph, item, seen or {}) if item.owners else _NOTHING
+
+
+def _orphans(graph: Graph, owner: Owner, seen: Mapping[str, Identity]) -> bool:
+    found = graph.nodes.get(owner.uid) or seen.get(owner.uid)
+    return found is not None and is_orphaning(found)
+
+
+def _while_deleting(graph: Graph, item: Identity, *, complete: bool) -> Plan:
+    if is_orphaning(item):
+        if graph.has_dependents(item.uid):
+            return _NOTHING  # each of them has its own turn, and this one again after them
+        # A dependent that is not known yet would be deleted instead of orphaned.
+        return Plan((Release(item, ORPHAN),)) if complete else Plan(unsure=True)
+    if not is_waiting(item):
+        return _NOTHING
+    if not graph.is_blocked(item.uid):
+        return Plan((Release(item, FOREGROUND),))
+    return _unblock(item) if _closes_a_circle(graph, item) else _NOTHING
+
+
+def _by_owners(graph: Graph, item: Identity, seen: Mapping[str, Identity]) -> Plan:
+    states = {owner: _state(graph, item, owner, seen) for owner in item.owners}
+    found = set(states.values())
+    reports = tuple(Report(item, owner) for owner in item.owners if _elsewhere(graph, item, owner))
+    if "misplaced" in found:
+        return Plan(reports)  # what a real cluster never collects is not collected here
+    if "unserved" in found:
+        return Plan(unserved=True)
+    if "unseen" in found:
+        return Plan(look=tuple(_unseen(graph, states)))
+    return Plan((*reports, *_decided(graph, item, states)))
+
+
+def _unseen(graph: Graph, states: Mapping[Owner, _State]) -> list[tuple[Owner, Kind]]:
+    return [
+        (owner, graph.served[owner.api_version, owner.kind])
+        for owner, state in states.items()
+        if state == "unseen"
+    ]
+
+
+def _decided(graph: Graph, item: Identity, states: Mapping[Owner, _State]) -> tuple[Effect, ...]:
+    live = tuple(owner for owner in item.owners if states[owner] == "live")
+    if live:
+        return () if live == item.owners else (SetOwners(item, live),)
+    if "waiting" in states.values() and graph.has_dependents(item.uid):
+        if _closes_a_circle(graph, item):
+            return _unblock(item).effects
+        return (Delete(item, "Foreground"),)
+    return (Delete(item, _propagation(item)),)
+
+
+def _propagation(item: Identity) -> Propagation:
+    """What somebody asked for earlier, by a finalizer, is honoured."""
+    if ORPHAN in item.finalizers:
+        return "Orphan"
+    return "Foreground" if FOREGROUND in item.finalizers else "Background"
+
+
+def _state(graph: Graph, item: Identity, owner: Owner, seen: Mapping[str, Identity]) -> _State:
+    if graph.lost(item, owner):
+        return "absent"
+    kind = graph.served.get((owner.api_version, owner.kind))
+    if kind is None:
+        return "unserved"
+    if kind.namespaced and not item.namespace:
+        return "misplaced"
+    found = graph.nodes.get(owner.uid)
+    if found is None or not _is_at(found, coordinates(item, owner, kind)):
+        found = seen.get(owner.uid)
+    if found is None:
+        return "unseen"
+    return "waiting" if is_waiting(found) else "live"
+
+
+def coordinates(item: Identity, owner: Owner, kind: Kind) -> Coordinates:
+    """Where the owner of an object has to be."""
+    namespace = item.namespace if kind.namespaced else ""
+    return Coordinates(owner.group, owner.kind, namespace, owner.name, owner.uid)
+
+
+def _is_at(node: Identity, place: Coordinates) -> bool:
+    found = node.kind.group, node.kind.kind, node.namespace, node.name, node.uid
+    return found == place
+
+
+def _elsewhere(graph: Graph, item: Identity, owner: Owner) -> bool:
+    """Whether the owner exists, but in a namespace in which it cannot own this object."""
+    found = graph.nodes.get(owner.uid)
+    if found is None or not found.namespace or found.namespace == item.namespace:
+        return False
+    named = found.kind.group, found.kind.kind, found.name
+    return named == (owner.group, owner.kind, owner.name)
+
+
+def _unblock(item: Identity) -> Plan:
+    owners = tuple(
+        structs.replace(owner, block_owner_deletion=False) if owner.block_owner_deletion else owner
+        for owner in item.owners
+    )
+    return Plan((SetOwners(item, owners),))
+
+
+def _closes_a_circle(graph: Graph, item: Identity) -> bool:
+    """Whether this object waits, over others, for itself: upwards, where there are few."""
+    waiting, done = [item], set[str]()
+    while waiting:
+        for owner in waiting.pop().owners:
+            found = graph.nodes.get(owner.uid) if owner.block_owner_deletion else None
+            if found is None or not (found is item or is_waiting(found)):
+                continue
+            if found.uid == item.uid:
+                return True
+            if found.uid not in done:
+                done.add(found.uid)
+                waiting.append(found)
+    return False
+
+
+def touched(graph: Graph, before: Identity | None, after: Identity | None) -> list[str]:
+    """Whose turn it is after a change that the graph has taken note of already."""
+    found: dict[str, None] = {}
+    if before is not None and after is not None and _alike(before, after):
+        return []  # most changes are none of those that matter here
+    if after is not None and (after.owners or after.deleting):
+        found[after.uid] = None
+    for node in (before, after):
+        if node is not None:
+            found.update((owner.uid, None) for owner in graph.owners(node) if owner.deleting)
+    if before is not None and (after is None or after.uid != before.uid):
+        found.update(dict.fromkeys(graph.dependents(before.uid)))
+    if after is not None and _starts(before, after):
+        found.update(dict.fromkeys(graph.dependents(after.uid)))
+    return list(found)
+
+
+def _alike(before: Identity, after: Identity) -> bool:
+    return structs.replace(before, resource_version=after.resource_version) == after
+
+
+def _starts(before: Identity | None, after: Identity) -> bool:
+    """Whether the deletion of an owner begins that its dependents have to know of."""
+    earlier = before if before is not None and before.uid == after.uid else None
+    return any(
+        each(after) and not (earlier is not None and each(earlier))
+        for each in (is_waiting, is_orphaning)
+    )

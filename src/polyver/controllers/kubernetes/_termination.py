@@ -1,0 +1,117 @@
+"""What a namespace that is being deleted says of itself: decided from what was found in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from polyver.client import Object
+from polyver.kube.objects.kinds import Kind
+
+__all__ = ["Remains", "conditions"]
+
+_FINE = {
+    "NamespaceDeletionDiscoveryFailure": (
+        "ResourcesDiscovered",
+        "All resources successfully discovered",
+    ),
+    "NamespaceDeletionGroupVersionParsingFailure": (
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ),
+    "NamespaceDeletionContentFailure": (
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    "NamespaceContentRemaining": ("ContentRemoved", "All content successfully removed"),
+    "NamespaceFinalizersRemaining": (
+        "ContentHasNoFinalizers",
+        "All content-preserving finalizers finished",
+    ),
+}
+
+
+@dataclass(slots=True)
+class Remains:
+    """What is still there after all was deleted that could be."""
+
+    undiscovered: Mapping[str, str] = field(default_factory=dict)
+    """Group versions that could not be asked for, and why."""
+    failures: list[str] = field(default_factory=list)
+    objects: Counter[str] = field(default_factory=Counter)
+    """How many of each resource, by its name and group."""
+    finalizers: Counter[str] = field(default_factory=Counter)
+    """How many objects each finalizer holds."""
+    pods: int = 0
+    """Pods go first; while there are some, nothing else is touched or told."""
+
+    @property
+    def nothing(self) -> bool:
+        return not (self.undiscovered or self.failures or self.objects or self.pods)
+
+    def count(self, kind: Kind, held: Iterable[Sequence[str]]) -> None:
+        """Objects of a kind that remain, by the finalizers of each."""
+        for finalizers in held:
+            self.objects[f"{kind.plural}.{kind.group}"] += 1
+            self.finalizers.update(finalizers)
+
+
+def conditions(before: Sequence[Object], remains: Remains, *, now: str) -> list[Object]:
+    """The conditions after this attempt; what has not changed keeps its time and its place."""
+    known = {condition["type"]: condition for condition in before}
+    fresh = {type: _condition(type, remains, now) for type in _FINE}  # noqa: A001
+    return [
+        *(_merged(each, fresh.get(each["type"])) for each in before),
+        *(condition for type, condition in fresh.items() if type not in known),  # noqa: A001
+    ]
+
+
+def _merged(before: Object, after: Object | None) -> Object:
+    if after is None:
+        return before
+    if before.get("status") != after["status"]:
+        return before | after
+    return before | after | {"lastTransitionTime": before.get("lastTransitionTime")}
+
+
+def _condition(type: str, remains: Remains, now: str) -> Object:  # noqa: A002
+    problem = _problem(type, remains)
+    reason, message = problem or _FINE[type]
+    return {
+        "type": type,
+        "status": "True" if problem else "False",
+        "lastTransitionTime": now,
+        "reason": reason,
+        "message": message,
+    }
+
+
+def _problem(type: str, remains: Remains) -> tuple[str, str] | None:  # noqa: A002
+    match type:
+        case "NamespaceDeletionDiscoveryFailure" if remains.undiscovered:
+            return "DiscoveryFailed", _undiscovered(remains.undiscovered)
+        case "NamespaceDeletionContentFailure" if remains.failures:
+            texts = ", ".join(sorted(remains.failures))
+            count = len(remains.failures)
+            failed = f"Failed to delete all resource types, {count} remaining: {texts}"
+            return "ContentDeletionFailed", failed
+        case "NamespaceContentRemaining" if remains.objects:
+            texts = _counted("{} has {} resource instances", remains.objects)
+            return "SomeResourcesRemain", f"Some resources are remaining: {texts}"
+        case "NamespaceFinalizersRemaining" if remains.finalizers:
+            texts = _counted("{} in {} resource instances", remains.finalizers)
+            told = f"Some content in the namespace has finalizers remaining: {texts}"
+            return "SomeFinalizersRemain", told
+        case _:
+            return None
+
+
+def _counted(text: str, counts: Mapping[str, int]) -> str:
+    return ", ".join(sorted(text.format(name, count) for name, count in counts.items()))
+
+
+def _undiscovered(problems: Mapping[str, str]) -> str:
+    texts = ", ".join(sorted(f"{version}: {problem}" for version, problem in problems.items()))
+    unable = f"unable to retrieve the complete list of server APIs: {texts}"
+    return f"Discovery failed for some groups, {len(problems)} failing: {unable}"

@@ -1,0 +1,112 @@
+"""What every namespace has: the ServiceAccount `default`, and the CA that pods trust."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from polyver.client import Change, Client, Object, Resource, find
+from polyver.controllers.controller import Controller, Watch, exactly
+from polyver.controllers.identity import Identity, identity_of
+from polyver.controllers.kubernetes.namespaces import NAMESPACES
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["AccountController", "is_terminating"]
+
+_ACCOUNTS = Resource("", "v1", "serviceaccounts")
+_MAPS = Resource("", "v1", "configmaps")
+_ACCOUNT = "default"
+_CA = "kube-root-ca.crt"
+_DESCRIPTION = "kubernetes.io/description"
+_ABOUT = "The certificates by which clients in the cluster know its API server."
+
+
+class AccountController(Controller[str]):
+    """Makes both in new namespaces, and again when somebody takes them away."""
+
+    name = "accounts"
+
+    def __init__(self, client: Client, *, ca: str) -> None:
+        self._client = client
+        self._ca = ca
+        self._active: set[str] = set()
+
+    @property
+    def watches(self) -> Sequence[Watch[Any, str]]:
+        observed = [
+            (NAMESPACES, self._observe),
+            (_ACCOUNTS, self._observe_named(_ACCOUNT)),
+            (_MAPS, self._observe_named(_CA)),
+        ]
+        return [
+            Watch(kinds=exactly(resource), observe=observe, keep=identity_of, metadata=True)
+            for resource, observe in observed
+        ]
+
+    def _observe(self, kind: Kind, change: Change[Identity]) -> Sequence[str]:
+        del kind
+        if change.after is None or change.after.deleting:
+            self._active.discard(change.key.name)
+            return ()
+        self._active.add(change.key.name)
+        return (change.key.name,) if change.before is None else ()
+
+    def _observe_named(self, name: str) -> Callable[[Kind, Change[Identity]], Sequence[str]]:
+        def observe(kind: Kind, change: Change[Identity]) -> Sequence[str]:
+            del kind
+            concerns = change.key.name == name and change.before is not None
+            return (change.key.namespace,) if concerns else ()
+
+        return observe
+
+    async def reconcile(self, key: str) -> None:
+        if key not in self._active:
+            return
+        if await find(self._client, _ACCOUNTS, _ACCOUNT, key) is None:
+            await self._make(_ACCOUNTS, account(key))
+        found = await find(self._client, _MAPS, _CA, key)
+        wanted = published(found, key, self._ca)
+        if found is None:
+            await self._make(_MAPS, wanted)
+        elif wanted != found:
+            await self._client.update(_MAPS, wanted)
+
+    async def _make(self, resource: Resource, content: Object) -> None:
+        try:
+            await self._client.create(resource, content)
+        except ApiError as error:
+            if not _is_over(error):
+                raise
+
+
+def _is_over(error: ApiError) -> bool:
+    """Whether it exists by now, or its namespace is gone or going: nothing is left to do."""
+    return is_terminating(error) or error.code == 404 or error.reason == "AlreadyExists"
+
+
+def is_terminating(error: ApiError) -> bool:
+    """Whether nothing can be made any more because the namespace is going."""
+    causes = (error.details or {}).get("causes") or ()
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+
+
+def account(namespace: str) -> Object:
+    """The account that pods run as when they name none."""
+    metadata = {"name": _ACCOUNT, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+
+
+def published(found: Object | None, namespace: str, ca: str) -> Object:
+    """The ConfigMap as it should be; other annotations and labels on it are kept."""
+    made: Object = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": _CA, "namespace": namespace},
+    }
+    current = found or made
+    metadata = current["metadata"]
+    annotations = metadata.get("annotations") or {}
+    described = annotations if annotations.get(_DESCRIPTION) else {_DESCRIPTION: _ABOUT}
+    metadata = metadata | {"annotations": annotations | described}
+    return current | {"metadata": metadata, "data": {"ca.crt": ca}}

@@ -1,0 +1,260 @@
+"""The garbage collector: objects go when the last of their owners is gone, and as these wished.
+
+It does what the one in kube-controller-manager does, with one difference in time: it hears of new
+kinds and of deletions at once, so it is done after milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from polyver.client import (
+    Change,
+    Client,
+    Clock,
+    Discovery,
+    Object,
+    Resource,
+    SystemClock,
+    timestamp,
+)
+from polyver.controllers.controller import Controller, Result, Watch, every
+from polyver.controllers.identity import Identity, Owner, identity_of
+from polyver.controllers.kubernetes._collection import (
+    Delete,
+    Effect,
+    Plan,
+    Release,
+    Report,
+    SetOwners,
+    coordinates,
+    plan,
+    touched,
+)
+from polyver.controllers.kubernetes._graph import Graph, is_orphaning
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["EVENTS", "GarbageCollector"]
+
+EVENTS = (("", "events"), ("events.k8s.io", "events"))
+"""Too many, too short-lived, and never owned."""
+
+_WATCHED = ("delete", "list", "watch")
+_SOON, _LATER = Result(after=1.0), Result(after=60.0)
+_REPORTED = 1_000
+_NOT_FOUND, _CONFLICT = 404, 409
+
+
+class GarbageCollector(Controller[str]):
+    """Watches all kinds, keeps the graph of owners, and collects what is left without one."""
+
+    name = "garbage-collector"
+
+    def __init__(
+        self, client: Client, *, clock: Clock | None = None, settling: float = 0.05
+    ) -> None:
+        """`settling`: how many seconds watches may be behind one another, for orphans' sake."""
+        self._client = client
+        self._settling = settling
+        self._orphaning: dict[str, float] = {}
+        self._clock = clock or SystemClock()
+        self._graph = Graph()
+        self._unserved: set[str] = set()
+        self._reported: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+    @property
+    def watches(self) -> Sequence[Watch[Any, str]]:
+        return [
+            Watch(
+                kinds=every(verbs=_WATCHED, but=EVENTS),
+                observe=self._observe,
+                keep=identity_of,
+                metadata=True,
+                forget=self._forget,
+            )
+        ]
+
+    def discovered(self, discovery: Discovery) -> Iterable[str]:
+        self._graph.serve(discovery)
+        waiting, self._unserved = self._unserved, set()
+        return waiting
+
+    def _observe(self, kind: Kind, change: Change[Identity]) -> list[str]:
+        del kind
+        before, after = change.before, change.after
+        if before is not None and (after is None or after.uid != before.uid):
+            self._graph.remove(before.uid)
+            self._unserved.discard(before.uid)
+            self._orphaning.pop(before.uid, None)
+        if after is not None:
+            self._graph.put(after)
+        return touched(self._graph, before, after)
+
+    def _forget(self, kind: Kind, known: Iterable[Identity]) -> list[str]:
+        """Nobody knows whether these exist, so nothing is done about their dependents."""
+        del kind
+        for node in known:
+            self._graph.forget(node.uid)
+        return []
+
+    async def reconcile(self, key: str) -> Result | None:
+        found = plan(self._graph, key, complete=self._is_complete(key))
+        seen = await self._look(key, found)
+        if found.look:
+            found = plan(self._graph, key, seen=seen)
+        if found.unserved:
+            self._unserved.add(key)
+        for effect in found.effects:
+            await self._act(effect)
+        return Result(after=self._settling) if found.unsure else self._until_observed(seen)
+
+    def _is_complete(self, key: str) -> bool:
+        """Whether all dependents of an object are known that there were when its deletion began.
+
+        One that was made just before may be told by its own watch a moment later.
+        """
+        node = self._graph.nodes.get(key)
+        if node is None or not is_orphaning(node):
+            return self.synced
+        since = self._orphaning.setdefault(key, self._clock.time())
+        return self.synced and self._clock.time() - since >= self._settling
+
+    def _until_observed(self, seen: Mapping[str, Identity]) -> Result | None:
+        """An owner that only the server knows may go without a word: its watch has not begun."""
+        unobserved = [owner for uid, owner in seen.items() if uid not in self._graph.nodes]
+        if not unobserved:
+            return None
+        return _SOON if all(_is_watched(owner.kind) for owner in unobserved) else _LATER
+
+    async def _look(self, key: str, found: Plan) -> dict[str, Identity]:
+        """Ask the server for owners that the graph does not know (yet)."""
+        item = self._graph.nodes.get(key)
+        seen: dict[str, Identity] = {}
+        for owner, kind in found.look:
+            assert item is not None
+            live = await self._live(item, owner, kind)
+            if live is None:
+                self._graph.lose(coordinates(item, owner, kind))
+            else:
+                seen[owner.uid] = live
+        return seen
+
+    async def _live(self, item: Identity, owner: Owner, kind: Kind) -> Identity | None:
+        namespace = item.namespace if kind.namespaced else ""
+        try:
+            found = await self._client.get(Resource.of(kind), owner.name, namespace, metadata=True)
+        except ApiError as error:
+            if error.code == _NOT_FOUND:
+                return None
+            raise
+        live = identity_of(kind, found)
+        return live if live.uid == owner.uid else None
+
+    async def _act(self, effect: Effect) -> None:
+        try:
+            match effect:
+                case Delete(item, _):
+                    await self._delete(effect, item)
+                case SetOwners(item, owners):
+                    await self._change(item, ownerReferences=_written(owners))
+                case Release(item, finalizer):
+                    rest = [each for each in item.finalizers if each != finalizer]
+                    await self._change(item, finalizers=rest or None)
+                case Report(item, owner):
+                    await self._report(item, owner)
+        except ApiError as error:
+            if error.code != _NOT_FOUND:
+                raise
+
+    async def _delete(self, effect: Delete, item: Identity) -> None:
+        """Only the very object, and only while it has the owners that it was judged by."""
+        resource, propagation = Resource.of(item.kind), effect.propagation
+        version = item.resource_version
+        try:
+            await self._client.delete(
+                resource,
+                item.name,
+                item.namespace,
+                propagation=propagation,
+                uid=item.uid,
+                resource_version=version,
+            )
+        except ApiError as error:
+            if error.code != _CONFLICT or not await self._owned_alike(item):
+                raise
+            # Somebody changes it all the time, but not its owners: that must not save it.
+            await self._client.delete(
+                resource, item.name, item.namespace, propagation=propagation, uid=item.uid
+            )
+
+    async def _owned_alike(self, item: Identity) -> bool:
+        found = await self._client.get(
+            Resource.of(item.kind), item.name, item.namespace, metadata=True
+        )
+        live = identity_of(item.kind, found)
+        return live.uid == item.uid and live.owners == item.owners
+
+    async def _change(self, item: Identity, **metadata: object) -> None:
+        known = {"uid": item.uid, "resourceVersion": item.resource_version}
+        change = {"metadata": known | metadata}
+        await self._client.patch(
+            Resource.of(item.kind), item.name, item.namespace, change=change, type="merge"
+        )
+
+    async def _report(self, item: Identity, owner: Owner) -> None:
+        if (item.uid, owner.uid) in self._reported:
+            return
+        self._reported[item.uid, owner.uid] = None
+        if len(self._reported) > _REPORTED:
+            self._reported.popitem(last=False)
+        event = misplaced_event(item, owner, timestamp(self._clock))
+        await self._client.create(_EVENTS, event)
+
+
+_EVENTS = Resource("", "v1", "events")
+
+
+def _is_watched(kind: Kind) -> bool:
+    return set(_WATCHED) <= set(kind.verbs) and (kind.group, kind.plural) not in EVENTS
+
+
+def _written(owners: tuple[Owner, ...]) -> object:
+    return msgspec.to_builtins(owners) or None
+
+
+def misplaced_event(item: Identity, owner: Owner, now: str) -> Object:
+    """What tells the user that an owner cannot be one from where it is."""
+    reference = (
+        f"[{owner.api_version}/{owner.kind}, namespace: {item.namespace}, "
+        f"name: {owner.name}, uid: {owner.uid}]"
+    )
+    involved = {
+        "apiVersion": item.kind.api_version,
+        "kind": item.kind.kind,
+        "name": item.name,
+        "uid": item.uid,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "name": f"{item.name}.{uuid4().hex[:16]}",
+            "namespace": item.namespace or "default",
+        },
+        "involvedObject": involved | ({"namespace": item.namespace} if item.namespace else {}),
+        "type": "Warning",
+        "reason": "OwnerRefInvalidNamespace",
+        "message": f'ownerRef {reference} does not exist in namespace "{item.namespace}"',
+        "source": {"component": "garbage-collector-controller"},
+        "reportingComponent": "garbage-collector-controller",
+        "reportingInstance": "",
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }

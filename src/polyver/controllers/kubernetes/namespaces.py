@@ -1,0 +1,182 @@
+"""Namespaces that are deleted: all that is in them goes first, then the finalizer `kubernetes`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from polyver.client import (
+    Change,
+    Client,
+    Clock,
+    Discovery,
+    Object,
+    Resource,
+    SystemClock,
+    preferred,
+    timestamp,
+)
+from polyver.controllers.controller import Controller, Result, Watch, every, exactly
+from polyver.controllers.identity import Identity, identity_of
+from polyver.controllers.kubernetes._termination import Remains, conditions
+from polyver.controllers.kubernetes.garbage import EVENTS
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["NAMESPACES", "NamespaceController"]
+
+NAMESPACES = Resource("", "v1", "namespaces", namespaced=False)
+_FINALIZER = "kubernetes"
+_AGAIN = Result(after=5.0)
+"""Only a safety net: that something in the namespace has gone is told by a watch."""
+
+
+class NamespaceController(Controller[str]):
+    """Empties namespaces that are being deleted, tells what holds them, and lets them go."""
+
+    name = "namespaces"
+
+    def __init__(self, client: Client, *, clock: Clock | None = None) -> None:
+        self._client = client
+        self._clock = clock or SystemClock()
+        self._discovery = Discovery()
+        self._terminating: set[str] = set()
+
+    @property
+    def watches(self) -> Sequence[Watch[Any, str]]:
+        contents = every(but=[*EVENTS, ("", "namespaces")])
+        return [
+            Watch(
+                kinds=exactly(NAMESPACES),
+                observe=self._observe,
+                keep=identity_of,
+                metadata=True,
+            ),
+            Watch(
+                kinds=lambda found: [kind for kind in contents(found) if kind.namespaced],
+                observe=self._observe_content,
+                keep=identity_of,
+                metadata=True,
+            ),
+        ]
+
+    def discovered(self, discovery: Discovery) -> Sequence[str]:
+        self._discovery = discovery
+        return list(self._terminating)
+
+    def _observe(self, kind: Kind, change: Change[Identity]) -> Sequence[str]:
+        del kind
+        if change.after is None or not change.after.deleting:
+            self._terminating.discard(change.key.name)
+            return ()
+        self._terminating.add(change.key.name)
+        return (change.key.name,)
+
+    def _observe_content(self, kind: Kind, change: Change[Identity]) -> Sequence[str]:
+        del kind
+        return (change.key.namespace,) if change.key.namespace in self._terminating else ()
+
+    async def reconcile(self, key: str) -> Result | None:
+        namespace = await self._get(key)
+        if namespace is None or not _is_held(namespace):
+            return None
+        remains = await self._clear(key)
+        namespace = await self._tell(namespace, remains)
+        if not remains.nothing:
+            return _AGAIN
+        await self._finalize(namespace)
+        return None
+
+    async def _get(self, name: str) -> Object | None:
+        try:
+            return await self._client.get(NAMESPACES, name)
+        except ApiError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    async def _clear(self, namespace: str) -> Remains:
+        """Delete all there is, pods before all else, as these may need the rest until they end."""
+        remains = Remains(undiscovered=self._discovery.failures)
+        kinds = preferred(self._discovery.kinds, verbs=("delete", "list"))
+        inside = [kind for kind in kinds if kind.namespaced]
+        for kind in sorted(inside, key=lambda kind: (kind.group, kind.plural) != ("", "pods")):
+            await self._clear_kind(kind, namespace, remains)
+            if remains.pods:
+                break
+        return remains
+
+    async def _clear_kind(self, kind: Kind, namespace: str, remains: Remains) -> None:
+        try:
+            held = await self._emptied(kind, namespace)
+        except ApiError as error:
+            if error.code != 404:  # a kind that has gone meanwhile has no objects
+                remains.failures.append(error.message)
+            return
+        if (kind.group, kind.plural) == ("", "pods"):
+            remains.pods = len(held)
+            return
+        remains.count(kind, held)
+        if held and not any(held):
+            gvr = f"{kind.group}/{kind.version}, Resource={kind.plural}"
+            remains.failures.append(
+                f"unexpected items still remain in namespace: {namespace} for gvr: {gvr}"
+            )
+
+    async def _emptied(self, kind: Kind, namespace: str) -> list[Sequence[str]]:
+        """The finalizers of each object that remains."""
+        resource = Resource.of(kind)
+        first = await self._client.list(resource, namespace, limit=1, metadata=True)
+        if not first.items:
+            return []
+        if "deletecollection" in kind.verbs:
+            await self._client.delete_collection(resource, namespace, propagation="Background")
+        else:
+            await self._delete_each(kind, namespace)
+        return [each.finalizers for each in await self._all(kind, namespace)]
+
+    async def _delete_each(self, kind: Kind, namespace: str) -> None:
+        for each in await self._all(kind, namespace):
+            try:
+                await self._client.delete(
+                    Resource.of(kind), each.name, namespace, uid=each.uid, propagation="Background"
+                )
+            except ApiError as error:
+                if error.code not in (404, 409):
+                    raise
+
+    async def _all(self, kind: Kind, namespace: str) -> list[Identity]:
+        found: list[Identity] = []
+        more = ""
+        while True:
+            page = await self._client.list(
+                Resource.of(kind), namespace, limit=500, more=more, metadata=True
+            )
+            found += (identity_of(kind, item) for item in page.items)
+            more = page.more
+            if not more:
+                return found
+
+    async def _tell(self, namespace: Object, remains: Remains) -> Object:
+        status: Object = namespace.get("status") or {}
+        before = status.get("conditions") or []
+        after = conditions(before, remains, now=timestamp(self._clock))
+        if after == before:
+            return namespace
+        told = namespace | {"status": status | {"conditions": after}}
+        return await self._client.update(NAMESPACES, told, subresource="status")
+
+    async def _finalize(self, namespace: Object) -> None:
+        finalizers = [each for each in namespace["spec"]["finalizers"] if each != _FINALIZER]
+        final = namespace | {"spec": namespace["spec"] | {"finalizers": finalizers}}
+        try:
+            await self._client.update(NAMESPACES, final, subresource="finalize")
+        except ApiError as error:
+            if error.code != 404:
+                raise
+
+
+def _is_held(namespace: Object) -> bool:
+    """Whether it is being deleted, and waits for this controller."""
+    deleting = "deletionTimestamp" in namespace["metadata"]
+    return deleting and _FINALIZER in (namespace.get("spec") or {}).get("finalizers", ())

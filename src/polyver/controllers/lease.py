@@ -1,0 +1,255 @@
+"""The lease by which several replicas agree on one that acts.
+
+What to do about a lease is decided by a pure function; times in it are written for people, and
+never compared: clocks of machines differ. What counts is how long a replica has seen it unchanged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from polyver.client import Client, Clock, Object, Resource, SystemClock, find, sleep
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["Leadership", "Lease", "Terms", "decide"]
+
+LEASES = Resource("coordination.k8s.io", "v1", "leases")
+_MANAGER = "polyver"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How long a lease holds, and how it is kept."""
+
+    seconds: float = 15.0
+    """For others: as long as it was not renewed, nobody else takes it."""
+    give_up: float = 10.0
+    """For the one that has it: without an answer for so long it stops acting."""
+    every: float = 2.0
+    """How often it is renewed, or looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A lease as it was last found to have changed, and when that was, by our own clock."""
+
+    spec: dict[str, Any]
+    at: float
+
+    @property
+    def until(self) -> float:
+        """When others may take it."""
+        return self.at + float(self.spec.get("leaseDurationSeconds") or 0)
+
+
+Step = Literal["take", "renew", "wait"]
+
+
+def decide(seen: Seen | None, identity: str, now: float) -> Step:
+    """What one replica does about a lease.
+
+    >>> decide(None, "a", now=0)
+    'take'
+    >>> held = Seen({"holderIdentity": "b", "leaseDurationSeconds": 15}, at=0)
+    >>> [decide(held, "a", now=10), decide(held, "a", now=16), decide(held, "b", now=16)]
+    ['wait', 'take', 'renew']
+    """
+    holder = seen.spec.get("holderIdentity") if seen is not None else ""
+    if seen is None or not holder:
+        return "take"
+    if holder == identity:
+        return "renew"
+    return "take" if now >= seen.until else "wait"
+
+
+def taken(
+    before: dict[str, Any] | None, identity: str, moment: str, seconds: float
+) -> dict[str, Any]:
+    """What a lease says after a replica took it or renewed it."""
+    old = before or {}
+    ours = old.get("holderIdentity") == identity
+    changes = int(old.get("leaseTransitions") or 0)
+    return {
+        **old,
+        "holderIdentity": identity,
+        "leaseDurationSeconds": int(seconds),
+        "acquireTime": old.get("acquireTime") if ours else moment,
+        "renewTime": moment,
+        "leaseTransitions": changes if ours or before is None else changes + 1,
+    }
+
+
+class Lease:
+    """One lease on a server, as one replica sees it."""
+
+    def __init__(
+        self,
+        client: Client,
+        name: str,
+        namespace: str,
+        identity: str,
+        *,
+        terms: Terms = Terms(),  # noqa: B008 - it does not change
+        clock: Clock | None = None,
+    ) -> None:
+        self.identity = identity
+        self.terms = terms
+        self.clock: Clock = clock or SystemClock()
+        self._client = client
+        self._name = name
+        self._namespace = namespace
+        self._seen: Seen | None = None
+
+    @property
+    def holder(self) -> str:
+        """Who has it, as far as is known."""
+        return str(self._seen.spec.get("holderIdentity") or "") if self._seen else ""
+
+    @property
+    def pause(self) -> float:
+        """How long to wait before looking again: no longer than somebody else's lease holds."""
+        left = self._seen.until - self.clock.time() if self._seen else self.terms.every
+        return min(self.terms.every, max(left, 0.1))
+
+    async def try_once(self) -> bool:
+        """Take it or renew it if that may be done; whether it is ours then."""
+        found = await find(self._client, LEASES, self._name, self._namespace)
+        self._see(found)
+        if decide(self._seen, self.identity, self.clock.time()) == "wait":
+            return False
+        try:
+            self._see(await self._write(found))
+        except ApiError as error:
+            if error.code != 409:  # else somebody was faster
+                raise
+            return False
+        return True
+
+    async def release(self) -> None:
+        """Let others have it at once, if it is ours."""
+        found = await find(self._client, LEASES, self._name, self._namespace)
+        if found is None or found["spec"].get("holderIdentity") != self.identity:
+            return
+        spec = {**found["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
+        await self._client.update(LEASES, {**found, "spec": spec}, manager=_MANAGER)
+
+    def _see(self, found: Object | None) -> None:
+        spec = found["spec"] if found is not None else None
+        if spec is None:
+            self._seen = None
+        elif self._seen is None or self._seen.spec != spec:
+            self._seen = Seen(spec, self.clock.time())
+
+    async def _write(self, found: Object | None) -> Object:
+        moment = self.clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        before = found["spec"] if found is not None else None
+        spec = taken(before, self.identity, moment, self.terms.seconds)
+        if found is not None:
+            return await self._client.update(LEASES, {**found, "spec": spec}, manager=_MANAGER)
+        about = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+        made = {**about, "metadata": {"name": self._name}, "spec": spec}
+        return await self._client.create(LEASES, made, self._namespace, manager=_MANAGER)
+
+
+class Leadership:
+    """Has something run in the one replica that holds the lease, for as long as that holds it."""
+
+    def __init__(
+        self,
+        lease: Lease,
+        work: Callable[[], AbstractAsyncContextManager[object]],
+        *,
+        tell: Callable[[str, str], None] = lambda *_: None,
+    ) -> None:
+        """`tell` hears that it leads, follows, or lost the lease."""
+        self._lease = lease
+        self._work = work
+        self._tell = tell
+        self.leads = False
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[asyncio.Task[None]]:
+        """Take part while the body runs; at its end what runs is ended first, then the lease.
+
+        The task ends by itself only if the work cannot be begun or ended, with that error.
+        """
+        task = asyncio.create_task(self._run())
+        try:
+            yield task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            await self._until(self._ours)
+            self.leads = True
+            self._tell("leads", self._lease.identity)
+            try:
+                await self._lead()
+                self._tell("lost the lease", self._lease.holder)
+            finally:
+                self.leads = False
+
+    async def _lead(self) -> None:
+        """Work until the lease is lost; whoever is cancelled leaves it to others."""
+        try:
+            async with self._work():
+                await self._keep()
+        except asyncio.CancelledError:
+            with contextlib.suppress(Exception):
+                await asyncio.shield(
+                    asyncio.wait_for(self._lease.release(), self._lease.terms.every)
+                )
+            raise
+
+    async def _keep(self) -> None:
+        """Renew until it is somebody else's, or nobody has answered for too long."""
+        clock, terms = self._lease.clock, self._lease.terms
+        renewed = clock.time()
+        while clock.time() - renewed < terms.give_up:
+            await sleep(clock, terms.every)
+            began = clock.time()
+            left = terms.give_up - (began - renewed)
+            ours = await self._bounded(self._lease.try_once(), left)
+            if ours is False:
+                return
+            if ours:
+                renewed = began
+
+    async def _ours(self) -> bool:
+        before = self._lease.holder
+        found = await self._bounded(self._lease.try_once(), self._lease.terms.give_up)
+        if not found and self._lease.holder not in ("", before):
+            self._tell("follows", self._lease.holder)
+        return bool(found)
+
+    async def _bounded(self, asked: Awaitable[bool], seconds: float) -> bool | None:
+        """An answer; None if there was none, and it has to be tried again."""
+        task = asyncio.ensure_future(asked)
+
+        def give_up() -> None:
+            task.cancel()
+
+        timer = self._lease.clock.call_later(max(seconds, 0.0), give_up)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is not None and current.cancelling():
+                raise
+            return None
+        except Exception as error:
+            self._tell("cannot ask for the lease", str(error))
+            return None
+        finally:
+            timer.cancel()
+
+    async def _until(self, holds: Callable[[], Awaitable[bool]]) -> None:
+        while not await holds():
+            await sleep(self._lease.clock, self._lease.pause)

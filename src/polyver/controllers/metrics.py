@@ -1,0 +1,41 @@
+"""What controllers count, for Prometheus; the library for it is loaded with the first question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+    from polyver.controllers._engine import Engine
+
+__all__ = ["collector_of"]
+
+
+def collector_of(engine: Callable[[], Engine | None]) -> Callable[[], Collector]:
+    """What tells of the controllers of an engine, if there is one, wherever metrics are served."""
+    return partial(_collector, engine)
+
+
+def _collector(engine: Callable[[], Engine | None]) -> Collector:
+    from prometheus_client.core import CounterMetricFamily, Metric
+    from prometheus_client.registry import Collector
+
+    class Controllers(Collector):
+        """Tells the library what was counted."""
+
+        def collect(self) -> Iterator[Metric]:
+            done = CounterMetricFamily(
+                "polyver_controller_done", "What controllers did.", labels=("controller", "what")
+            )
+            running = engine()
+            for controller in running.controllers if running is not None else ():
+                for what, count in controller.counts.items():
+                    done.add_metric((controller.name, what), count)
+                for each in controller.collectors:
+                    yield from each().collect()
+            yield done
+
+    return Controllers()

@@ -1,0 +1,104 @@
+"""Calls of functions that users write, off the event loop of the engine.
+
+The engine shares its event loop with the API server, so a function that blocks must not run on
+it. A function that is not async runs in a thread. Async functions of one controller share a
+thread with an event loop of its own, so that they can share clients.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from polyver.core import PolyverError
+from polyver.kube.http.aside import Aside
+
+__all__ = ["CallTimeout", "StillRunning", "UserCode"]
+
+_THREADS = 64
+"""A function that never returns keeps its thread. This many objects may hang before all wait."""
+
+
+class CallTimeout(PolyverError):
+    """A call did not end before its deadline."""
+
+
+class StillRunning(PolyverError):
+    """An earlier call for the same object has not ended yet."""
+
+
+class UserCode:
+    """Calls one function for many objects, at most once at a time for each of them."""
+
+    def __init__(self, function: Callable[[Any], Any], *, timeout: float) -> None:
+        self._function = function
+        self._timeout = timeout
+        self._threads = Aside(_THREADS)
+        self._running: set[Hashable] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def call(self, key: Hashable, given: Any) -> Any:
+        """Return what the function returns for this object."""
+        if key in self._running:
+            fact = f"an earlier call has not returned after its deadline of {self._timeout:g} s"
+            raise StillRunning(fact, hint="it is called again when that call has ended")
+        deadline = asyncio.timeout(self._timeout)
+        try:
+            async with deadline:
+                if inspect.iscoroutinefunction(self._function):
+                    return await self._on_loop(given)
+                return await self._in_thread(key, given)
+        except TimeoutError:
+            if not deadline.expired():
+                raise  # the function itself raised it
+            raise CallTimeout(f"the call did not end within {self._timeout:g} s") from None
+
+    def close(self) -> None:
+        """Stop the event loop of async functions."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._loop = None
+
+    async def _in_thread(self, key: Hashable, given: Any) -> Any:
+        engine, started = asyncio.get_running_loop(), threading.Event()
+
+        def work() -> Any:
+            started.set()
+            try:
+                return self._function(given)
+            finally:
+                engine.call_soon_threadsafe(self._running.discard, key)
+
+        self._running.add(key)
+        try:
+            return await self._threads.run(work)
+        finally:
+            if not started.is_set():
+                self._running.discard(key)
+
+    async def _on_loop(self, given: Any) -> Any:
+        if self._loop is None:
+            self._loop = _loop_in_a_thread()
+        called = asyncio.run_coroutine_threadsafe(self._guarded(given), self._loop)
+        return await asyncio.wrap_future(called)
+
+    async def _guarded(self, given: Any) -> Any:
+        """Call an async function; SystemExit must not end the event loop."""
+        try:
+            return await self._function(given)
+        except (SystemExit, KeyboardInterrupt) as error:
+            raise RuntimeError(f"{type(error).__name__} was raised") from error
+
+
+def _loop_in_a_thread() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+
+    def run() -> None:
+        loop.run_forever()
+        loop.close()
+
+    threading.Thread(target=run, name="async-user-code", daemon=True).start()
+    return loop

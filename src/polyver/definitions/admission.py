@@ -1,0 +1,280 @@
+"""Definitions before they are stored: what could never be published is refused at once.
+
+Whoever only touches labels and annotations is never refused. The controller asks the same
+questions again, for writes that came another way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from polyver.core import PolyverError
+from polyver.definitions import uses
+from polyver.definitions.kinds import (
+    APPLICATION_REVISIONS,
+    APPLICATIONS,
+    DEFINITIONS,
+    GROUP,
+    REVISIONS,
+)
+from polyver.definitions.names import API_VERSION, FORCED
+from polyver.definitions.publishing import (
+    Decision,
+    Definition,
+    GatePolicy,
+    Known,
+    check_writer,
+    decide,
+    forced_of,
+    holders_of,
+    in_use,
+    known_revision,
+    lineage_of,
+    read_definition,
+    removed_of,
+)
+from polyver.definitions.support import definition_warnings, unsupported_fields
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import Cause, forbidden, invalid
+from polyver.webhook.configurations import Wanted
+
+if TYPE_CHECKING:
+    from polyver.kube.server.admission import Review
+
+__all__ = [
+    "DEFINITIONS_WANTED",
+    "ApplicationChecks",
+    "DefinitionChecks",
+    "Published",
+    "RevisionChecks",
+]
+
+Object = dict[str, Any]
+_PLURALS: Final = {kind.names.plural: kind for kind in DEFINITIONS}
+_WRITES = ("CREATE", "UPDATE")
+
+
+def _wanted(name: str, kind: Any, *operations: str, mutates: bool = False) -> Wanted:
+    return Wanted(
+        name,
+        group=GROUP,
+        plural=kind.names.plural,
+        # As they are written: in which version that is, is one of the questions.
+        versions=tuple(kind.versions),
+        operations=operations,
+        mutates=mutates,
+        exact=True,
+    )
+
+
+# Definitions are converted, and so every write of them is asked about already.
+DEFINITIONS_WANTED: Final = (
+    *(_wanted("records", kind, *_WRITES, mutates=True) for kind in DEFINITIONS),
+    *(_wanted("removals", kind, "DELETE") for kind in DEFINITIONS),
+    _wanted("checks", REVISIONS, "UPDATE", "DELETE"),
+    _wanted("checks", APPLICATION_REVISIONS, "UPDATE"),
+    _wanted("checks", APPLICATIONS, *_WRITES),
+)
+"""What API servers are asked for beside what goes for every kind that is converted."""
+
+
+class Published(Protocol):
+    """What is there, as far as it can be told before a write."""
+
+    async def revisions(self, kind: str, namespace: str, name: str) -> Sequence[Object]:
+        """The DefinitionRevisions of a definition."""
+        ...
+
+    async def holders(self, namespace: str) -> Sequence[Object]:
+        """All DefinitionRevisions of a namespace; their metadata is enough."""
+        ...
+
+    async def uses(self, kind: str, namespace: str, name: str) -> Sequence[uses.Use]:
+        """The places in applications that mean a definition."""
+        ...
+
+    async def definition(self, kind: str, namespace: str, name: str) -> Object | None:
+        """A definition in the API version with a list of versions, if it is there."""
+        ...
+
+
+class DefinitionChecks:
+    """Notes in which API version a definition is created, and refuses what breaks a rule."""
+
+    def __init__(self, published: Published, *, gate: GatePolicy = "refuse") -> None:
+        self._published = published
+        self._gate = gate
+
+    def handles(self, kind: Kind, operation: str) -> bool:
+        known = kind.group == GROUP and kind.plural in _PLURALS
+        return known and operation in (*_WRITES, "DELETE")
+
+    async def mutate(self, review: Review) -> None:
+        if review.object is None or review.subresource or review.operation == "DELETE":
+            return
+        note(review.object, review.old, review.kind.version)
+
+    async def validate(self, review: Review) -> None:
+        if review.subresource:
+            return
+        if review.operation == "DELETE":
+            await self._check_removal(review)
+            return
+        new, old = review.object, review.old
+        if new is None or (old is not None and _is_same(old, new)):
+            return
+        decision = await self.decided(new, old, review.kind.version)
+        if decision.refusals:
+            raise invalid(review.kind, review.name, [*map(_cause, decision.refusals)])
+        review.warnings += [*decision.warnings, *map(str, decision.forced)]
+
+    async def decided(self, new: Object, old: Object | None, version: str) -> Decision:
+        """What a write in an API version would publish, and why it would be refused."""
+        refused = check_writer(new, old, version) if old is not None else []
+        definition, problems = read_definition(new)
+        if refused or problems:
+            return Decision(refusals=(*refused, *problems))
+        names = definition.kind, definition.namespace, definition.name
+        known = [*filter(None, map(known_revision, await self._published.revisions(*names)))]
+        holders = holders_of(await self._published.holders(definition.namespace))
+        removed = removed_of(old, definition, known) if old is not None else []
+        # In a thread: comparing many schemas takes its time, and others need not wait for it.
+        decision = await asyncio.to_thread(
+            decide, definition, known, removed, holders=holders, gate=self._gate
+        )
+        if decision.remove:
+            found = await self._published.uses(*names)
+            decision = in_use(decision, found, definition.forced)
+        warnings = (*decision.warnings, *definition_warnings(definition.kind, decision))
+        return replace(decision, warnings=warnings)
+
+    async def _check_removal(self, review: Review) -> None:
+        if review.old is None:
+            return
+        definition, _ = read_definition(review.old)
+        names = definition.kind, definition.namespace, definition.name
+        found = map(known_revision, await self._published.revisions(*names))
+        _refuse_use(review, definition, [*filter(None, found)], await self._published.uses(*names))
+
+
+def _is_same(old: Object, new: Object) -> bool:
+    """Whether nothing changes that decides about what is published."""
+    said = [_annotations(each).get(FORCED) for each in (old, new)]
+    return old.get("spec") == new.get("spec") and said[0] == said[1]
+
+
+def _annotations(obj: Object) -> Object:
+    return obj["metadata"].get("annotations") or {}
+
+
+def note(obj: Object, old: Object | None, version: str) -> None:
+    """Have an object say in which API version it was created, whatever whoever wrote it says."""
+    metadata = obj["metadata"]
+    before = ((old or {}).get("metadata") or {}).get("annotations") or {}
+    first = version if old is None else before.get(API_VERSION)
+    if first is not None:
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), API_VERSION: first}
+
+
+def _refuse_use(
+    review: Review,
+    definition: Definition,
+    known: Sequence[Known],
+    found: Sequence[uses.Use],
+    *,
+    only: str = "",
+) -> None:
+    """Refuse to delete what applications use: all revisions, or only one of them."""
+    going = tuple(each for each in known if not only or each.name == only)
+    before = lineage_of(definition, known)
+    decision = in_use(Decision(remove=going, before=before), found, definition.forced)
+    if decision.refusals:
+        told = "; ".join(each.fact for each in decision.refusals)
+        raise forbidden(review.kind, review.name, told)
+    review.warnings += map(str, decision.forced)
+
+
+def _cause(error: PolyverError) -> Cause:
+    hint = f"; {error.hint}" if error.hint else ""
+    return Cause(error.at, f"Invalid value: {error.fact}{hint}")
+
+
+class RevisionChecks:
+    """Revisions never change, and stay as long as somebody uses them."""
+
+    def __init__(self, published: Published) -> None:
+        self._published = published
+
+    def handles(self, kind: Kind, operation: str) -> bool:
+        if kind.group != GROUP:
+            return False
+        if kind.plural == REVISIONS.names.plural:
+            return operation in ("UPDATE", "DELETE")
+        return kind.plural == APPLICATION_REVISIONS.names.plural and operation == "UPDATE"
+
+    async def mutate(self, review: Review) -> None:
+        pass
+
+    async def validate(self, review: Review) -> None:
+        if review.subresource or review.old is None:
+            return
+        if review.operation == "DELETE":
+            await self._check_removal(review, review.old)
+        elif review.object is not None and review.object.get("spec") != review.old.get("spec"):
+            cause = Cause("spec", "Invalid value: a revision never changes; make another one")
+            raise invalid(review.kind, review.name, [cause])
+
+    async def _check_removal(self, review: Review, old: Object) -> None:
+        [(kind, name)] = holders_of([old]).values()
+        if not kind:
+            return
+        names = kind, review.namespace, name
+        known = filter(None, map(known_revision, await self._published.revisions(*names)))
+        definition = await self._definition(*names)
+        found = await self._published.uses(*names)
+        _refuse_use(review, definition, [*known], found, only=review.name)
+
+    async def _definition(self, kind: str, namespace: str, name: str) -> Definition:
+        """Whose revision it is, and what may be removed by force: nothing that is still listed."""
+        obj = await self._published.definition(kind, namespace, name)
+        if obj is None:
+            return Definition(kind, namespace, name, (), whole=True)
+        found, _ = read_definition(obj)
+        return replace(found, entries=(), forced=forced_of(found, obj))
+
+
+class ApplicationChecks:
+    """Refuses annotations that contradict each other, and names that revisions cannot have.
+
+    Fields that are not executed are warned about: the controller refuses to apply anything then.
+    """
+
+    def handles(self, kind: Kind, operation: str) -> bool:
+        known = (GROUP, APPLICATIONS.names.plural)
+        return (kind.group, kind.plural) == known and operation in _WRITES
+
+    async def mutate(self, review: Review) -> None:
+        pass
+
+    async def validate(self, review: Review) -> None:
+        if review.object is None or review.subresource:
+            return
+        review.warnings += _unsupported(review.old, review.object)
+        if review.old is not None and _annotations(review.old) == _annotations(review.object):
+            return  # what came another way must not be in the way, of its end least of all
+        try:
+            uses.check_application(review.object)
+        except PolyverError as error:
+            raise invalid(review.kind, review.name, [_cause(error)]) from None
+
+
+def _unsupported(old: Object | None, new: Object) -> list[str]:
+    """A warning for each field that is not executed, unless a write changes none of them."""
+    found = [*map(str, unsupported_fields(new))]
+    if old is not None and old.get("spec") == new.get("spec"):
+        known = {*map(str, unsupported_fields(old))}
+        found = [each for each in found if each not in known]
+    return [f"{each}; nothing is applied with it" for each in found]

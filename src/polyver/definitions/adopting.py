@@ -1,0 +1,71 @@
+"""Adopting: how many dependents follow a release, and how many of them have it.
+
+A dependent is one place in one application. It follows if it moves to new releases by itself: it
+asks for a series, or for nothing where that means the newest release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from polyver.core import Lineage, Policy, PolyverError, Selector, Series, Unspecified, resolve
+from polyver.core.adoption import Adoption, Follower, adopted
+from polyver.definitions.uses import Use, question_of
+
+__all__ = ["adoption_data", "adoption_fact", "adoption_of"]
+
+Object = Mapping[str, Any]
+
+
+def adoption_of(uses: Iterable[tuple[Use, int]], lineage: Lineage) -> dict[str, Adoption]:
+    """The adoption of each release that somebody follows, by its name, the newest first.
+
+    `uses` are the ways in which a definition is used, with the number of places for each.
+    """
+    found: dict[str, Adoption] = {}
+    for use, number in uses:
+        with suppress(PolyverError):  # who gets nothing follows nothing
+            asked, policy = question_of(use, lineage)
+            if _follows(use, asked, policy):
+                free = replace(use.dependent, failed_move=None)
+                release = resolve(lineage, asked, policy, free).release
+                before = found.get(release.name, Adoption())
+                found[release.name] = before.with_follower(_state(use, release.pin), number)
+    return {
+        each.name: found[each.name] for each in reversed(lineage.releases) if each.name in found
+    }
+
+
+def _follows(use: Use, asked: Selector, policy: Policy) -> bool:
+    if use.held or use.dependent.lock is not None:
+        return False
+    if isinstance(asked, Unspecified):
+        return Unspecified not in policy.keeps
+    return isinstance(asked, Series)
+
+
+def _state(use: Use, pin: object) -> Follower:
+    failed = use.dependent.failed_move
+    if use.dependent.pin == pin:
+        return "failing" if use.is_failing else "updated"
+    if failed is not None and failed.to == pin:
+        return "held" if failed.deletes else "failing"
+    return ""
+
+
+def adoption_data(versions: Sequence[Object], adoption: Mapping[str, Adoption]) -> list[Object]:
+    """The versions in the status of a definition, with their adoption."""
+    found: list[Object] = []
+    for each in versions:
+        bare = {name: said for name, said in each.items() if name != "adoption"}
+        known = adoption.get(each["version"]) or adoption.get(each["revision"])
+        found.append(bare | ({"adoption": known._asdict()} if known is not None else {}))
+    return found
+
+
+def adoption_fact(adoption: Mapping[str, Adoption]) -> dict[str, str]:
+    """Return the condition `Adopted` of a definition."""
+    return {"type": "Adopted", **adopted(adoption, noun="versions")._asdict()}

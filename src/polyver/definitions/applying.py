@@ -1,0 +1,246 @@
+"""Applying: what rendered objects look like as parts of an application, and whose an object is.
+
+An object in the application's namespace is owned by it; one anywhere else cannot be, and is known
+by its labels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from polyver.core import PolyverError
+from polyver.definitions.kinds import GROUP, STORED
+from polyver.definitions.names import (
+    APP_COMPONENT,
+    APP_NAME,
+    APP_NAMESPACE,
+    APPLIED_BY,
+    APPLYING,
+    RENDERED,
+)
+from polyver.definitions.rendering import Output
+from polyver.kube.objects import digest
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.rules import path_segment_problems
+from polyver.languages.values.names import label_value_problems
+
+__all__ = [
+    "MOST",
+    "Placed",
+    "UnknownKind",
+    "fields_digest",
+    "inputs_digest",
+    "is_applied_for",
+    "is_prunable",
+    "name_of",
+    "others_in",
+    "place_all",
+    "rendered_from",
+    "stranger",
+]
+
+Object = Mapping[str, Any]
+_NOTES: Final = (
+    "polyver.dev/applied",
+    APPLYING,
+    "kubectl.kubernetes.io/last-applied-configuration",
+)
+"""Annotations that say what somebody did, and nothing of what is wanted."""
+MOST: Final = 500
+"""How many objects an application may have."""
+_FIRST: Final = (("", "Namespace"), ("apiextensions.k8s.io", "CustomResourceDefinition"))
+"""What others need that may be rendered with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An object as a part of an application, and the kind that the server has for it."""
+
+    object: dict[str, Any]
+    kind: Kind
+    component: str
+    at: str
+    """What made it, in the application."""
+
+
+def rendered_from(application: Object) -> dict[str, Any]:
+    """An application as templates see it: without notes that change when nothing else does."""
+    metadata: Object = application["metadata"]
+    annotations: Object = metadata.get("annotations") or {}
+    kept = {name: text for name, text in annotations.items() if name not in _NOTES}
+    return {**application, "metadata": {**metadata, "annotations": kept}}
+
+
+def inputs_digest(application: Object, revision: Object) -> str:
+    """Of all that an application is rendered from."""
+    metadata: Object = rendered_from(application)["metadata"]
+    shown = {name: metadata.get(name) or {} for name in ("labels", "annotations")}
+    return digest({"revision": revision["name"], "hash": revision["revisionHash"], **shown})
+
+
+def place_all(
+    application: Object, outputs: Sequence[Output], find: Callable[[str, str], Kind | None]
+) -> tuple[list[Placed], list[PolyverError]]:
+    """Rendered objects as parts of an application, in the order in which they are applied.
+
+    `find` knows the kinds that are served, by apiVersion and kind. What is of another kind is left
+    out, with an UnknownKind: it may be what the rest defines.
+    """
+    placed: dict[tuple[str, ...], Placed] = {}
+    errors: list[PolyverError] = []
+    if len(outputs) > MOST:
+        # All of them are noted on the application, and told in its status.
+        return [], [PolyverError(f"{len(outputs)} objects are rendered, and {MOST} is the most")]
+    for output in outputs:
+        version, name = output.object["apiVersion"], output.object["kind"]
+        kind = find(version, name)
+        if kind is None:
+            errors.append(UnknownKind(version, name, at=output.at))
+            continue
+        if problem := _problem(output):
+            errors.append(PolyverError(f"{name} {problem}", at=output.at, hint=_HINT))
+            continue
+        one = _placed(application, output, kind)
+        key = kind.group, kind.kind, *_named(one.object)
+        if key in placed:
+            fact = f"{name_of(one.object)} is rendered twice"
+            hint = f"{placed[key].at} makes it as well; give one of them another name"
+            errors.append(PolyverError(fact, at=output.at, hint=hint))
+        placed.setdefault(key, one)
+    return sorted(placed.values(), key=_turn), errors
+
+
+_UNFIT: Final = re.compile(r"[?#\\\s\x00-\x1f\x7f]|^$")
+_HINT: Final = "this is what its template renders"
+
+
+def _problem(output: Output) -> str:
+    """Why no server would take an object for one, and no address can be made of it."""
+    metadata = output.object["metadata"]
+    for name in ("name", "namespace"):
+        text = metadata.get(name)
+        if not isinstance(text, str) or _UNFIT.search(text) or path_segment_problems(text):
+            return f"has a {name} that cannot be one: {text!r}"
+    if not isinstance(metadata.get("labels") or {}, dict):
+        return "has metadata.labels that are no mapping"
+    return ""
+
+
+class UnknownKind(PolyverError):
+    """A kind that is rendered and that the server does not have."""
+
+    def __init__(self, api_version: str, kind: str, *, at: str) -> None:
+        hint = "install what defines it; it is looked for whenever kinds change"
+        super().__init__(f"no {api_version} {kind} is served", at=at, hint=hint)
+        self.named = api_version.rpartition("/")[0], kind
+
+    def is_defined_by(self, placed: Iterable[Placed]) -> bool:
+        """Return True if one of these objects is the CustomResourceDefinition of that kind."""
+        return any(self.named == _defines(each) for each in placed)
+
+
+def _defines(placed: Placed) -> tuple[str, str] | None:
+    if (placed.kind.group, placed.kind.kind) != _FIRST[1]:
+        return None
+    spec = placed.object.get("spec") or {}
+    return str(spec.get("group", "")), str((spec.get("names") or {}).get("kind", ""))
+
+
+def _turn(placed: Placed) -> int:
+    named = placed.kind.group, placed.kind.kind
+    return _FIRST.index(named) if named in _FIRST else len(_FIRST)
+
+
+def _placed(application: Object, output: Output, kind: Kind) -> Placed:
+    about: Object = application["metadata"]
+    metadata = {**output.object["metadata"]}
+    if not kind.namespaced:
+        metadata.pop("namespace", None)
+    labels = {APP_NAME: about["name"], APP_NAMESPACE: about["namespace"], RENDERED: "true"}
+    if not label_value_problems(output.component):
+        labels[APP_COMPONENT] = output.component
+    metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
+    metadata.pop("ownerReferences", None)
+    if metadata.get("namespace") == about["namespace"]:
+        metadata["ownerReferences"] = [_owner(application)]
+    return Placed({**output.object, "metadata": metadata}, kind, output.component, output.at)
+
+
+def _owner(application: Object) -> dict[str, Any]:
+    named = {name: application["metadata"][name] for name in ("name", "uid")}
+    about = {"apiVersion": f"{GROUP}/{STORED}", "kind": "Application", **named}
+    return {**about, "controller": True, "blockOwnerDeletion": True}
+
+
+def _named(obj: Object) -> tuple[str, str]:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
+
+
+def name_of(obj: Object) -> str:
+    """What messages call an object.
+
+    >>> name_of({"kind": "ConfigMap", "metadata": {"namespace": "default", "name": "a"}})
+    'ConfigMap default/a'
+    """
+    return f"{obj['kind']} {'/'.join(filter(None, _named(obj)))}"
+
+
+# Whose an object is.
+
+
+def stranger(found: Object, application: Object) -> str:
+    """Whose an object is that was there before; empty if it is the application's own."""
+    metadata: Object = found["metadata"]
+    about: Object = application["metadata"]
+    owner = next((each for each in _owners(found) if each.get("controller")), None)
+    if owner is not None and owner.get("uid") != about["uid"]:
+        return f"{owner.get('kind')} {owner.get('name')}"
+    labels: Object = metadata.get("labels") or {}
+    whose = labels.get(APP_NAMESPACE), labels.get(APP_NAME)
+    if whose == (about["namespace"], about["name"]):
+        return ""
+    if all(whose):
+        return f"Application {whose[0]}/{whose[1]}"
+    return "" if owner is not None else "somebody else"
+
+
+def is_prunable(found: Object, application: Object) -> bool:
+    """Whether an object was made for an application, and is nobody else's now."""
+    others = [each for each in _owners(found) if each.get("uid") != application["metadata"]["uid"]]
+    applied = any(is_applied_for(each) for each in _entries(found))
+    return applied and not others and not stranger(found, application)
+
+
+def _owners(found: Object) -> Sequence[Object]:
+    return found["metadata"].get("ownerReferences") or ()
+
+
+def _entries(found: Object) -> Sequence[Object]:
+    return found["metadata"].get("managedFields") or ()
+
+
+def is_applied_for(entry: Object) -> bool:
+    """Whether these are the fields that were applied for an application."""
+    return (entry.get("manager"), entry.get("operation")) == (APPLIED_BY, "Apply")
+
+
+def others_in(found: Object) -> list[str]:
+    """Who else has fields of an object, but for those who tell its status."""
+    return [
+        str(each.get("manager"))
+        for each in _entries(found)
+        if not is_applied_for(each) and not each.get("subresource")
+    ]
+
+
+def fields_digest(found: Object) -> str:
+    """Tells which fields of an object are the application's.
+
+    Who changes or removes one of them takes it away from it, so that this changes as well; what
+    others add does not count.
+    """
+    mine = [each.get("fieldsV1") for each in _entries(found) if is_applied_for(each)]
+    return digest(mine).removeprefix("sha256:")[:16] if mine else ""

@@ -1,0 +1,75 @@
+"""The capability definitions, as it is contributed to a control plane."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from polyver.capability.contributions import READ, Contribution, Right
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from polyver.client import Client
+    from polyver.definitions.publishing import GatePolicy
+    from polyver.kube.server.admission import Admission
+    from polyver.web.sources import Source
+
+__all__ = ["definitions"]
+
+
+def definitions(*, gate: GatePolicy) -> Contribution:
+    """What publishes definitions, and resolves, renders and applies what uses them."""
+    from polyver.definitions.admission import DEFINITIONS_WANTED
+    from polyver.definitions.controllers.applications import ApplicationController
+    from polyver.definitions.controllers.definitions import DefinitionController
+    from polyver.definitions.kinds import KINDS
+    from polyver.definitions.names import SYSTEM_NAMESPACE
+
+    return Contribution(
+        kinds=KINDS,
+        links=lambda client: _links(client, gate),
+        wanted=DEFINITIONS_WANTED,
+        controllers=lambda client: [
+            DefinitionController(client, gate=gate),
+            ApplicationController(client),
+        ],
+        rights=tuple(_rights()),
+        namespaces=(SYSTEM_NAMESPACE,),
+        source=_source,
+    )
+
+
+def _source() -> Source:
+    from polyver.definitions.page import DefinitionsSource
+
+    return DefinitionsSource()
+
+
+def _links(client: Client, gate: GatePolicy) -> list[Admission]:
+    from polyver.definitions.admission import ApplicationChecks, DefinitionChecks, RevisionChecks
+    from polyver.definitions.controllers.definitions import PublishedOn
+
+    published = PublishedOn(client)
+    return [DefinitionChecks(published, gate=gate), RevisionChecks(published), ApplicationChecks()]
+
+
+def _rights() -> Iterator[Right]:
+    from polyver.definitions.kinds import (
+        APPLICATION_REVISIONS,
+        APPLICATIONS,
+        DEFINITIONS,
+        GROUP,
+        REVISIONS,
+    )
+
+    for kind in DEFINITIONS:
+        yield Right(GROUP, kind.names.plural, (*READ, "patch"))
+        yield Right(GROUP, f"{kind.names.plural}/status", ("patch",))
+    applications = APPLICATIONS.names.plural
+    yield Right(GROUP, applications, (*READ, "patch"))
+    yield Right(GROUP, f"{applications}/status", ("update",))
+    records = REVISIONS.names.plural
+    yield Right(GROUP, records, (*READ, "create", "patch", "delete"))
+    records = APPLICATION_REVISIONS.names.plural
+    yield Right(GROUP, records, (*READ, "create", "delete"))
+    yield Right("", "events", ("create",))

@@ -1,0 +1,37 @@
+"""Files with locks: read, and written as a whole or not at all."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from polyver.cli.exit_codes import Unreadable
+from polyver.cli.files import read_manifests
+from polyver.cli.output import print_lines, printing
+from polyver.cli.writing import File, write_all
+from polyver.definitions.locking import Lock, read_lock
+from polyver.kube.objects import dump_yaml
+
+__all__ = ["lock_in", "write_lock"]
+
+
+def lock_in(file: str) -> Lock:
+    """The lock in a file."""
+    documents = read_manifests([file])
+    if len(documents) != 1:
+        fact = f"{file} holds {len(documents)} documents, and a lock is one"
+        raise Unreadable(fact, hint="polyver lock writes it")
+    return read_lock(documents[0])
+
+
+def write_lock(data: dict[str, Any], output: str) -> None:
+    """Write a lock to a file, or to standard output."""
+    text = dump_yaml(data)
+    if output == "-":
+        with printing():
+            sys.stdout.write(text)
+        return
+    path = Path(output)
+    write_all([File(path, text, "" if path.exists() else None)])
+    print_lines(f"wrote {output}")

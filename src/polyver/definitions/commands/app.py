@@ -1,0 +1,300 @@
+"""`polyver app`: the history of an application, the way back, and its lock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from polyver.cli.cluster import on_cluster
+from polyver.cli.exit_codes import Found, Misused, Refused, UnknownName
+from polyver.cli.files import read_manifests
+from polyver.cli.output import Format, Manifests, emit, manifests_text, print_lines, print_table
+from polyver.cli.ownership import owner_of, replace_for
+from polyver.core import PolyverError, listed
+from polyver.definitions._manifests import applications_in
+from polyver.definitions.choosing import choose_all, used_of
+from polyver.definitions.commands._locks import lock_in
+from polyver.definitions.commands._resolving import (
+    APPLICATIONS_ON,
+    Context,
+    Files,
+    application_on,
+    history_on,
+    state_of,
+)
+from polyver.definitions.history import LAST_APPLIED, Recorded, earlier, history_of, returned
+from polyver.definitions.locking import Locked, Named, lock_text, places_of, with_lock
+from polyver.definitions.names import LOCK, PUBLISH_VERSION
+from polyver.definitions.uses import is_held
+from polyver.kube.objects.status import ApiError
+
+if TYPE_CHECKING:
+    from polyver.client import Client
+    from polyver.client.cluster import Access
+
+app = App(
+    name="app",
+    help="""See what an application has been, return to it, and lock what it uses.
+
+Example: polyver app rollback shop --to 3""",
+)
+
+Object = dict[str, Any]
+_MANAGER = "polyver"
+_TRIES = 5
+Inside = Annotated[
+    str,
+    Parameter(name=["--namespace", "-n"], help="Its namespace: by default that of the context."),
+]
+Output = Annotated[Format, Parameter(name=["--output", "-o"], help="What to print.")]
+
+
+@app.command
+def history(
+    name: str,
+    /,
+    *,
+    namespace: Inside = "",
+    context: Context = "",
+    output: Output = Format.TABLE,
+) -> None:
+    """List what an application has been: its revisions, and the versions that each of them used.
+
+    Example: polyver app history shop -n default
+
+    Parameters
+    ----------
+    name
+        The application.
+    """
+
+    async def read(client: Client, access: Access) -> list[Recorded]:
+        where = namespace or access.namespace
+        await application_on(client, name, where)
+        return history_of(await history_on(client, name, where))
+
+    found = on_cluster(context, read)
+    if output is not Format.TABLE:
+        emit({"revisions": [_data(each) for each in found]}, output)
+        return
+    rows = [
+        (str(each.number), each.name, each.made, _versions(each), _same(each)) for each in found
+    ]
+    print_table(("REVISION", "NAME", "MADE", "VERSIONS", "SAME AS"), rows)
+
+
+def _versions(each: Recorded) -> str:
+    said = [f"{place.definition.rpartition('/')[2]} {place.version}" for place in each.places]
+    return ", ".join(dict.fromkeys(said))
+
+
+def _same(each: Recorded) -> str:
+    return "" if each.same_as is None else str(each.same_as)
+
+
+def _data(each: Recorded) -> Object:
+    found: Object = {"revision": each.number, "name": each.name, "made": each.made}
+    found |= {"sameAs": each.same_as} if each.same_as is not None else {}
+    found |= {"publishVersion": each.published} if each.published is not None else {}
+    return found | {"resolutions": [place.data for place in each.places]}
+
+
+@app.command
+def rollback(
+    name: str,
+    /,
+    *,
+    to: str = "",
+    namespace: Inside = "",
+    context: Context = "",
+    dry_run: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Return an application to an earlier revision: its spec, and the versions that it used.
+
+    It is locked to these versions, since a series would move again at once, until `polyver app
+    unlock` takes the lock away. What it becomes is recorded as a new revision.
+
+    Example: polyver app rollback shop --to 3
+
+    Parameters
+    ----------
+    name
+        The application.
+    to
+        The revision, by its number or its name: by default the last that was different.
+    dry_run
+        Change nothing, and say what would be done.
+    """
+
+    async def roll(client: Client, access: Access) -> Recorded:
+        where = namespace or access.namespace
+        for left in reversed(range(_TRIES)):
+            application = await application_on(client, name, where)
+            target = _target(name, history_of(await history_on(client, name, where)), to)
+            wanted = returned(application, target)
+            await _check(client, wanted, target)
+            if dry_run:
+                break
+            try:
+                await _replace(client, application, wanted)
+            except ApiError as error:
+                # A controller was faster: what is there now is looked at again.
+                if error.code != 409 or not left:
+                    raise
+            else:
+                break
+        return target
+
+    target = on_cluster(context, roll)
+    said = "would have" if dry_run else "has"
+    print_lines(f"{name} {said} the spec and the versions of {target.name}: {_versions(target)}")
+    if not dry_run:
+        print_lines(f"it is locked to them until: polyver app unlock {name}")
+
+
+def _target(name: str, history: Sequence[Recorded], to: str) -> Recorded:
+    try:
+        return earlier(name, history, to)
+    except PolyverError as error:
+        raise UnknownName(error.fact, hint=error.hint) from None
+
+
+async def _check(client: Client, wanted: Object, target: Recorded) -> None:
+    """Refuse what would not resolve, before anything is written."""
+    state = await state_of(client, wanted)
+    _, errors = choose_all(wanted, state.homes)
+    name = wanted["metadata"]["name"]
+    if errors:
+        told = "; ".join(map(str, errors))
+        raise Refused(f"{name} cannot return to {target.name}: {told}")
+    used = [used_of(each) for each in (wanted.get("status") or {}).get("resolutions") or ()]
+    if is_held(wanted) and [*target.resolutions] != used:
+        fact = f"{name} is published as {target.published} already, as {target.name} was"
+        raise Refused(fact, hint=f"change {PUBLISH_VERSION} first")
+
+
+async def _replace(client: Client, application: Object, wanted: Object) -> None:
+    await replace_for(
+        client,
+        APPLICATIONS_ON,
+        wanted,
+        owner=owner_of(application),
+        manager=_MANAGER,
+        annotations=frozenset({LAST_APPLIED, PUBLISH_VERSION}),
+    )
+
+
+@app.command(name="lock")
+def lock_(
+    name: str = "",
+    /,
+    *,
+    lock: str = "",
+    file: Files = None,
+    namespace: Inside = "",
+    context: Context = "",
+    output: Annotated[Manifests, Parameter(name=["--output", "-o"])] = Manifests.YAML,
+) -> None:
+    """Have an application carry a lock: it gets what is locked there, or nothing.
+
+    With -f nothing is changed on any cluster: the applications are printed with their locks, for
+    kubectl apply -f -.
+
+    Example: polyver app lock -f shop.yaml --lock platform.lock.yaml | kubectl apply -f -
+
+    Parameters
+    ----------
+    name
+        The application on a cluster.
+    lock
+        The file that `polyver lock` wrote. Without one, what the application on the cluster uses
+        now is locked.
+    file
+        A file, a folder, or - for standard input, with applications; repeatable. It needs --lock.
+    output
+        How to print applications of files.
+    """
+    if bool(name) is bool(file):
+        raise Misused("either an application or files can be locked", hint="name one of them")
+    if file:
+        _print_locked(file, lock, namespace, output)
+        return
+
+    async def put(client: Client, access: Access) -> tuple[Locked, ...]:
+        where = namespace or access.namespace
+        application = await application_on(client, name, where)
+        places = _part(lock, (where, name)) if lock else await _in_use(client, application)
+        await _annotate(client, application, lock_text(places))
+        return places
+
+    places = on_cluster(context, put)
+    said = ", ".join(dict.fromkeys(f"{each.definition} {each.version}" for each in places))
+    print_lines(f"{name} is locked: {said}")
+
+
+def _part(lock: str, named: Named) -> tuple[Locked, ...]:
+    return _parts(lock, [named])[0]
+
+
+def _parts(lock: str, wanted: Sequence[Named]) -> list[tuple[Locked, ...]]:
+    """Return what a lock has for each application; raise UnknownName for all that it lacks."""
+    known = lock_in(lock).applications
+    missing = ["/".join(each) for each in wanted if each not in known]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        raise UnknownName(f"{listed(missing)} {verb} not in the lock", at=lock)
+    return [known[each] for each in wanted]
+
+
+async def _in_use(client: Client, application: Object) -> tuple[Locked, ...]:
+    state = await state_of(client, application)
+    chosen, errors = choose_all(application, state.homes)
+    if errors:
+        raise Found("; ".join(map(str, errors)))
+    return places_of(chosen)
+
+
+def _print_locked(files: list[str], lock: str, namespace: str, output: Manifests) -> None:
+    if not lock:
+        raise Misused("files need a lock", hint="--lock FILE")
+    found = applications_in(read_manifests(files), namespace or "default")
+    if not found:
+        raise UnknownName("there is no application in the files")
+    named = [(each["metadata"]["namespace"], each["metadata"]["name"]) for _, each in found]
+    made = []
+    for (document, _), places in zip(found, _parts(lock, named), strict=True):
+        assert isinstance(document.value, dict)
+        made.append(with_lock(document.value, places))
+    print_lines(manifests_text(made, output).rstrip("\n"))
+
+
+async def _annotate(client: Client, application: Object, text: str | None) -> None:
+    metadata = application["metadata"]
+    change = {"metadata": {"annotations": {LOCK: text}}}
+    names = metadata["name"], metadata["namespace"]
+    await client.patch(APPLICATIONS_ON, *names, change=change, manager=_MANAGER)
+
+
+@app.command
+def unlock(name: str, /, *, namespace: Inside = "", context: Context = "") -> None:
+    """Take the lock of an application away: it gets what it asks for again.
+
+    Example: polyver app unlock shop
+
+    Parameters
+    ----------
+    name
+        The application.
+    """
+
+    async def take(client: Client, access: Access) -> bool:
+        application = await application_on(client, name, namespace or access.namespace)
+        if LOCK not in (application["metadata"].get("annotations") or {}):
+            return False
+        await _annotate(client, application, None)
+        return True
+
+    taken = on_cluster(context, take)
+    print_lines(f"{name} is {'locked no longer' if taken else 'not locked'}")

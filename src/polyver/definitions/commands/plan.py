@@ -1,0 +1,292 @@
+"""`polyver plan`: the effect of definitions or applications, before they are applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from polyver.cli.cluster import on_cluster
+from polyver.cli.exit_codes import Refused, UnknownName
+from polyver.cli.files import read_manifests
+from polyver.cli.output import Format, emit, print_lines, print_table, printable, warn
+from polyver.core import listed
+from polyver.definitions._manifests import applications_in, definitions_in
+from polyver.definitions.commands._planning import (
+    Plan,
+    PlannedApplication,
+    PlannedDefinition,
+    plan_on,
+)
+from polyver.definitions.commands._resolving import Context
+from polyver.definitions.planning import example_diff, object_label
+
+if TYPE_CHECKING:
+    from polyver.client import Client
+    from polyver.client.cluster import Access
+    from polyver.core.preflight import Counts, Failure, FieldChange, Group
+    from polyver.definitions.planning import PlannedLoss, PlannedMove
+
+app = App(name="plan")
+
+_COLUMNS = ("DEFINITION", "FROM", "TO", "WHY", "APPLICATIONS")
+_MOST_GROUPS, _MOST_NAMES, _MOST_LINES = 20, 10, 40
+"""How many groups, names of applications and lines of a diff are printed without --all."""
+_ALL = 1_000_000_000
+
+
+@app.default
+def plan(
+    *,
+    file: Annotated[
+        list[str], Parameter(name=["--file", "-f"], negative=(), allow_leading_hyphen=True)
+    ],
+    namespace: Annotated[str, Parameter(name=["--namespace", "-n"])] = "",
+    context: Context = "",
+    semver_gate: Literal["refuse", "warn"] = "refuse",
+    allow_deletion: Annotated[bool, Parameter(negative=())] = False,
+    everything: Annotated[bool, Parameter(name="--all", negative=())] = False,
+    output: Annotated[Format, Parameter(name=["--output", "-o"])] = Format.TABLE,
+) -> None:
+    """Show what would happen if definitions or applications were applied; nothing is written.
+
+    The first line counts the applications that would be rendered anew: unchanged, changed, would
+    lose objects, would fail. Then come refusals, moves, failures grouped by message and changes
+    grouped by shape, each group with one example and the applications that it is about. Data of
+    Secrets are never shown.
+
+    The exit code is 1 if anything would be refused, would fail or would lose objects.
+
+    Example: polyver plan -f webservice.yaml --context staging
+
+    Parameters
+    ----------
+    file
+        A file, a folder, or - for standard input, with definitions and applications; repeatable.
+    namespace
+        Where those are that name no namespace: by default that of the context.
+    semver_gate
+        What the control plane does with parameters that break users: refuse, or warn.
+    allow_deletion
+        Objects that would be lost do not change the exit code, as if all definitions had the
+        annotation polyver.dev/allow-deletion: "true".
+    everything
+        Print all groups, all applications and whole diffs.
+    output
+        What to print; json and yaml have all of it.
+    """
+    documents = read_manifests(file)
+
+    async def ask(client: Client, access: Access) -> Plan:
+        where = namespace or access.namespace
+        definitions = [each for _, each in definitions_in(documents, where)]
+        applications = [each for _, each in applications_in(documents, where)]
+        if not definitions and not applications:
+            raise UnknownName("there is no definition and no application in the files")
+        return await plan_on(client, definitions, applications, semver_gate)
+
+    made = on_cluster(context, ask)
+    if output is Format.TABLE:
+        _print(made, everything=everything)
+    else:
+        emit(_data(made), output)
+    problems = [*_problems(made, allow_deletion=allow_deletion)]
+    if problems:
+        raise Refused("; ".join(problems))
+
+
+def _problems(made: Plan, *, allow_deletion: bool) -> Iterator[str]:
+    """Why the exit code is not 0."""
+    refused = [each.name for each in made.definitions if each.refused]
+    refused += [f"Application {each.name}" for each in made.applications if each.refused]
+    if refused:
+        yield f"{listed(refused)} would be refused"
+    counts = made.report.counts
+    if counts.fails:
+        yield f"{_count(counts.fails)} would fail"
+    losing = [e for e in made.applications if e.outcome == "loses" and not e.may_lose]
+    if losing and not allow_deletion:
+        yield f"{_count(len(losing))} would lose objects"
+
+
+def _count(number: int) -> str:
+    return "1 application" if number == 1 else f"{number} applications"
+
+
+def _moves(made: Plan) -> Iterator[PlannedMove]:
+    """All places that would use another version, each once."""
+    written = {each.name for each in made.applications if each.written}
+    for definition in made.definitions:
+        if not definition.refused:
+            yield from (each for each in definition.moves if each.application not in written)
+    for application in made.applications:
+        yield from application.moves
+
+
+def _losses(made: Plan) -> Iterator[PlannedLoss]:
+    for each in made.definitions:
+        yield from each.losses
+
+
+# For people.
+
+
+def _print(made: Plan, *, everything: bool) -> None:
+    names = _ALL if everything else _MOST_NAMES
+    counts = made.report.counts
+    print_lines(f"{_count(counts.total)}: {counts}")
+    for each in made.definitions:
+        _print_definition(each)
+    _print_moves(made, names)
+    for failure in made.report.failures:
+        _print_failure(failure, "would fail", names)
+    for failure in made.failing.failures:
+        _print_failure(failure, "fail already, whatever the plan", names)
+    groups = made.report.groups
+    shown = groups if everything else groups[:_MOST_GROUPS]
+    for group in shown:
+        _print_group(group, names, _ALL if everything else _MOST_LINES)
+    if len(shown) < len(groups):
+        print_lines("", f"{len(groups) - len(shown)} more groups of changes: --all prints them")
+    for application in made.applications:
+        for problem in application.not_compared:
+            warn(f"the objects of {application.name} cannot be compared: {problem}")
+
+
+def _print_definition(each: PlannedDefinition) -> None:
+    decision = each.decision
+    for refusal in each.refused:
+        print_lines(f"{each.name} is refused: {refusal}")
+    for warning in (*decision.warnings, *map(str, decision.forced)):
+        warn(warning)
+    if each.refused:
+        return
+    new = ", ".join(str(new.version) for new in decision.create)
+    gone = ", ".join(str(known.version) for known in decision.remove)
+    said = [f"publishes {new}" if new else "", f"removes {gone}" if gone else ""]
+    print_lines(f"{each.name} {' and '.join(filter(None, said)) or 'publishes nothing new'}")
+
+
+def _print_moves(made: Plan, names: int) -> None:
+    """One line for all applications that move from one version to another."""
+    found: dict[tuple[str, str, str, str], set[str]] = {}
+    for move in _moves(made):
+        row = move.definition, move.was, move.to, move.reason
+        found.setdefault(row, set()).add(move.application)
+    for loss in _losses(made):
+        row = loss.definition, loss.was, "nothing", loss.error.fact
+        found.setdefault(row, set()).add(loss.application)
+    if not found:
+        print_lines("no application moves")
+        return
+    rows = [(*row, f"{len(found[row])}: {listed(sorted(found[row]), most=names)}") for row in found]
+    print_table(_COLUMNS, rows)
+
+
+def _print_failure(failure: Failure, verb: str, names: int) -> None:
+    more = " (and others like it)" if failure.is_varied else ""
+    count = len(failure.dependents)
+    if count == 1:
+        verb = verb.replace("fail already", "fails already")
+    print_lines("", f"{_count(count)} {verb}: {printable(failure.message)}{more}")
+    print_lines(f"  {listed(failure.dependents, most=names)}")
+
+
+def _print_group(group: Group, names: int, lines: int) -> None:
+    print_lines("", printable(str(group)), f"  {listed(group.dependents, most=names)}")
+    diff = example_diff(group.example)
+    print_lines(f"  example: {object_label(group.example)} of {group.example.dependent}")
+    print_lines(*diff[:lines])
+    if len(diff) > lines:
+        print_lines(f"  {len(diff) - lines} more lines: --all prints them")
+
+
+# For programs.
+
+
+def _data(made: Plan) -> dict[str, Any]:
+    return {
+        "summary": _summary(made.report.counts),
+        "definitions": [_definition(each) for each in made.definitions],
+        "moves": [{**_place(each), "to": each.to, "reason": each.reason} for each in _moves(made)],
+        "losses": [{**_place(each), "error": str(each.error)} for each in _losses(made)],
+        "failures": _failures(made.report.failures),
+        "failing": _failures(made.failing.failures),
+        "changes": [_group(each) for each in made.report.groups],
+        "applications": [_application(each) for each in made.applications],
+    }
+
+
+def _summary(counts: Counts) -> dict[str, int]:
+    return {
+        "applications": counts.total,
+        "unchanged": counts.unchanged,
+        "changed": counts.changed,
+        "wouldLoseObjects": counts.loses,
+        "wouldFail": counts.fails,
+    }
+
+
+def _failures(found: Sequence[Failure]) -> list[dict[str, Any]]:
+    return [{"message": each.message, "applications": [*each.dependents]} for each in found]
+
+
+def _group(each: Group) -> dict[str, Any]:
+    example = each.example
+    return {
+        "kind": each.kind,
+        "change": each.change,
+        "fields": [_field(one) for one in each.fields],
+        "moreFields": each.more_fields,
+        "objects": each.objects,
+        "applications": [*each.dependents],
+        "example": {
+            "application": example.dependent,
+            "object": object_label(example),
+            "diff": "\n".join(example_diff(example)),
+        },
+    }
+
+
+def _field(each: FieldChange) -> dict[str, Any]:
+    if each.is_secret or each.is_varied:
+        return {"path": each.path, "values": "secret" if each.is_secret else "different"}
+    sides = {"before": each.before, "after": each.after}
+    return {"path": each.path} | {name: text for name, text in sides.items() if text is not None}
+
+
+def _place(each: PlannedMove | PlannedLoss) -> dict[str, Any]:
+    said = {"application": each.application, "at": each.at, "definition": each.definition}
+    return said | ({"from": each.was} if each.was else {})
+
+
+def _definition(each: PlannedDefinition) -> dict[str, Any]:
+    decision = each.decision
+    created = () if each.refused else decision.create
+    removed = () if each.refused else decision.remove
+    return {
+        "definition": each.name,
+        "refusals": [*each.refused],
+        "publishes": [str(new.version) for new in created],
+        "removes": [str(known.version) for known in removed],
+        "removesByForce": [str(forced) for forced in decision.forced],
+        "warnings": [*decision.warnings],
+    }
+
+
+def _application(each: PlannedApplication) -> dict[str, Any]:
+    return {
+        "application": each.name,
+        "outcome": _OUTCOMES[each.outcome],
+        "errors": [*each.errors],
+        "notCompared": [*each.not_compared],
+    }
+
+
+_OUTCOMES = {
+    "unchanged": "unchanged",
+    "changed": "changed",
+    "loses": "wouldLoseObjects",
+    "fails": "wouldFail",
+}

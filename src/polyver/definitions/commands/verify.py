@@ -1,0 +1,74 @@
+"""`polyver verify`: whether a cluster has what a lock says, and what is different."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from polyver.cli.exit_codes import Found
+from polyver.cli.output import Format, emit, print_lines, print_table
+from polyver.definitions.commands._locks import lock_in
+from polyver.definitions.commands._resolving import Context, Files, Namespace
+from polyver.definitions.commands.lock import read_state
+from polyver.definitions.locking import Difference, differences
+
+app = App(name="verify")
+
+
+@app.default
+def verify(
+    *,
+    lock: str,
+    file: Files = None,
+    namespace: Namespace = "",
+    context: Context = "",
+    output: Annotated[Format, Parameter(name=["--output", "-o"])] = Format.TABLE,
+) -> None:
+    """Compare a cluster, or files, with a lock, and name each difference.
+
+    Example: polyver verify --lock platform.lock.yaml --context production
+
+    Parameters
+    ----------
+    lock
+        The file that `polyver lock` wrote; - for standard input.
+    file
+        A file, a folder, or - for standard input, with applications and definitions; repeatable.
+        Without any, those of a cluster.
+    namespace
+        Only the applications of this namespace: by default those that the lock is about.
+    output
+        What to print.
+    """
+    wanted = lock_in(lock).inside(namespace)
+    found = read_state(file, wanted.namespace, context)
+    other = differences(wanted, found.lock, found.failures)
+    _print(other, len(wanted.applications), output)
+    if other:
+        said = "1 difference" if len(other) == 1 else f"{len(other)} differences"
+        raise Found(f"{said} from the lock", at=lock)
+
+
+def _print(other: list[Difference], applications: int, output: Format) -> None:
+    if output is not Format.TABLE:
+        emit({"differences": [_data(each) for each in other]}, output)
+    elif other:
+        columns = ("APPLICATION", "PLACE", "DEFINITION", "DIFFERENCE")
+        print_table(columns, [(e.application, e.place, e.definition, e.fact) for e in other])
+    else:
+        said = "1 application is" if applications == 1 else f"{applications} applications are"
+        print_lines(f"{said} as in the lock")
+
+
+def _data(each: Difference) -> dict[str, Any]:
+    found = {
+        "application": each.application,
+        "place": each.place,
+        "definition": each.definition,
+        "what": each.what,
+        "locked": each.locked,
+        "found": each.found,
+        "fact": each.fact,
+    }
+    return {name: text for name, text in found.items() if text}

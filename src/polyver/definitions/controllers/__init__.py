@@ -1,0 +1,1 @@
+"""Controllers of definitions and applications."""

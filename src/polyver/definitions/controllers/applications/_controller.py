@@ -1,0 +1,512 @@
+"""The controller of applications: which versions they use, what these render, and how that does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from polyver.client import (
+    Backoff,
+    Change,
+    Client,
+    Clock,
+    Discovery,
+    Key,
+    Object,
+    Resource,
+    SystemClock,
+    find,
+    sleep,
+    timestamp,
+)
+from polyver.controllers.applied import Part, noted, part_of, unwanted
+from polyver.controllers.controller import Controller, Result, Watch, exactly
+from polyver.controllers.keeping import Keeping
+from polyver.controllers.patience import Patience
+from polyver.core import PolyverError
+from polyver.definitions.applying import Placed, UnknownKind, is_prunable, place_all
+from polyver.definitions.controllers.applications._applying import (
+    Applied,
+    Applier,
+    Problem,
+    problem_of,
+)
+from polyver.definitions.controllers.applications._following import Following, published_in
+from polyver.definitions.controllers.applications._moving import (
+    PASSING,
+    Failure,
+    Trial,
+    Trials,
+    failure_of,
+)
+from polyver.definitions.controllers.applications._outputs import Outputs, part_in
+from polyver.definitions.controllers.applications._recording import (
+    REVISIONS,
+    Options,
+    Recording,
+    Wanted,
+)
+from polyver.definitions.controllers.applications._rendering import DEADLINE, Renderer, TookTooLong
+from polyver.definitions.controllers.applications._revisions import revision_in
+from polyver.definitions.controllers.applications._telling import (
+    MANAGER,
+    RESOURCE,
+    State,
+    Telling,
+    applied_before,
+    state_in,
+)
+from polyver.definitions.cue import engines as all_engines
+from polyver.definitions.kinds import DEFINITIONS, GROUP, VERSIONED
+from polyver.definitions.moving import Target, failed_before
+from polyver.definitions.names import APPLYING, RECORDED
+from polyver.definitions.rendering import Engines, Rendered
+from polyver.definitions.reporting import (
+    applied_fact,
+    confirmed,
+    failed_fact,
+    holds,
+    ready_fact,
+    reason_of,
+    rendered_fact,
+    services_of,
+    supported_fact,
+)
+from polyver.definitions.support import Unsupported
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["ApplicationController"]
+
+_Data = Mapping[str, Any]
+_DEFINITIONS = [Resource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS]
+_SOON, _LATER, _SLOW = 0.05, 60.0, 1.0
+_GOING = frozenset({"Forbidden", "MethodNotAllowed", "NotFound"})
+"""How API servers refuse objects of a kind whose definition is being deleted."""
+_LONGEST = 4096
+"""How many characters of a failure the status reports."""
+_MOMENTS = 20
+_SETTLING = 5.0
+"""How long watches may take to begin before objects are asked for one by one."""
+_POLLED = 10.0
+"""How often they are then."""
+
+
+class ApplicationController(Controller[Key]):
+    """One key for each application."""
+
+    name = "applications"
+    workers = 8
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        engines: Engines | None = None,
+        deadline: float = DEADLINE,
+        clock: Clock | None = None,
+    ) -> None:
+        self._client = client
+        self._clock: Clock = clock or SystemClock()
+        self._following = Following()
+        self._telling = Telling(client, self._clock)
+        self._recording = Recording(client, self._clock, self._following, self._telling)
+        self._outputs = Outputs(self._watch_other_kinds)
+        there = engines if engines is not None else all_engines()
+        self._renderer = Renderer(client, there, self._clock, deadline=deadline)
+        self._applier = Applier(client, self._outputs)
+        self._keeping = Keeping(client, RESOURCE, MANAGER)
+        self._patience = Patience[Key](self._clock, Backoff(first=1.0, most=300.0), quiet=600.0)
+        self._kinds: dict[tuple[str, str], Kind] = {}
+        self._waiting: set[Key] = set()
+        """Those that need a kind that is not served."""
+        self._trials = Trials(self._rendered_objects, self._recording, self._applier)
+        self._retries = Patience[Key](self._clock, Backoff(first=60.0, most=3600.0), quiet=7200.0)
+        """When moves are tried again that failed and may work by now."""
+        self._due: set[Key] = set()
+        """Those whose moves are tried again whatever they were tried with before."""
+        self._patient_until = self._clock.time() + _SETTLING
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return {"rendered": self._renderer.count, "applied": self._applier.count}
+
+    @property
+    def watches(self) -> Sequence[Watch[Any, Key]]:
+        followed = self._following
+        definitions = [
+            Watch(kinds=exactly(each), observe=followed.observe_definition, keep=published_in)
+            for each in _DEFINITIONS
+        ]
+        applications = Watch(kinds=exactly(RESOURCE), observe=self._observe, keep=state_in)
+        revisions = Watch(
+            kinds=exactly(REVISIONS),
+            observe=self._recording.revisions.observe,
+            keep=revision_in,
+            metadata=True,
+        )
+        return [*definitions, applications, revisions, self._outputs.watch()]
+
+    def discovered(self, discovery: Discovery) -> Iterable[Key]:
+        self._kinds = {(each.api_version, each.kind): each for each in discovery.kinds}
+        waiting, self._waiting = self._waiting, set()
+        self._due |= waiting
+        return waiting
+
+    def _watch_other_kinds(self) -> None:
+        self.watch_anew()
+
+    def _observe(self, kind: Kind, change: Change[State]) -> Iterable[Key]:
+        del kind
+        key, before, after = change.key, change.before, change.after
+        if before == after:
+            return ()
+        self._following.use(key, before.uses if before else (), after.uses if after else ())
+        if after is None:
+            self._telling.forget(key)
+            self._due.discard(key)
+            return ()
+        self._outputs.use({(part.group, part.kind) for part in after.parts})
+        return () if self._telling.is_own_word(key, after) else (key,)
+
+    async def reconcile(self, key: Key) -> Result | None:
+        if not await self._is_synced():
+            # What is not known yet would look as if it were not there.
+            return Result(_SOON)
+        found = await find(self._client, RESOURCE, key.name, key.namespace)
+        if found is None:
+            return None
+        if "deletionTimestamp" in found["metadata"]:
+            return await self._release(found, key)
+        wanted = await self._recording.wanted(found, key)
+        if wanted is None:
+            return None
+        if wanted.options is not None and wanted.options.targets:
+            result = await self._move(found, wanted.options, key)
+        else:
+            due = key in self._due
+            self._due.discard(key)
+            result = await self._bring(found, wanted, key, due=due)
+        await self._recording.delete(self._recording.revisions.surplus(key), key)
+        return result
+
+    # Whether it moves.
+
+    async def _move(self, found: Object, options: Options, key: Key) -> Result | None:
+        """Move an application to the releases that work for it; it stays where they do not."""
+        failed: Mapping[Target, _Data] = failed_before(found, options.targets, options.inputs)
+        again = self._is_due(key, failed) or len(failed) < len(options.targets)
+        trial = Trial()
+        if again:
+            self._due.discard(key)
+            trial = await self._trials.best(found, options)
+            failed = self._failed(found, options, trial.failed)
+        if trial.wanted is not None:
+            wanted = self._recording.variant(found, options, trial.wanted.taken, failed)
+            result = await self._apply(found, wanted, trial.placed, trial.unknown, key)
+        else:
+            result = await self._bring(
+                found, self._recording.variant(found, options, (), failed), key
+            )
+        return self._sooner(result, failed, key, tried=again)
+
+    def _is_due(self, key: Key, failed: Mapping[Target, _Data]) -> bool:
+        """Return True if failed moves are due for a retry: new kinds, or the back-off is over."""
+        if key in self._due:
+            return True
+        passing = any(each["reason"] in PASSING for each in failed.values())
+        return passing and not self._retries.left(key)
+
+    def _sooner(
+        self, result: Result | None, failed: Mapping[Target, _Data], key: Key, *, tried: bool
+    ) -> Result | None:
+        """When an application is looked at again, at the latest when a move is tried again."""
+        if not any(each["reason"] in PASSING for each in failed.values()):
+            return result
+        if tried:
+            self._retries.spend(key)
+        left = self._retries.left(key)
+        return Result(min(left, result.after) if result is not None else left)
+
+    def _failed(
+        self, found: Object, options: Options, failed: Mapping[Target, Failure]
+    ) -> dict[Target, _Data]:
+        """Return the entry `failedMove` of the status for each move that failed."""
+        known = (found.get("status") or {}).get("resolutions") or ()
+        before = {
+            each["failedMove"]["message"]: each["failedMove"]
+            for each in known
+            if each.get("failedMove")
+        }
+        told: dict[Target, _Data] = {}
+        for target, failure in failed.items():
+            since = before.get(failure.message, {}).get("since") or timestamp(self._clock)
+            about = {name: getattr(target, name) for name in ("version", "revision", "digest")}
+            said = {"reason": failure.reason, "message": failure.message[:_LONGEST]}
+            told[target] = {**about, **said, "since": since, "inputs": options.inputs}
+        return told
+
+    async def _take_back(
+        self, found: Object, wanted: Wanted, problems: Sequence[Problem], key: Key
+    ) -> Result | None:
+        """Return to what an application had: the server refused a part of what it was to be."""
+        options, failure = wanted.options, failure_of(problems)
+        assert options is not None
+        assert failure is not None
+        failed = self._failed(found, options, dict.fromkeys(options.targets, failure))
+        stay = self._recording.variant(found, options, (), failed)
+        return self._sooner(await self._bring(found, stay, key), failed, key, tried=True)
+
+    async def _is_synced(self) -> bool:
+        """Whether all is known, or is in a moment: thousands need not come back one by one."""
+        for _ in range(_MOMENTS):
+            if self.synced:
+                return True
+            await sleep(self._clock, _SOON)
+        return self.synced
+
+    async def _bring(
+        self, found: Object, wanted: Wanted, key: Key, *, due: bool = False
+    ) -> Result | None:
+        """Bring what is on the server to what is wanted; without back-off if it is due."""
+        before = found.get("status") or {}
+        annotations = found["metadata"].get("annotations") or {}
+        is_applied = wanted.digest == before.get("appliedDigest") == annotations.get(APPLYING)
+        if is_applied and holds(before, supported_fact(())):
+            applied = applied_before(found)
+            await self._look(applied)
+            if all(self._outputs.is_as_applied(each, key) for each in applied):
+                return await self._tell_health(found, wanted, Applied(applied))
+            if not due and (left := self._patience.left(key)):
+                return Result(left)
+            self._patience.spend(key)
+        rendering = asyncio.create_task(self._rendered(wanted))
+        try:
+            return await self._render(found, wanted, rendering, key)
+        finally:
+            rendering.cancel()
+
+    # What is rendered.
+
+    async def _rendered_objects(self, wanted: Wanted) -> tuple[list[Placed], list[PolyverError]]:
+        metadata = wanted.application["metadata"]
+        key = Key(metadata["namespace"], metadata["name"])
+        return self._placed(wanted, await self._rendered(wanted), key)
+
+    async def _rendered(self, wanted: Wanted) -> Rendered:
+        name = wanted.revision["metadata"]["name"]
+        return await self._renderer.render(wanted.application, wanted.resolutions, revision=name)
+
+    async def _render(
+        self, found: Object, wanted: Wanted, rendering: asyncio.Task[Rendered], key: Key
+    ) -> Result | None:
+        done, _ = await asyncio.wait({rendering}, timeout=_SLOW)
+        if not done:
+            found = await self._hold(found)
+            if not await self._recording.record(found, wanted, key):
+                return Result(_SOON)
+            found = await self._telling.tell(found, _unproven(found, wanted))
+        placed, errors = self._placed(wanted, await rendering, key)
+        if any(not isinstance(each, UnknownKind) for each in errors):
+            return await self._tell_unrendered(found, wanted, errors, key)
+        return await self._apply(found, wanted, placed, errors, key)
+
+    def _placed(
+        self, wanted: Wanted, rendered: Rendered, key: Key
+    ) -> tuple[list[Placed], list[PolyverError]]:
+        if rendered.errors:
+            return [], [*rendered.errors]
+        placed, errors = place_all(
+            wanted.application, rendered.outputs, lambda *named: self._kinds.get(named)
+        )
+        if any(isinstance(each, UnknownKind) for each in errors):
+            self._waiting.add(key)
+        return placed, errors
+
+    # What is applied.
+
+    async def _apply(
+        self,
+        found: Object,
+        wanted: Wanted,
+        placed: Sequence[Placed],
+        unknown: Sequence[PolyverError],
+        key: Key,
+    ) -> Result | None:
+        parts = [part_of(each.object) for each in placed]
+        before = sorted({*noted(found), *map(part_in, applied_before(found))})
+        # Noted first: what is applied without a note would stay when it is wanted no longer.
+        found = await self._hold(found, [*before, *parts], wanted.digest)
+        # A move is recorded when it is made: until then the newest revision is what is applied.
+        if not wanted.taken and not await self._recording.record(found, wanted, key):
+            return Result(_SOON)
+        applied = await self._applier.apply(found, placed)
+        if any(each.reason in _GOING for each in applied.problems):
+            # A kind may have gone since it was discovered: the next discovery says so.
+            if not all(self._is_served(each.object) for each in placed):
+                return Result(_SOON)
+            self._waiting.add(key)
+        if wanted.taken and failure_of(applied.problems) is not None:
+            return await self._take_back(found, wanted, applied.problems, key)
+        await self._recording.record(found, wanted, key)
+        applied.problems += [Problem("NotServed", str(each)) for each in unknown]
+        if not applied.problems:
+            left = await self._prune(found, unwanted(before, parts), applied)
+            found = await self._hold(found, [*parts, *left], wanted.digest)
+        if applied.problems:
+            return await self._tell_unapplied(found, wanted, applied)
+        return await self._tell_health(found, wanted, applied, anew=True)
+
+    def _is_served(self, obj: Object) -> bool:
+        return (obj["apiVersion"], obj["kind"]) in self._kinds
+
+    async def _prune(self, found: Object, parts: Sequence[Part], applied: Applied) -> list[Part]:
+        """Delete what is wanted no longer; what could not be deleted is given back."""
+        left = []
+        for part in parts:
+            try:
+                kept = await self._keeping.remove(part, partial(is_prunable, application=found))
+            except ApiError as error:
+                applied.problems.append(problem_of(_called(part), error))
+                kept = part
+            if kept is not None:
+                left.append(kept)
+        return left
+
+    async def _hold(
+        self, found: Object, parts: Sequence[Part] | None = None, digest: str = ""
+    ) -> Object:
+        """Have an application say what is applied, and wait for what has to go before it."""
+        finalizers = found["metadata"].get("finalizers") or []
+        if RECORDED not in finalizers:
+            finalizers = [*finalizers, RECORDED]
+        return await self._keeping.note(
+            found,
+            parts if parts is not None else noted(found),
+            annotations={APPLYING: digest} if digest else {},
+            finalizers=finalizers,
+        )
+
+    async def _release(self, found: Object, key: Key) -> Result | None:
+        """Let an application go, after what was applied and recorded for it.
+
+        What it owns goes by itself.
+        """
+        finalizers = found["metadata"].get("finalizers") or []
+        if RECORDED not in finalizers:
+            return None
+        parts = {*noted(found), *map(part_in, applied_before(found))}
+        elsewhere = [each for each in sorted(parts) if each.namespace != key.namespace]
+        applied = Applied()
+        if "orphan" not in finalizers:
+            await self._prune(found, elsewhere, applied)
+        if applied.problems:
+            facts = [failed_fact("Applied", applied.problems[0].reason, applied.problems)]
+            status = self._telling.with_facts(found.get("status") or {}, facts, found)
+            await self._telling.tell(found, status)
+            return Result(_LATER)
+        await self._recording.delete_all(found, key)
+        rest = [each for each in finalizers if each != RECORDED]
+        await self._keeping.note(found, noted(found), finalizers=rest)
+        return None
+
+    # What is told of it.
+
+    async def _look(self, applied: Sequence[Object]) -> None:
+        """Ask for what no watch tells of, or not yet."""
+        for each in applied:
+            part = part_in(each)
+            while self._outputs.of(part) is None and self._clock.time() < self._patient_until:
+                if self._outputs.is_followed(part):
+                    break
+                await sleep(self._clock, _SOON)
+            kind = self._kinds.get((each["apiVersion"], each["kind"]))
+            if kind is not None and not self._outputs.is_followed(part):
+                await self._ask_for(part, Resource.of(kind))
+
+    async def _ask_for(self, part: Part, resource: Resource) -> None:
+        try:
+            obj = await find(self._client, resource, part.name, part.namespace)
+        except ApiError as error:
+            if error.code != 403:
+                raise
+            return  # what was seen last is all that is known
+        self._outputs.note(part, obj)
+
+    async def _tell_health(
+        self, found: Object, wanted: Wanted, applied: Applied, *, anew: bool = False
+    ) -> Result | None:
+        """All is applied: tell how it does."""
+        resources = applied.resources
+        services = services_of(wanted.application, resources, self._outputs.health)
+        facts = [supported_fact(())]
+        facts += [rendered_fact(len(resources)), applied_fact(len(resources), applied.taken_back)]
+        if not anew:
+            facts = [confirmed(wanted.status, each) for each in facts]
+        status = {
+            **wanted.status,
+            "status": "running",
+            "services": services,
+            "appliedResources": [*resources],
+            "appliedDigest": wanted.digest,
+        }
+        facts.append(ready_fact(services))
+        await self._telling.tell(found, self._telling.with_facts(status, facts, found))
+        if not applied.is_over:
+            return Result(_SOON)
+        followed = all(self._outputs.is_followed(part_in(each)) for each in resources)
+        return None if followed else Result(_POLLED)
+
+    async def _tell_unrendered(
+        self, found: Object, wanted: Wanted, errors: Sequence[PolyverError], key: Key
+    ) -> Result | None:
+        """It keeps what it had applied."""
+        found = await self._hold(found)
+        if not await self._recording.record(found, wanted, key):
+            return Result(_SOON)
+        facts = [failed_fact(kind, reason_of(errors[0]), errors) for kind in ("Rendered", "Ready")]
+        if not any(isinstance(each, TookTooLong) for each in errors):  # then nothing was looked at
+            facts.append(supported_fact(errors))
+        # References are resolved and reported even if the application has unsupported fields.
+        refused = any(isinstance(each, Unsupported) for each in errors)
+        status = {**(wanted.status if refused else _unproven(found, wanted)), "status": "failed"}
+        await self._telling.tell(found, self._telling.with_facts(status, facts, found))
+        return Result(_LATER) if any(isinstance(each, TookTooLong) for each in errors) else None
+
+    async def _tell_unapplied(self, found: Object, wanted: Wanted, applied: Applied) -> Result:
+        problems, reason = applied.problems, applied.problems[0].reason
+        facts = [supported_fact(()), rendered_fact(len(applied.resources) + len(problems))]
+        facts += [failed_fact(kind, reason, problems) for kind in ("Applied", "Ready")]
+        status = {**wanted.status, "status": "failed"}
+        await self._telling.tell(found, self._telling.with_facts(status, facts, found))
+        passing = next((each.error for each in problems if each.error is not None), None)
+        if passing is not None:
+            raise passing
+        return Result(_LATER)
+
+
+def _unproven(found: Object, wanted: Wanted) -> dict[str, Any]:
+    """The status of an application before what is wanted is applied.
+
+    Its resolutions are the releases whose objects are applied, as long as there are any.
+    """
+    before = found.get("status") or {}
+    if not before.get("appliedDigest") or not before.get("resolutions"):
+        return wanted.status
+    pins = [[_pin(each) for each in known] for known in (before["resolutions"], wanted.resolutions)]
+    if pins[0] == pins[1]:
+        return wanted.status
+    known = {each["type"]: each for each in wanted.status["conditions"]}
+    known |= {x["type"]: x for x in before.get("conditions") or () if x["type"] == "Updated"}
+    kept = {"resolutions": before["resolutions"], "conditions": [*known.values()]}
+    return {**wanted.status, **kept}
+
+
+def _pin(resolution: Object) -> tuple[str, ...]:
+    return tuple(resolution[name] for name in ("kind", "component", "definition", "digest"))
+
+
+def _called(part: Part) -> str:
+    return f"{part.kind} {'/'.join(filter(None, (part.namespace, part.name)))}"

@@ -1,0 +1,85 @@
+"""What applications have applied, as it is on the server: whether it is there, theirs, and well.
+
+The kinds that applications use are watched, and of these only what has their label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from polyver.client import Key, Object
+from polyver.controllers.applied import Part
+from polyver.controllers.outputs import Outputs as _Outputs
+from polyver.controllers.outputs import number_of
+from polyver.definitions.applying import fields_digest
+from polyver.definitions.names import APP_NAME, APP_NAMESPACE, RENDERED
+from polyver.kube.objects.health import Health, health_of
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.owners import controller_of
+
+__all__ = ["Outputs", "Seen", "part_in", "seen_in"]
+
+_GONE: Final = Health(False, "is not there")
+
+
+class Seen(Struct, frozen=True, gc=False):
+    """What is worth knowing of an object that was applied."""
+
+    application: Key
+    owner: str
+    """The uid of its controller; empty without one."""
+    uid: str
+    fields: str
+    health: Health
+    revision: int
+
+    def differs(self, other: Seen | None) -> bool:
+        """Whether another state means something else for the application."""
+        if other is None:
+            return True
+        mine, theirs = ((x.uid, x.owner, x.fields, x.health) for x in (self, other))
+        return mine != theirs
+
+
+def seen_in(kind: Kind, obj: Object) -> Seen:
+    """Of an object, what is worth knowing."""
+    del kind
+    metadata = obj["metadata"]
+    labels: Mapping[str, str] = metadata.get("labels") or {}
+    return Seen(
+        application=Key(labels.get(APP_NAMESPACE, ""), labels.get(APP_NAME, "")),
+        owner=controller_of(obj),
+        uid=metadata.get("uid", ""),
+        fields=fields_digest(obj),
+        health=health_of(obj),
+        revision=number_of(obj),
+    )
+
+
+def part_in(applied: Mapping[str, Any]) -> Part:
+    """What the status of an application says was applied."""
+    group = applied["apiVersion"].rpartition("/")[0]
+    return Part(group, applied["kind"], applied.get("namespace", ""), applied["name"])
+
+
+class Outputs(_Outputs[Seen, Key]):
+    """What is known of all objects that were applied."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        """`changed` is called when other kinds have to be watched."""
+        super().__init__(
+            changed, keep=seen_in, whose=lambda seen: seen.application, labels=RENDERED
+        )
+
+    def health(self, applied: Mapping[str, Any]) -> Health:
+        """How something does that the status of an application names."""
+        seen = self.of(part_in(applied))
+        return seen.health if seen is not None else _GONE
+
+    def is_as_applied(self, applied: Mapping[str, Any], key: Key) -> bool:
+        """Whether an object is there, and nobody has changed what is the application's."""
+        seen = self.of(part_in(applied))
+        return seen is not None and seen.application == key and seen.fields == applied.get("fields")

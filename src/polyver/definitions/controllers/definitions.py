@@ -1,0 +1,524 @@
+"""Definitions that are applied: their revisions made, their status kept, what is used held.
+
+What is to be done is decided by `publishing`; admission asks it before, and this asks it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from polyver.client import (
+    Change,
+    Client,
+    Clock,
+    Key,
+    Object,
+    Resource,
+    SystemClock,
+    find,
+    timestamp,
+)
+from polyver.controllers.controller import Controller, Result, Watch, exactly
+from polyver.controllers.events import Events
+from polyver.controllers.identity import identity_of
+from polyver.controllers.kubernetes.accounts import is_terminating
+from polyver.core import Lineage
+from polyver.core.adoption import Adoption
+from polyver.definitions.adopting import adoption_of
+from polyver.definitions.choosing import lineage_in
+from polyver.definitions.entries import newest_of
+from polyver.definitions.kinds import APPLICATIONS, DEFINITIONS, GROUP, REVISIONS, STORED, VERSIONED
+from polyver.definitions.names import (
+    ALLOW_DELETION,
+    API_VERSION,
+    IN_USE,
+    SYSTEM_NAMESPACE,
+    name_label,
+    revision_name,
+)
+from polyver.definitions.publishing import (
+    Decision,
+    Definition,
+    GatePolicy,
+    Known,
+    created_with,
+    decide,
+    forced_of,
+    holders_of,
+    in_use,
+    known_revision,
+    other_writer,
+    read_definition,
+    removed_of,
+    revision_object,
+    status_of,
+    with_adoption,
+)
+from polyver.definitions.uses import Use, home_of, settled, users_in, uses_of
+from polyver.kube.http.logs import Log
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError
+from polyver.languages.values.names import label_value_problems
+
+__all__ = ["DefinitionController", "DefinitionKey", "PublishedOn"]
+
+_MANAGER = "polyver"
+_SOON = 0.05
+_COUNTED = 1.0
+"""For how many seconds the numbers of followers are not written again."""
+_RESOURCES = {kind.kind: Resource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS}
+_REVISIONS = Resource(GROUP, STORED, REVISIONS.names.plural)
+_APPLICATIONS = Resource(GROUP, STORED, APPLICATIONS.names.plural)
+
+
+class DefinitionKey(NamedTuple):
+    """Which definition."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+class DefinitionController(Controller[DefinitionKey]):
+    """One key for each definition; its revisions and the applications that use it wake it."""
+
+    name = "definitions"
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        gate: GatePolicy = "refuse",
+        clock: Clock | None = None,
+        log: Log | None = None,
+    ) -> None:
+        self._client = client
+        self._gate = gate
+        self._clock: Clock = clock or SystemClock()
+        self._published = PublishedOn(client)
+        self._uses = _Uses()
+        self._events = Events(client, self._clock, log or Log(), component="polyver")
+        self._decided_on: set[DefinitionKey] = set()
+        """Those of which nothing has changed since, but how many follow which version."""
+        self._counted_at: dict[DefinitionKey, float] = {}
+        self._announced: set[tuple[DefinitionKey, str, str]] = set()
+        """Of which versions an Event tells what became of them, by their digests."""
+
+    @property
+    def watches(self) -> Sequence[Watch[Any, DefinitionKey]]:
+        return [
+            *(
+                Watch(
+                    kinds=exactly(resource),
+                    observe=self._observe_definition,
+                    keep=_state,
+                    metadata=True,
+                )
+                for resource in _RESOURCES.values()
+            ),
+            Watch(
+                kinds=exactly(_REVISIONS),
+                observe=self._observe_revision,
+                keep=_revision,
+                metadata=True,
+            ),
+            Watch(kinds=exactly(_APPLICATIONS), observe=self._observe_application, keep=_used),
+        ]
+
+    def _observe_definition(self, kind: Kind, change: Change[Any]) -> Iterable[DefinitionKey]:
+        return self._undecided(self._uses.observe_definition(kind, change))
+
+    def _observe_revision(self, kind: Kind, change: Change[Any]) -> Iterable[DefinitionKey]:
+        return self._undecided(_observe_revision(kind, change))
+
+    def _observe_application(
+        self, kind: Kind, change: Change[tuple[Use, ...]]
+    ) -> Iterable[DefinitionKey]:
+        touched, counted = self._uses.observe_application(kind, change)
+        return {*self._undecided(touched), *counted}
+
+    def _undecided(self, keys: Iterable[DefinitionKey]) -> set[DefinitionKey]:
+        """Definitions about which something has to be decided again."""
+        touched = {*keys}
+        self._decided_on -= touched
+        return touched
+
+    async def reconcile(self, key: DefinitionKey) -> Result | None:
+        if not self.synced:
+            # Applications that are not known yet would look as if they used nothing.
+            return Result(_SOON)
+        is_decided = key in self._decided_on
+        if is_decided and (left := self._until_counted(key)):
+            return Result(left)
+        resource = _RESOURCES[key.kind]
+        obj = await find(self._client, resource, key.name, key.namespace)
+        if obj is None:
+            self._decided_on.discard(key)
+            self._counted_at.pop(key, None)
+            return None
+        if is_decided:
+            await self._tell(resource, obj, obj.get("status") or {}, key)
+            return None
+        # Before anything is read: what changes meanwhile is decided about next.
+        self._decided_on.add(key)
+        try:
+            await self._decide(resource, obj, key)
+        except BaseException:
+            self._decided_on.discard(key)
+            raise
+        return None
+
+    def _until_counted(self, key: DefinitionKey) -> float:
+        """How many seconds are left until followers are counted again.
+
+        Thousands of them may move at once, and each of them changes the numbers.
+        """
+        return max(self._counted_at.get(key, 0.0) + _COUNTED - self._clock.time(), 0.0)
+
+    async def _decide(self, resource: Resource, obj: Object, key: DefinitionKey) -> None:
+        """Publish what is to be published, and report it."""
+        if API_VERSION not in (obj["metadata"].get("annotations") or {}):
+            await self._note(resource, obj)
+            return
+        revisions = await self._published.revisions(*key)
+        definition, problems = read_definition(obj)
+        decision = await self._decided(definition, revisions, obj, key)
+        refusals = [*other_writer(obj), *problems, *decision.refusals]
+        self._uses.name_all(key, wanted=bool(refusals))
+        # First, so that what goes is let go of, and new revisions come back here.
+        forced = forced_of(definition, obj)
+        if not refusals:
+            await self._record(key, definition, decision, revisions, obj)
+        await self._hold(key, decision.before, revisions, obj, forced)
+        if not refusals and "deletionTimestamp" not in obj["metadata"]:
+            await self._perform(definition, decision, obj)
+            await self._allow(obj, decision, revisions)
+        status = status_of(obj, decision, refusals, now=timestamp(self._clock))
+        await self._tell(resource, obj, status, key)
+
+    async def _decided(
+        self, definition: Definition, revisions: Sequence[Object], obj: Object, key: DefinitionKey
+    ) -> Decision:
+        known = _known(revisions)
+        removed = removed_of(obj, definition, known)
+        # In a thread: comparing many schemas takes its time, and the loop is everybody's.
+        decision = await asyncio.to_thread(decide, definition, known, removed, gate=self._gate)
+        if decision.create:
+            holders = holders_of(await self._published.holders(definition.namespace))
+            decision = await asyncio.to_thread(
+                decide, definition, known, removed, holders=holders, gate=self._gate
+            )
+        uses = self._uses.of(key) if decision.remove else ()
+        return in_use(decision, uses, definition.forced)
+
+    async def _record(
+        self,
+        key: DefinitionKey,
+        definition: Definition,
+        decision: Decision,
+        revisions: Sequence[Object],
+        obj: Object,
+    ) -> None:
+        """Tell what goes by force, before it goes: so it is recorded whatever happens then."""
+        if "deletionTimestamp" in obj["metadata"]:
+            everything = Decision(remove=tuple(_known(revisions)), before=decision.before)
+            decision = in_use(everything, self._uses.of(key), definition.forced)
+        for each in decision.forced:
+            await self._events.tell(obj, "RemovedByForce", str(each), type="Warning")
+
+    async def _perform(self, definition: Definition, decision: Decision, obj: Object) -> None:
+        for new in decision.create:
+            # One that exists by now is somebody else's, and the next look tells whose.
+            made = revision_object(definition, new, obj)
+            try:
+                await self._client.create(_REVISIONS, made, manager=_MANAGER)
+            except ApiError as error:
+                if is_terminating(error):
+                    return  # the definition goes as well
+                raise
+        for known in decision.remove:
+            await self._delete(known, definition.namespace)
+
+    async def _allow(self, obj: Object, decision: Decision, revisions: Sequence[Object]) -> None:
+        """Copy to the newest revision that it may delete objects, if its definition says so now."""
+        allowed = (obj["metadata"].get("annotations") or {}).get(ALLOW_DELETION)
+        newest = newest_of(decision.after)
+        if allowed is None or newest is None:
+            return
+        for each in revisions:
+            known, metadata = known_revision(each), each["metadata"]
+            is_told = ALLOW_DELETION in (metadata.get("annotations") or {})
+            if known is not None and known.release.pin == newest.pin and not is_told:
+                change = {"metadata": {"annotations": {ALLOW_DELETION: allowed}}}
+                names = metadata["name"], metadata["namespace"]
+                await self._client.patch(_REVISIONS, *names, change=change, manager=_MANAGER)
+
+    async def _delete(self, known: Known, namespace: str) -> None:
+        try:
+            await self._client.delete(_REVISIONS, known.name, namespace)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+
+    async def _hold(
+        self,
+        key: DefinitionKey,
+        lineage: Lineage,
+        revisions: Sequence[Object],
+        obj: Object,
+        forced: frozenset[str],
+    ) -> None:
+        """Hold what is used, and let go of what is not, or goes by force."""
+        used = {*users_in(self._uses.ways(key), lineage)}
+        used -= {r.name for r in lineage if {r.name, revision_name(key.name, r.version)} & forced}
+        for each in revisions:
+            known = known_revision(each)
+            held = known is not None and known.release.name in used
+            await self._set_finalizer(_REVISIONS, each, held=held)
+        await self._set_finalizer(_RESOURCES[key.kind], obj, held=bool(used))
+
+    async def _set_finalizer(self, resource: Resource, obj: Object, *, held: bool) -> None:
+        metadata = obj["metadata"]
+        before = metadata.get("finalizers") or []
+        # What is being deleted takes no new finalizer.
+        if held is (IN_USE in before) or (held and "deletionTimestamp" in metadata):
+            return
+        after = [*before, IN_USE] if held else [each for each in before if each != IN_USE]
+        change = {"resourceVersion": metadata["resourceVersion"], "finalizers": after}
+        made = await self._client.patch(
+            resource,
+            metadata["name"],
+            metadata["namespace"],
+            change={"metadata": change},
+            manager=_MANAGER,
+        )
+        metadata |= made["metadata"]
+
+    async def _note(self, resource: Resource, obj: Object) -> None:
+        """Have a definition that nobody reviewed say in which API version it was created."""
+        metadata = obj["metadata"]
+        await self._client.patch(
+            resource,
+            metadata["name"],
+            metadata["namespace"],
+            change={"metadata": {"annotations": {API_VERSION: created_with(obj)}}},
+            manager=_MANAGER,
+        )
+
+    async def _tell(
+        self, resource: Resource, obj: Object, status: Mapping[str, Any], key: DefinitionKey
+    ) -> None:
+        """Have a definition report a status, with who follows which version."""
+        self._counted_at[key] = self._clock.time()
+        metadata = obj["metadata"]
+        lineage = lineage_in({**obj, "status": status})
+        adoption = adoption_of(self._uses.counted(key), lineage) if lineage is not None else {}
+        generation, now = metadata.get("generation", 1), timestamp(self._clock)
+        status = with_adoption(status, adoption, generation=generation, now=now)
+        if lineage is not None:
+            await self._announce(obj, lineage, adoption, key)
+        if status == obj.get("status"):
+            return
+        try:
+            await self._client.patch(
+                resource,
+                metadata["name"],
+                metadata["namespace"],
+                change={"status": status},
+                subresource="status",
+                manager=_MANAGER,
+            )
+        except ApiError as error:
+            if error.code != 404:  # the last finalizer may just have gone
+                raise
+
+    async def _announce(
+        self, obj: Object, lineage: Lineage, adoption: Mapping[str, Adoption], key: DefinitionKey
+    ) -> None:
+        """Write one Event for each version, once all who follow it have tried it."""
+        for name, each in adoption.items():
+            release = lineage.get(name)
+            assert release is not None
+            known = key, obj["metadata"]["uid"], release.digest
+            if not each.is_settled or known in self._announced:
+                continue
+            failed = bool(each.held or each.failing)
+            message = f"{key.name} {name}: {each}"
+            await self._events.tell(
+                obj,
+                "NotAdopted" if failed else "Adopted",
+                message,
+                type="Warning" if failed else "Normal",
+                once=f"Adopted\n{name}\n{release.digest}",
+            )
+            self._announced.add(known)
+
+
+class PublishedOn:
+    """What is published on an API server, for whoever has to decide about it."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def revisions(self, kind: str, namespace: str, name: str) -> list[Object]:
+        """The DefinitionRevisions of a definition."""
+        if label_value_problems(name):
+            return []  # there can be none
+        labels = f"{name_label(kind)}={name}"
+        return (await self._client.list(_REVISIONS, namespace, labels=labels)).items
+
+    async def holders(self, namespace: str) -> list[Object]:
+        """All DefinitionRevisions of a namespace, by their metadata."""
+        return (await self._client.list(_REVISIONS, namespace, metadata=True)).items
+
+    async def definition(self, kind: str, namespace: str, name: str) -> Object | None:
+        """A definition in the API version with a list of versions, if it is there."""
+        return await find(self._client, _RESOURCES[kind], name, namespace)
+
+    async def uses(self, kind: str, namespace: str, name: str) -> list[Use]:
+        """The places in applications that mean a definition."""
+        only = "" if namespace == SYSTEM_NAMESPACE else namespace
+        applications = (await self._client.list(_APPLICATIONS, only)).items
+        fields = f"metadata.name={name}"
+        found = await self._client.list(_RESOURCES[kind], fields=fields, metadata=True)
+        homes = {each["metadata"]["namespace"] for each in found.items}
+        uses = [use for each in applications for use in uses_of(each)]
+        named = [use for use in uses if (use.kind, use.definition) == (kind, name)]
+        return [settled(use, namespace) for use in named if home_of(use, homes) == namespace]
+
+
+def _way(use: Use) -> Use:
+    """How a definition is used, whoever does it; what is used alike uses the same version."""
+    nobody = replace(use.dependent, name="", at="", uid="", labels={})
+    return replace(use, place="", since="", dependent=nobody)
+
+
+class _Uses:
+    """Who uses which definition, kept up to date by what is observed.
+
+    Thousands of applications use a definition in a few ways, and what they hold depends on these.
+    """
+
+    def __init__(self) -> None:
+        self._homes: dict[tuple[str, str], set[str]] = {}
+        self._by_definition: dict[tuple[str, str], dict[Use, dict[tuple[Key, str], Use]]] = {}
+        self._named: set[DefinitionKey] = set()
+
+    def of(self, key: DefinitionKey) -> list[Use]:
+        """All uses of a definition."""
+        users = self._by_definition.get((key.kind, key.name), {}).values()
+        return self._mine(key, [use for uses in users for use in uses.values()])
+
+    def counted(self, key: DefinitionKey) -> list[tuple[Use, int]]:
+        """The ways in which a definition is used, each with the number of places."""
+        users = self._by_definition.get((key.kind, key.name), {}).values()
+        found = []
+        for uses in users:
+            found += [(use, len(uses)) for use in self._mine(key, [next(iter(uses.values()))])]
+        return found
+
+    def ways(self, key: DefinitionKey) -> list[Use]:
+        """One use for each way in which a definition is used."""
+        users = self._by_definition.get((key.kind, key.name), {}).values()
+        return self._mine(key, [next(iter(uses.values())) for uses in users])
+
+    def _mine(self, key: DefinitionKey, uses: Iterable[Use]) -> list[Use]:
+        homes = self._homes.get((key.kind, key.name), set()) | {key.namespace}
+        mine = [use for use in uses if home_of(use, homes) == key.namespace]
+        return [settled(use, key.namespace) for use in mine]
+
+    def name_all(self, key: DefinitionKey, *, wanted: bool) -> None:
+        """Whether every single user of a definition matters, because they are named."""
+        (self._named.add if wanted else self._named.discard)(key)
+
+    def observe_definition(self, kind: Kind, change: Change[Any]) -> Iterable[DefinitionKey]:
+        homes = self._homes.setdefault((kind.kind, change.key.name), set())
+        key = DefinitionKey(kind.kind, change.key.namespace, change.key.name)
+        if change.before == change.after:
+            return ()
+        if change.after is None:
+            homes.discard(key.namespace)
+        else:
+            homes.add(key.namespace)
+        came_or_went = change.before is None or change.after is None
+        # Who meant the one for all may mean this one now, and the other way round.
+        shadowed = came_or_went and SYSTEM_NAMESPACE in homes
+        return {key, key._replace(namespace=SYSTEM_NAMESPACE)} if shadowed else (key,)
+
+    def observe_application(
+        self, kind: Kind, change: Change[tuple[Use, ...]]
+    ) -> tuple[set[DefinitionKey], set[DefinitionKey]]:
+        """Definitions about which something has to be decided, and those with other numbers."""
+        del kind
+        touched: set[DefinitionKey] = set()
+        counted: set[DefinitionKey] = set()
+        if change.before == change.after:
+            return touched, counted
+        for use in change.before or ():
+            touched |= self._remove(change.key, use)
+            counted |= self._meant(use)
+        for use in change.after or ():
+            touched |= self._add(change.key, use)
+            counted |= self._meant(use)
+        return touched, counted
+
+    def _meant(self, use: Use) -> set[DefinitionKey]:
+        home = home_of(use, self._homes.get((use.kind, use.definition), ()))
+        return {DefinitionKey(use.kind, home, use.definition)} if home is not None else set()
+
+    def _remove(self, key: Key, use: Use) -> set[DefinitionKey]:
+        ways, way = self._by_definition.get((use.kind, use.definition), {}), _way(use)
+        users = ways.get(way, {})
+        users.pop((key, use.dependent.at), None)
+        if not users:
+            ways.pop(way, None)
+        return self._touched(use, changed=not users)
+
+    def _add(self, key: Key, use: Use) -> set[DefinitionKey]:
+        ways = self._by_definition.setdefault((use.kind, use.definition), {})
+        users = ways.setdefault(_way(use), {})
+        changed = not users
+        users[key, use.dependent.at] = use
+        return self._touched(use, changed=changed)
+
+    def _touched(self, use: Use, *, changed: bool) -> set[DefinitionKey]:
+        named = DefinitionKey(use.kind, use.namespace, use.definition)
+        both = {named, named._replace(namespace=SYSTEM_NAMESPACE)}
+        return both if changed else both & self._named
+
+
+def _known(revisions: Iterable[Object]) -> list[Known]:
+    return [known for known in map(known_revision, revisions) if known is not None]
+
+
+def _state(kind: Kind, obj: Object) -> tuple[Any, ...]:
+    del kind
+    metadata = obj["metadata"]
+    seen = (metadata.get(name) for name in ("uid", "generation", "deletionTimestamp"))
+    return (*seen, str(metadata.get("annotations")), str(metadata.get("finalizers")))
+
+
+def _revision(kind: Kind, obj: Object) -> tuple[Any, Mapping[str, str], Any]:
+    labels = obj["metadata"].get("labels") or {}
+    identity = identity_of(kind, obj)
+    allowed = (obj["metadata"].get("annotations") or {}).get(ALLOW_DELETION)
+    return identity.uid, labels, (identity.finalizers, identity.deleting, allowed)
+
+
+def _observe_revision(kind: Kind, change: Change[Any]) -> Iterable[DefinitionKey]:
+    del kind
+    if change.before == change.after:
+        return
+    for known in (change.before, change.after):
+        if known is not None:
+            [(holder, name)] = holders_of([{"metadata": {"name": "", "labels": known[1]}}]).values()
+            if holder:
+                yield DefinitionKey(holder, change.key.namespace, name)
+
+
+def _used(kind: Kind, obj: Object) -> tuple[Use, ...]:
+    del kind
+    return tuple(uses_of(obj))

@@ -1,0 +1,26 @@
+"""The engines that render components and traits, put together: those built in, and programs.
+
+Rendering itself is decided in capabilities; what has to start a program to do so is here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from polyver.definitions.cue._cue import SECONDS, Cue
+from polyver.definitions.cue._installed import installed_engines
+from polyver.definitions.cue._program import CueFailed, find_cue
+from polyver.definitions.rendering import Engine, Engines, GoTemplates
+
+__all__ = ["Cue", "CueFailed", "engines", "find_cue"]
+
+
+def engines(*, cue: Path | None = None, seconds: float = SECONDS) -> Engines:
+    """All engines that there are, by the field of `schematic` that each renders.
+
+    `cue` is the program to run, else it is looked for when a template needs it; it has some
+    seconds for each template. What installed packages bring takes the place of polyver's own. They
+    may be used by several threads at once. Calls may block: keep them off an event loop.
+    """
+    own: dict[str, Engine] = {"gotemplate": GoTemplates(), "cue": Cue(cue, seconds=seconds)}
+    return own | installed_engines()

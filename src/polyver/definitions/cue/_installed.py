@@ -1,0 +1,52 @@
+"""Engines that other packages bring; one that cannot be used costs its own templates alone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final
+
+from polyver.core import PolyverError
+from polyver.definitions.rendering import Documents, Engine, Given
+
+__all__ = ["GROUP", "installed_engines"]
+
+GROUP: Final = "polyver.engines"
+"""The entry points that name engines, each by the field of `schematic` that it renders."""
+
+
+def installed_engines() -> dict[str, Engine]:
+    """The engines of installed packages, none of which is loaded yet."""
+    return dict(_found())
+
+
+def _found() -> Iterator[tuple[str, Engine]]:
+    for entry in sorted(entry_points(group=GROUP), key=lambda each: each.name):
+        yield entry.name, _Installed(entry)
+
+
+class _Installed:
+    """An engine that is loaded when a template needs it."""
+
+    def __init__(self, entry: EntryPoint) -> None:
+        self._entry = entry
+        self._lock = threading.Lock()
+        self._engine: Engine | None = None
+
+    def render(self, schematic: Mapping[str, Any], given: Given) -> Documents:
+        try:
+            return self._loaded().render(schematic, given)
+        except PolyverError:
+            raise
+        except (Exception, SystemExit) as error:
+            fact = f"the engine {self._entry.name} ({self._entry.value}) failed"
+            what = f"{type(error).__name__}: {error}"
+            raise PolyverError(f"{fact}: {what}", at=given.at) from error
+
+    def _loaded(self) -> Engine:
+        with self._lock:
+            if self._engine is None:
+                made: Engine = self._entry.load()()
+                self._engine = made
+            return self._engine

@@ -1,0 +1,197 @@
+"""A trait's patch put onto an object, by the strategies that KubeVela knows.
+
+What is not in the object is added, what is equal stays. Where both differ, the patch may have meant
+a default or an open list only: that is a question for `cue`, which has the patch itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from polyver.core import PolyverError
+from polyver.definitions.cue._strategies import Path, Tags
+from polyver.kube.objects import apply_json_patch, apply_merge_patch, encode_json
+from polyver.languages.values.manifests import dotted
+
+__all__ = ["Patching", "Question", "patched_whole"]
+
+_KEY: Final = "patchKey"
+_STRATEGY: Final = "patchStrategy"
+_NOTHING: Final[Mapping[str, str]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the patch at a path is together with what the object has there."""
+
+    path: Path
+    """In the patch."""
+    literal: str
+    """What the object has, as an expression of CUE."""
+    beyond: int | None = None
+    """That it is about an item beyond those that the list at the path has, of so many in all."""
+    fits: bool = False
+    """Whether it is only asked if they fit together."""
+
+    def expression(self, selected: str) -> str:
+        """The question in CUE; `selected` selects the place in the patch, or the list around it."""
+        if self.beyond is not None:
+            selected = f"({selected} & {_anything(self.beyond)})[{self.path[-1]}]"
+        both = f"{selected} & {self.literal}"
+        return f"({both}) != _|_" if self.fits else both
+
+    @property
+    def asked(self) -> Path:
+        """The path of what has to be selected."""
+        return self.path[:-1] if self.beyond is not None else self.path
+
+
+def _anything(items: int) -> str:
+    """A list of so many items, or more."""
+    return f"[{'_, ' * items}...]"
+
+
+def patched_whole(base: dict[str, Any], patch: Any, strategy: str) -> dict[str, Any] | None:
+    """An object patched by a standard that covers all of it; None if the strategy is none such."""
+    match strategy:
+        case "jsonMergePatch":
+            merged = apply_merge_patch(base, patch)
+        case "jsonPatch":
+            merged = apply_json_patch(base, (patch or {}).get("operations") or [])
+        case _:
+            return None
+    if not isinstance(merged, dict):
+        raise PolyverError("the patch leaves no object")
+    return merged
+
+
+@dataclass(slots=True)
+class Patching:
+    """Merges one patch; the same again with the answers once there are questions."""
+
+    tags: Tags
+    answers: Mapping[Path, object] = field(default_factory=dict)
+    """What `cue` makes of the patch and the object at a path in the patch."""
+    questions: list[Question] = field(default_factory=list)
+
+    def merge(self, base: Any, patch: Any) -> Any:
+        return self._value(base, patch, (), "")
+
+    def _value(self, base: Any, patch: Any, path: Path, key: str) -> Any:
+        if isinstance(base, dict) and isinstance(patch, dict):
+            return self._fields(base, patch, path, key)
+        if isinstance(base, list) and isinstance(patch, list):
+            return self._items(base, patch, path)
+        if type(base) is type(patch) and base == patch:
+            return base
+        return self._asked(base, path)
+
+    def _asked(self, base: Any, path: Path, beyond: int | None = None) -> Any:
+        if path in self.answers:
+            return self.answers[path]
+        self.questions.append(Question(path, encode_json(base).decode(), beyond))
+        return base
+
+    def _fields(
+        self, base: dict[str, Any], patch: dict[str, Any], path: Path, key: str
+    ) -> dict[str, Any]:
+        merged = dict(base)
+        for name, value in patch.items():
+            here = (*path, name)
+            said = self.tags.get(here, _NOTHING)
+            inner = said.get(_KEY, key)
+            strategy = said.get(_STRATEGY, "")
+            if name not in base:
+                merged[name] = value
+            elif isinstance(value, list) and isinstance(base[name], list):
+                merged[name] = self._list(base[name], value, here, inner, strategy)
+            elif strategy == "retainKeys":
+                merged[name] = value
+            else:
+                merged[name] = self._value(base[name], value, here, inner)
+        return merged
+
+    def _list(self, base: list[Any], patch: list[Any], path: Path, key: str, strategy: str) -> Any:
+        if strategy == "replace":
+            return patch
+        keys = [each.split(".") for each in key.split(",") if each]
+        if keys and not patch and not (base and self._is_open(len(base), path)):
+            return base
+        if any(_keyed(each, keys) for each in patch):
+            return self._keyed(base, patch, path, _Keys(keys, key, retain=strategy == "retainKeys"))
+        return self._items(base, patch, path, key)
+
+    def _is_open(self, items: int, path: Path) -> bool | None:
+        """Whether a list in the patch says something of items that it does not have."""
+        if path in self.answers:
+            return bool(self.answers[path])
+        self.questions.append(Question(path, _anything(items), fits=True))
+        return None
+
+    def _items(self, base: list[Any], patch: list[Any], path: Path, key: str = "") -> Any:
+        """One by one; more of them are added, and what the patch says of fewer is a question."""
+        merged = [
+            self._value(mine, theirs, (*path, number), key)
+            for number, (mine, theirs) in enumerate(zip(base, patch, strict=False))
+        ]
+        beyond = self._beyond(base, len(patch), path) if len(patch) < len(base) else []
+        return [*merged, *beyond, *patch[len(base) :]]
+
+    def _beyond(self, base: list[Any], known: int, path: Path) -> list[Any]:
+        """The items of an object for which the patch has none of its own."""
+        is_open = self._is_open(len(base), path)
+        if is_open is False:
+            fact = f"patch.{dotted(path)} has {known} of the {len(base)} items of the object"
+            hint = (
+                "end it with `...`, or say `// +patchKey=` or `// +patchStrategy=replace` above it"
+            )
+            raise PolyverError(fact, hint=hint)
+        rest = enumerate(base[known:], known)
+        if is_open is None:
+            return [mine for _, mine in rest]
+        return [self._asked(mine, (*path, number), beyond=len(base)) for number, mine in rest]
+
+    def _keyed(self, base: list[Any], patch: list[Any], path: Path, keys: _Keys) -> list[Any]:
+        """By what names the items: those with the same name are merged, others added behind."""
+        places: dict[tuple[str, object], int] = {}
+        for number, item in enumerate(patch):
+            names = _keyed(item, keys.paths)
+            if not names:
+                fact = f"an item of patch.{dotted(path)} has no {keys.text}"
+                raise PolyverError(fact, hint="it is merged by that")
+            places |= dict.fromkeys(names, number)
+        merged, used = [], set()
+        for item in base:
+            found = next((places[n] for n in _keyed(item, keys.paths) if n in places), None)
+            if found is None or found in used:
+                merged.append(item)
+                continue
+            used.add(found)
+            theirs = patch[found]
+            inner = (*path, found)
+            merged.append(theirs if keys.retain else self._value(item, theirs, inner, keys.text))
+        rest = dict.fromkeys(places.values())
+        return [*merged, *(patch[number] for number in rest if number not in used)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """What names the items of a list."""
+
+    paths: list[list[str]]
+    text: str
+    retain: bool
+
+
+def _keyed(item: Any, keys: list[list[str]]) -> list[tuple[str, object]]:
+    """The names that an item has, one for each of the keys."""
+    found: list[tuple[str, object]] = []
+    for steps in keys:
+        value = item
+        for step in steps:
+            value = value.get(step) if isinstance(value, dict) else None
+        if isinstance(value, str | int | float):
+            found.append((".".join(steps), value))
+    return found

@@ -1,0 +1,114 @@
+"""The history of an application: what its revisions recorded, and how it returns to one of them.
+
+Returning is the old spec together with a lock of the old versions: without one, a series would
+move again at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from polyver.core import InvalidVersion, PolyverError, Serial, listed
+from polyver.definitions.choosing import numbered_revisions, revision_hash
+from polyver.definitions.locking import Locked, locked, with_lock
+from polyver.definitions.names import PUBLISH_VERSION
+
+__all__ = ["LAST_APPLIED", "Recorded", "earlier", "history_of", "returned"]
+
+Object = Mapping[str, Any]
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One ApplicationRevision."""
+
+    number: int
+    name: str
+    spec: Object
+    resolutions: tuple[Object, ...]
+    made: str
+    """When."""
+    published: str | None
+    """What `app.oam.dev/publishVersion` said."""
+    same_as: int | None
+    """The first revision that recorded the same; None if it is this one."""
+
+    @property
+    def places(self) -> tuple[Locked, ...]:
+        """What is locked by it."""
+        return tuple(map(locked, self.resolutions))
+
+
+def history_of(revisions: Iterable[Object]) -> list[Recorded]:
+    """The revisions of an application, in the order in which they were made."""
+    first: dict[tuple[str | None, str | None], int] = {}
+    found = []
+    for number, each in numbered_revisions(revisions):
+        metadata, spec = each["metadata"], each.get("spec") or {}
+        told = revision_hash(each)
+        same_as = first.setdefault(told, number)
+        found.append(
+            Recorded(
+                number,
+                metadata["name"],
+                (spec.get("application") or {}).get("spec") or {},
+                tuple(spec.get("resolutions") or ()),
+                metadata.get("creationTimestamp", ""),
+                told[1],
+                same_as if same_as != number else None,
+            )
+        )
+    return found
+
+
+def earlier(name: str, history: Sequence[Recorded], to: str = "") -> Recorded:
+    """The revision of an application to return to: a named one, else the last that was other."""
+    if not history:
+        raise PolyverError(f"{name} has no ApplicationRevision", hint="it has never been resolved")
+    if not to:
+        return _before(name, history)
+    known = {each.number: each for each in history}
+    with suppress(InvalidVersion):
+        number = Serial.parse(to.removeprefix(f"{name}-").removeprefix("v")).number
+        if number in known:
+            return known[number]
+    names = listed([each.name for each in history])
+    raise PolyverError(f"{name} has no revision {to}", hint=f"known: {names}")
+
+
+def _before(name: str, history: Sequence[Recorded]) -> Recorded:
+    now = history[-1]
+    state = now.same_as or now.number
+    for each in reversed(history[:-1]):
+        if (each.same_as or each.number) != state:
+            return each
+    raise PolyverError(f"{name} has no earlier revision than {now.name}")
+
+
+def returned(application: Object, to: Recorded) -> dict[str, Any]:
+    """An application as it was at a revision, with a lock of the versions that it had."""
+    metadata: Object = application["metadata"]
+    annotations = {**(metadata.get("annotations") or {})}
+    annotations.pop(PUBLISH_VERSION, None)
+    if to.published is not None:
+        annotations[PUBLISH_VERSION] = to.published
+    if LAST_APPLIED in annotations:
+        annotations[LAST_APPLIED] = _last_applied(annotations[LAST_APPLIED], to.spec)
+    whole = {**application, "metadata": {**metadata, "annotations": annotations}, "spec": to.spec}
+    return with_lock(whole, to.places)
+
+
+def _last_applied(text: str, spec: Object) -> str:
+    """What `kubectl apply` compares with next: else what only the old spec has would stay."""
+    try:
+        said = json.loads(text)
+    except ValueError:
+        return text
+    if not isinstance(said, dict):
+        return text
+    return f"{json.dumps({**said, 'spec': spec}, separators=(',', ':'))}\n"

@@ -1,0 +1,256 @@
+"""Locks: what all applications got, as one text that can be compared with another cluster.
+
+What is locked says which version and which content each place has. Two clusters with the same
+lock have the same result, and `differences` names what is not the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from polyver.core import PolyverError
+from polyver.definitions._locks import LOCK_PLACE, Locked, carried_lock, check_places, lock_text
+from polyver.definitions.choosing import Chosen, Homes, choose_all
+from polyver.definitions.names import LOCK, TYPES
+from polyver.kube.objects import Document
+from polyver.kube.objects.codec import prepare
+
+__all__ = [
+    "LOCK_PLACE",
+    "Difference",
+    "Lock",
+    "LockOf",
+    "Locked",
+    "Named",
+    "carried_lock",
+    "differences",
+    "lock_data",
+    "lock_of",
+    "lock_text",
+    "locked",
+    "places_of",
+    "read_lock",
+    "with_lock",
+]
+
+Object = Mapping[str, Any]
+Named = tuple[str, str]
+"""The namespace and the name of an application."""
+API_VERSION = "polyver.dev/v1alpha1"
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """What the places of applications have."""
+
+    applications: Mapping[Named, tuple[Locked, ...]]
+    namespace: str = ""
+    """The only one that it is about; empty for all."""
+
+    def inside(self, namespace: str) -> Lock:
+        """The part about one namespace; all of it, if none is named."""
+        if not namespace or namespace == self.namespace:
+            return self
+        kept = {name: places for name, places in self.applications.items() if name[0] == namespace}
+        return Lock(kept, namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class LockOf:
+    """A lock of what there is, and the applications that cannot be locked, with the reasons."""
+
+    lock: Lock
+    failures: Mapping[Named, Sequence[PolyverError]] = field(default_factory=dict)
+
+
+def lock_of(
+    applications: Iterable[Object], homes: Callable[[str, str], Homes], *, namespace: str = ""
+) -> LockOf:
+    """The lock of applications as they resolve now, the pins in their status included.
+
+    `homes` finds the lineages of a kind and a name.
+    """
+    found: dict[Named, tuple[Locked, ...]] = {}
+    failures: dict[Named, Sequence[PolyverError]] = {}
+    for each in sorted(applications, key=_name):
+        chosen, errors = choose_all(each, homes)
+        if errors:
+            failures[_name(each)] = errors
+        else:
+            found[_name(each)] = places_of(chosen)
+    return LockOf(Lock(found, namespace), failures)
+
+
+def _name(application: Object) -> Named:
+    metadata: Object = application["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]
+
+
+def places_of(chosen: Iterable[Chosen]) -> tuple[Locked, ...]:
+    """What is locked of what was chosen."""
+    return tuple(
+        Locked(
+            kind=TYPES[each.use.kind],  # type: ignore[arg-type]
+            component=each.use.place,
+            definition=f"{each.home}/{each.use.definition}",
+            requested=each.use.requested,
+            version=str(each.resolution.release.version),
+            revision=each.revision,
+            digest=each.resolution.release.digest,
+        )
+        for each in chosen
+    )
+
+
+def locked(resolution: Object) -> Locked:
+    """What is locked of a resolution that was recorded."""
+    said = {name: resolution.get(name, "") for name in Locked.__struct_fields__}
+    return msgspec.convert(said, Locked)
+
+
+def with_lock(application: Object, places: Iterable[Locked]) -> dict[str, Any]:
+    """An application that carries a lock."""
+    metadata: Object = application["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), LOCK: lock_text(places)}
+    return {**application, "metadata": {**metadata, "annotations": annotations}}
+
+
+# The file.
+
+
+class _Application(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    namespace: str
+    name: str
+    resolutions: list[Locked]
+
+
+class _File(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    api_version: str
+    kind: str
+    applications: list[_Application]
+    namespace: str = ""
+
+
+prepare(_File)
+
+
+def lock_data(lock: Lock) -> dict[str, Any]:
+    """A lock as it is written: the same lock is the same data, in the same order."""
+    about = {"apiVersion": API_VERSION, "kind": "Lock"}
+    scope = {"namespace": lock.namespace} if lock.namespace else {}
+    applications = [
+        {"namespace": home, "name": name, "resolutions": [each.data for each in places]}
+        for (home, name), places in sorted(lock.applications.items())
+    ]
+    return {**about, **scope, "applications": applications}
+
+
+def read_lock(document: Document) -> Lock:
+    """A lock as it was written."""
+    found = document.read(_File)
+    if (found.api_version, found.kind) != (API_VERSION, "Lock"):
+        fact = f"{found.kind} of {found.api_version} is no lock"
+        raise document.error(fact, "kind", hint=f"expected kind Lock of {API_VERSION}")
+    applications: dict[Named, tuple[Locked, ...]] = {}
+    for number, each in enumerate(found.applications):
+        named = each.namespace, each.name
+        if named in applications:
+            fact = f"{'/'.join(named)} is there twice"
+            raise document.error(fact, "applications", number, "name")
+        check_places(document, each.resolutions, "applications", number, "resolutions")
+        applications[named] = tuple(each.resolutions)
+    return Lock(applications, found.namespace)
+
+
+# Comparing.
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that is not as the lock has it."""
+
+    application: str
+    what: str
+    """One word for programs: `application`, `place`, `version`, `digest`, and so on."""
+    locked: str
+    found: str
+    place: str = ""
+    definition: str = ""
+    fact: str = ""
+    """All of it as a sentence."""
+
+    def __str__(self) -> str:
+        where = ", ".join(filter(None, (self.application, self.place, self.definition)))
+        return f"{where}: {self.fact}"
+
+
+def differences(
+    lock: Lock,
+    found: Lock,
+    failures: Mapping[Named, Sequence[PolyverError]] | None = None,
+) -> list[Difference]:
+    """All that is not as it is locked, by application and place; nothing for the same lock.
+
+    `failures` are the applications that are there and resolve to nothing.
+    """
+    failed = failures or {}
+    made: list[Difference] = []
+    for named in sorted({*lock.applications, *found.applications, *failed}):
+        name = "/".join(named)
+        wanted = lock.applications.get(named)
+        if wanted is None:
+            fact = "it is here, and not in the lock"
+            made.append(Difference(name, "application", "", name, fact=fact))
+        elif named in failed:
+            made += (Difference(name, "unresolved", "", "", fact=str(e)) for e in failed[named])
+        elif named not in found.applications:
+            fact = "it is in the lock, and not here"
+            made.append(Difference(name, "application", name, "", fact=fact))
+        else:
+            made += _in_application(name, wanted, found.applications[named])
+    return made
+
+
+def _in_application(
+    name: str, wanted: Sequence[Locked], found: Sequence[Locked]
+) -> Iterable[Difference]:
+    left: dict[tuple[str, str, str], list[Locked]] = {}
+    for each in found:
+        left.setdefault(each.key, []).append(each)
+    for each in wanted:
+        there = left.get(each.key)
+        if there:
+            yield from _in_place(name, each, there.pop(0))
+        else:
+            fact = "it is in the lock, and not here"
+            yield Difference(name, "place", each.version, "", *_place(each), fact=fact)
+    for rest in left.values():
+        for each in rest:
+            fact = "it is here, and not in the lock"
+            yield Difference(name, "place", "", each.version, *_place(each), fact=fact)
+
+
+_COMPARED = ("definition", "requested", "version", "revision", "digest")
+
+
+def _in_place(name: str, wanted: Locked, found: Locked) -> Iterable[Difference]:
+    other = [each for each in _COMPARED if getattr(wanted, each) != getattr(found, each)]
+    if "version" in other:
+        # Another version has another revision and another content: that is one difference.
+        other = [each for each in other if each not in ("revision", "digest")]
+    for each in other:
+        sides = getattr(wanted, each), getattr(found, each)
+        label = f"{each} of {found.version}" if each == "digest" else each
+        yield Difference(name, each, *sides, *_place(found), fact=_fact(label, *sides))
+
+
+def _fact(label: str, wanted: str, found: str) -> str:
+    return f"the {label} is {found or 'nothing'}, locked as {wanted or 'nothing'}"
+
+
+def _place(each: Locked) -> tuple[str, str]:
+    return f"{each.kind} {each.component}".strip(), each.definition

@@ -1,0 +1,157 @@
+"""Definitions as lineages, and applications as those who ask them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from polyver.client import Change, Key, Object, Resource
+from polyver.core import Dependent, Lineage, PolyverError, Release, Serial
+from polyver.definitions._policy import policy_for
+from polyver.definitions.choosing import lineage_in
+from polyver.definitions.kinds import APPLICATIONS, DEFINITIONS, GROUP, STORED, VERSIONED
+from polyver.definitions.names import SYSTEM_NAMESPACE
+from polyver.definitions.uses import Use, check_application, home_of, question_of, settled, uses_of
+from polyver.web.sources import Asked, Book, Following, Shown, Source, Unanswered, Watched, Where
+
+__all__ = ["DefinitionsSource"]
+
+_CAPABILITY = "definitions"
+_APPLICATIONS = Resource(GROUP, STORED, APPLICATIONS.names.plural)
+_BREATH = 50
+_DESCRIPTION = "definition.oam.dev/description"
+
+
+@dataclass(frozen=True, slots=True)
+class _Definition:
+    releases: tuple[Release, ...]
+    text: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Application:
+    uses: tuple[Use, ...]
+    problem: str
+
+
+@dataclass(slots=True)
+class _Named:
+    """The definitions of one kind and name, and the applications that name them."""
+
+    lineages: dict[str, Lineage] = field(default_factory=dict)
+    """By the namespaces that have one."""
+    applications: set[Key] = field(default_factory=set)
+
+    @property
+    def shape(self) -> dict[str, bool]:
+        """What decides which definition is meant, and how its versions are read."""
+        return {place: _is_legacy(lineage) for place, lineage in self.lineages.items()}
+
+
+class DefinitionsSource(Source):
+    """The capability definitions."""
+
+    def __init__(self) -> None:
+        self._named: dict[tuple[str, str], _Named] = {}
+        self._applications: dict[Key, _Application] = {}
+
+    def open(self, book: Book, following: Following) -> None:
+        self._book = book
+        for kind in DEFINITIONS:
+            resource = Resource(GROUP, VERSIONED, kind.names.plural)
+            observe = partial(self._observe_definition, kind.kind)
+            following.follow(self, Watched(resource, _definition, observe))
+        following.follow(self, Watched(_APPLICATIONS, _application, self._observe_application))
+
+    async def _observe_definition(self, kind: str, change: Change[_Definition]) -> None:
+        (namespace, name), after = change.key, change.after
+        named = self._named.setdefault((kind, name), _Named())
+        before = named.shape
+        where = Where(_CAPABILITY, f"{kind}/{namespace}/{name}")
+        named.lineages.pop(namespace, None)
+        if after is None:
+            self._book.hide(where)
+        else:
+            lineage = Lineage(name, after.releases)
+            if after.releases:
+                named.lineages[namespace] = lineage
+            usual = policy_for(None, lineage)
+            scope, text, problem = namespace, after.text, after.problem
+            self._book.show(
+                Shown(where, lineage, usual, kind, scope=scope, text=text, problem=problem)
+            )
+        if before != named.shape:
+            for number, key in enumerate([*named.applications]):
+                self._ask(key)
+                if number % _BREATH == 0:
+                    await asyncio.sleep(0)
+
+    async def _observe_application(self, change: Change[_Application]) -> None:
+        for use in change.before.uses if change.before else ():
+            self._users(use).discard(change.key)
+        for use in change.after.uses if change.after else ():
+            self._users(use).add(change.key)
+        if change.after is None:
+            self._applications.pop(change.key, None)
+        else:
+            self._applications[change.key] = change.after
+        self._ask(change.key)
+
+    def _users(self, use: Use) -> set[Key]:
+        return self._named.setdefault((use.kind, use.definition), _Named()).applications
+
+    def _ask(self, key: Key) -> None:
+        found, name = self._applications.get(key), f"Application {key.namespace}/{key.name}"
+        places = [self._asked(use) for use in found.uses] if found else []
+        if found and found.problem:
+            about = Dependent(name, at="metadata")
+            places.append(Unanswered(about, "", found.problem))
+        self._book.ask(_CAPABILITY, name, places)
+
+    def _asked(self, use: Use) -> Asked | Unanswered:
+        lineages = self._named[use.kind, use.definition].lineages
+        wanted = f"{use.definition}@{use.requested}" if use.requested else use.definition
+        home = home_of(use, lineages)
+        if home is None:
+            fact = f"there is no {use.kind} {use.definition}"
+            places = dict.fromkeys((use.namespace, SYSTEM_NAMESPACE))
+            return Unanswered(use.dependent, wanted, fact, f"looked in {' and '.join(places)}")
+        mine = settled(use, home)
+        try:
+            selector, policy = question_of(mine, lineages[home])
+        except PolyverError as error:
+            return Unanswered(use.dependent, wanted, error.fact, error.hint)
+        where = Where(_CAPABILITY, f"{use.kind}/{home}/{use.definition}")
+        return Asked(mine.dependent, where, use.requested, selector, policy, mine.since)
+
+
+def _is_legacy(lineage: Lineage) -> bool:
+    return any(isinstance(release.version, Serial) for release in lineage)
+
+
+def _definition(obj: Object) -> _Definition:
+    lineage, metadata = lineage_in(obj), obj["metadata"]
+    conditions: Iterable[dict[str, Any]] = (obj.get("status") or {}).get("conditions") or ()
+    wrong = {("Published", "False"), ("Adopted", "False")}
+    refused = [
+        str(each.get("message", ""))
+        for each in sorted(conditions, key=lambda each: each.get("type") != "Published")
+        if (each.get("type"), each.get("status")) in wrong and each.get("reason") != "Progressing"
+    ]
+    return _Definition(
+        lineage.releases if lineage else (),
+        (metadata.get("annotations") or {}).get(_DESCRIPTION) or "",
+        refused[0] if refused else "",
+    )
+
+
+def _application(obj: Object) -> _Application:
+    try:
+        check_application(obj)
+        return _Application(tuple(uses_of(obj)), "")
+    except PolyverError as error:
+        return _Application(tuple(uses_of(obj)), str(error))

@@ -1,0 +1,55 @@
+"""Publishing: which revisions a definition means, and what is refused, decided on plain data.
+
+Admission asks before a write, the controller afterwards; both ask the same functions.
+"""
+
+from polyver.definitions.publishing._deciding import Decision, Forced, decide, in_use
+from polyver.definitions.publishing._gate import GatePolicy, check_gate
+from polyver.definitions.publishing._reading import (
+    Definition,
+    Entry,
+    Refusal,
+    forced_of,
+    parameters_of,
+    read_definition,
+    read_parameters,
+    wrapped,
+)
+from polyver.definitions.publishing._revisions import (
+    Known,
+    holders_of,
+    known_revision,
+    lineage_of,
+    removed_of,
+    revision_object,
+)
+from polyver.definitions.publishing._status import status_of, with_adoption
+from polyver.definitions.publishing._writing import check_writer, created_with, other_writer
+
+__all__ = [
+    "Decision",
+    "Definition",
+    "Entry",
+    "Forced",
+    "GatePolicy",
+    "Known",
+    "Refusal",
+    "check_gate",
+    "check_writer",
+    "created_with",
+    "decide",
+    "forced_of",
+    "holders_of",
+    "in_use",
+    "known_revision",
+    "lineage_of",
+    "other_writer",
+    "parameters_of",
+    "read_definition",
+    "read_parameters",
+    "removed_of",
+    "revision_object",
+    "status_of",
+    "with_adoption",
+    "wrapped",
+]

@@ -1,0 +1,182 @@
+"""DefinitionRevisions: read, made, and put together to the lineage of a definition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from polyver.core import InvalidVersion, Lineage, Notes, Release, SemVer, Serial, Stage, Version
+from polyver.definitions.kinds import GROUP, STORED
+from polyver.definitions.names import ALLOW_DELETION, TYPES, name_label, revision_name
+from polyver.definitions.publishing._reading import Definition, Entry
+
+__all__ = [
+    "Known",
+    "New",
+    "holders_of",
+    "known_revision",
+    "lineage_of",
+    "removed_of",
+    "revision_object",
+]
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A revision that there is."""
+
+    name: str
+    version: Version
+    digest: str
+    content: Object
+    allows_deletion: bool = False
+    """Whether it may delete objects of applications that move to it."""
+
+    @property
+    def release(self) -> Release:
+        named = self.name if isinstance(self.version, Serial) else ""
+        labels = {ALLOW_DELETION: "true"} if self.allows_deletion else {}
+        return Release(self.version, self.digest, labels=labels, name=named)
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """A revision that is to be made."""
+
+    name: str
+    entry: Entry
+    version: Version
+
+    @property
+    def release(self) -> Release:
+        if self.entry.version is not None:
+            return self.entry.release
+        return Release(self.version, self.entry.digest, name=self.name)
+
+
+def known_revision(obj: Object) -> Known | None:
+    """A DefinitionRevision as it was read; None if it makes no sense."""
+    spec: Object = obj.get("spec") or {}
+    fields = [
+        f"{name[0].lower()}{name[1:]}"
+        for name, each in TYPES.items()
+        if each == spec.get("definitionType")
+    ]
+    inside: Object = next((spec[name] for name in fields if name in spec), {})
+    text = spec.get("version")
+    try:
+        version = SemVer.complete(text) if text else Serial(int(spec.get("revision") or 0))
+    except InvalidVersion:
+        return None
+    found = str(spec.get("digest") or spec.get("revisionHash") or "")
+    allowed = (obj["metadata"].get("annotations") or {}).get(ALLOW_DELETION) == "true"
+    return Known(obj["metadata"]["name"], version, found, inside.get("spec") or {}, allowed)
+
+
+def revision_object(definition: Definition, new: New, owner: Object) -> dict[str, Any]:
+    """The DefinitionRevision of a version, with the definition as it would be with it alone."""
+    kind, entry = definition.kind, new.entry
+    said: dict[str, Any] = {"version": str(entry.version)} if entry.version is not None else {}
+    labels = {name_label(kind): definition.name}
+    annotations: Object = owner["metadata"].get("annotations") or {}
+    allowed = {name: annotations[name] for name in (ALLOW_DELETION,) if name in annotations}
+    inside = {
+        "apiVersion": f"{GROUP}/{STORED}",
+        "kind": kind,
+        "metadata": {"name": definition.name, "namespace": definition.namespace},
+        "spec": {**said, **entry.content},
+    }
+    serial = new.version.number if isinstance(new.version, Serial) else 0
+    return {
+        "apiVersion": f"{GROUP}/{STORED}",
+        "kind": "DefinitionRevision",
+        "metadata": {
+            "name": new.name,
+            "namespace": definition.namespace,
+            "labels": labels,
+            **({"annotations": allowed} if allowed else {}),
+            "ownerReferences": [_reference(kind, owner)],
+        },
+        "spec": {
+            **said,
+            "revision": serial,
+            "revisionHash": entry.digest,
+            "digest": entry.digest,
+            "definitionType": TYPES[kind],
+            f"{kind[0].lower()}{kind[1:]}": inside,
+        },
+    }
+
+
+def _reference(kind: str, owner: Object) -> dict[str, Any]:
+    metadata = owner["metadata"]
+    return {
+        "apiVersion": f"{GROUP}/{STORED}",
+        "kind": kind,
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def lineage_of(
+    definition: Definition, known: Iterable[Known], removed: Iterable[Release] = ()
+) -> Lineage:
+    """All that was published, with the stages that the definition says."""
+    order = Serial if definition.is_legacy else SemVer
+    there = [*known]
+    # Numbers and semantic versions do not mix; if they do, then not by us.
+    mine = [each for each in there if isinstance(each.version, order)] or there
+    releases = {each.version: each.release for each in mine}
+    for gone in removed:
+        if all(isinstance(each, SemVer) for each in releases):
+            releases.setdefault(gone.version, gone)
+    for entry in definition.entries:
+        if entry.version is not None and entry.version in releases:
+            is_same = releases[entry.version].digest == entry.digest
+            if is_same and not releases[entry.version].stage.is_gone:
+                releases[entry.version] = replace(
+                    releases[entry.version], stage=entry.stage, notes=entry.notes
+                )
+    return Lineage(definition.name, releases.values())
+
+
+def removed_of(obj: Object, definition: Definition, known: Iterable[Known]) -> list[Release]:
+    """The versions that a definition had once, as its status tells.
+
+    One whose revision is gone, and that the definition does not list, was removed by hand.
+    """
+    status: Object = obj.get("status") or {}
+    there = {each.version for each in known} | {each.version for each in definition.entries}
+    found = []
+    for each in status.get("versions") or ():
+        with suppress(InvalidVersion):  # numbers are not remembered
+            version = SemVer.parse(each["version"])
+            if each["stage"] == Stage.REMOVED.value or version not in there:
+                notes = Notes(use=each.get("use") or "")
+                found.append(Release(version, each["digest"], Stage.REMOVED, notes=notes))
+    return found
+
+
+def holders_of(objs: Iterable[Object]) -> dict[str, tuple[str, str]]:
+    """Of revisions, of which metadata is enough, whose they are: the kind and the name."""
+    return {obj["metadata"]["name"]: _holder(obj) for obj in objs}
+
+
+def _holder(obj: Object) -> tuple[str, str]:
+    labels: Object = obj["metadata"].get("labels") or {}
+    return next(
+        ((kind, labels[name_label(kind)]) for kind in TYPES if name_label(kind) in labels),
+        ("", ""),
+    )
+
+
+def new_revision(definition: Definition, entry: Entry, version: Version) -> New:
+    """The revision of an entry, by the name that it gets."""
+    named = definition.label if entry.version is None else None
+    return New(revision_name(definition.name, named or version), entry, version)

@@ -1,0 +1,108 @@
+"""Objects that were made, and what they come from: each with a name, and none of them twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from polyver.core import PolyverError
+from polyver.definitions.rendering._engines import Document, Documents
+from polyver.definitions.rendering._sources import Source
+
+__all__ = ["Made", "Output", "doubled", "made_by"]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An object that an application means, and what it comes from."""
+
+    object: dict[str, Any]
+    """With a name, and in the application's namespace unless it names one: what knows which kinds
+    have no namespaces has to leave it out for those. Labels and owners are not put on here."""
+    component: str
+    at: str
+    """`spec.components[0]`, or the trait's place."""
+    definition: str
+    """The name of the definition that made it."""
+    trait: bool = False
+    """Whether that is a trait."""
+    name: str = ""
+    """The key under `outputs`; empty for a component's main object, and for what has none."""
+    main: bool = False
+    """Whether it is the main object of its component."""
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """The apiVersion, kind, namespace and name."""
+        obj, metadata = self.object, self.object["metadata"]
+        return obj["apiVersion"], obj["kind"], metadata["namespace"], metadata["name"]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An object as a template made it, which the traits behind it may change."""
+
+    document: Document
+    source: Source
+    component: str
+    main: bool
+
+    def patched(self, changes: Mapping[str, dict[str, Any]]) -> Made:
+        """The same as a trait wants it."""
+        name = self.document.name
+        if (not name and not self.main) or name not in changes:
+            return self
+        return replace(self, document=replace(self.document, object=changes[name]))
+
+    def placed(self, namespace: str) -> Output:
+        """With a name, and in a namespace, unless it has them."""
+        obj, source = self.document.object, self.source
+        where = f"{source.at}, {self.document.at} of {source.label}"
+        for field in ("apiVersion", "kind"):
+            if not isinstance(obj.get(field), str) or not obj[field]:
+                raise PolyverError(f"an object without {field} was rendered", at=where)
+        metadata = obj.get("metadata") or {}
+        if not isinstance(metadata, dict):
+            raise PolyverError("metadata is no mapping", at=where)
+        said = {"name": self._default_name, "namespace": namespace}
+        said |= {field: metadata[field] for field in said if metadata.get(field)}
+        for field, text in said.items():
+            if not isinstance(text, str):
+                raise PolyverError(f"metadata.{field} is no text", at=where)
+        whole = {**obj, "metadata": {**metadata, **said}}
+        return Output(
+            *(whole, self.component, source.at, source.name),
+            trait=source.is_trait,
+            name=self.document.name,
+            main=self.main,
+        )
+
+    @property
+    def _default_name(self) -> str:
+        """What it is called if its template does not say it."""
+        trait = self.source.name if self.source.is_trait else ""
+        parts = [self.component, *([] if self.main else [trait, self.document.name])]
+        return "-".join(each.lower().replace("_", "-") for each in parts if each)
+
+
+def made_by(source: Source, component: str, found: Documents) -> Iterator[Made]:
+    """All documents of one template; only a component has a main one."""
+    if found.output is not None:
+        yield Made(found.output, source, component, main=not source.is_trait)
+    for each in found.outputs:
+        yield Made(each, source, component, main=False)
+
+
+def doubled(outputs: Iterable[Output]) -> Iterator[PolyverError]:
+    """The same object from two places, in whichever version each of them names it."""
+    seen: dict[tuple[str, ...], Output] = {}
+    for each in outputs:
+        version, *rest = each.identity
+        group = version.rpartition("/")[0]
+        first = seen.setdefault((group, *rest), each)
+        if first is not each:
+            kind, namespace, name = rest
+            fact = f"{kind} {namespace}/{name} is rendered twice"
+            hint = f"{first.at} makes it as well; give one of them another name"
+            yield PolyverError(fact, at=each.at, hint=hint)

@@ -1,0 +1,95 @@
+"""Where documents come from: the version that a place of an application uses, and its engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polyver.core import PolyverError, listed
+from polyver.definitions.publishing import known_revision
+from polyver.definitions.rendering._engines import Documents, Engine, Engines, Given
+
+__all__ = ["Revisions", "Source", "Sources"]
+
+Object = Mapping[str, Any]
+Revisions = Mapping[tuple[str, str], Object]
+"""DefinitionRevisions, by their namespaces and names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A version of a definition in a place that uses it, and what renders it."""
+
+    at: str
+    resolution: Object
+    name: str
+    """Of the definition."""
+    engine: Engine
+    block: Object
+    """What the engine reads: its part of `schematic`."""
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return f"{self.name} {self.resolution['version']}"
+
+    @property
+    def is_trait(self) -> bool:
+        return bool(self.resolution["kind"] == "Trait")
+
+    def render(self, properties: object, context: Object) -> Documents:
+        if properties is not None and not isinstance(properties, Mapping):
+            raise PolyverError("properties are no mapping", at=f"{self.at}.properties")
+        return self.engine.render(self.block, Given(properties or {}, context, self.at, self.label))
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What was chosen for the places of an application, and what there is to render it."""
+
+    resolutions: Mapping[str, Object]
+    """By the places that they are for."""
+    revisions: Revisions
+    engines: Engines
+
+    def source(self, at: str) -> Source:
+        """What a component or a trait comes from."""
+        place = f"{at}.type"
+        resolution = self.resolutions.get(place)
+        if resolution is None:
+            raise PolyverError("no version was chosen for it", at=place)
+        namespace, _, name = resolution["definition"].rpartition("/")
+        content = self._content(resolution, namespace, place)
+        label = f"{name} {resolution['version']}"
+        engine, block = self._engine(content.get("schematic") or {}, label, place)
+        return Source(at, resolution, name, engine, block)
+
+    def _content(self, resolution: Object, namespace: str, at: str) -> Object:
+        """The definition as it was when the version was published."""
+        name = resolution["revision"]
+        found = self.revisions.get((namespace, name))
+        known = known_revision(found) if found is not None else None
+        if known is None:
+            raise PolyverError(f"there is no DefinitionRevision {namespace}/{name}", at=at)
+        if known.digest != resolution["digest"]:
+            fact = f"DefinitionRevision {namespace}/{name} has the digest {known.digest}"
+            hint = f"the application uses {resolution['digest']}"
+            raise PolyverError(fact, at=at, hint=hint)
+        return known.content
+
+    def _engine(self, schematic: object, label: str, at: str) -> tuple[Engine, Object]:
+        if not isinstance(schematic, Mapping):
+            raise PolyverError(f"the schematic of {label} is no mapping", at=at)
+        there = [name for name, block in schematic.items() if block is not None]
+        known = f"there are engines for {listed(sorted(self.engines))}"
+        if len(there) != 1:
+            what = f"{len(there)} schematics: {listed(there)}" if there else "no schematic"
+            raise PolyverError(f"{label} has {what}", at=at, hint=f"it needs one; {known}")
+        engine, block = self.engines.get(there[0]), schematic[there[0]]
+        if engine is None:
+            fact = f"{label} is written for {there[0]}, and nothing here renders that"
+            raise PolyverError(fact, at=at, hint=known)
+        if not isinstance(block, Mapping):
+            raise PolyverError(f"schematic.{there[0]} of {label} is no mapping", at=at)
+        return engine, block

@@ -1,0 +1,131 @@
+"""The fields of applications and definitions that polyver does not execute.
+
+An application that uses one of them is refused with the path: the condition `Supported` is false
+and nothing is applied. docs/reference/definitions.md has the table of all fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from polyver.core import PolyverError
+from polyver.definitions.publishing import Decision, known_revision
+
+__all__ = ["Unsupported", "definition_warnings", "unsupported", "unsupported_fields"]
+
+Object = Mapping[str, Any]
+Revisions = Mapping[tuple[str, str], Object]
+
+_COMPONENT_FIELDS: Final = ("externalRevision", "dependsOn", "inputs", "outputs", "scopes")
+_ANNOTATIONS: Final = (
+    # Objects would be applied with polyver's rights instead of theirs.
+    "app.oam.dev/service-account-name",
+    "app.oam.dev/username",
+    "app.oam.dev/group",
+    # Only some versions of KubeVela's controller may process the application.
+    "app.oam.dev/controller-version-require",
+    "app.oam.dev/workflowName",
+    "app.oam.dev/restart-workflow",
+    "policy.oam.dev/auto-revision",
+)
+_HEALTH: Final = ("healthPolicy", "customStatus", "details")
+_DEFAULT_STAGE: Final = "DefaultDispatch"
+_REFUSED: Final = "applications that use it are refused (Supported=False)"
+
+
+class Unsupported(PolyverError):
+    """A field or an annotation that polyver does not execute."""
+
+    reason = "Unsupported"
+
+
+def unsupported(
+    application: Object, resolutions: Iterable[Object], revisions: Revisions
+) -> list[Unsupported]:
+    """Return what an application uses and polyver does not execute, its definitions included.
+
+    `resolutions` are as `resolution_data` makes them. A revision that is missing is skipped here;
+    rendering reports it.
+    """
+    found = unsupported_fields(application)
+    for each in resolutions:
+        found += _in_definition(each, revisions)
+    return found
+
+
+def unsupported_fields(application: Object) -> list[Unsupported]:
+    """Return the fields and annotations of an application itself that are not executed."""
+    spec: Object = application.get("spec") or {}
+    annotations: Object = application["metadata"].get("annotations") or {}
+    found = [*_in_components(spec.get("components") or ())]
+    for number, policy in enumerate(spec.get("policies") or ()):
+        fact = f"policy {policy.get('type')} is not executed"
+        found.append(Unsupported(fact, at=f"spec.policies[{number}]"))
+    found += _in_workflow(spec.get("workflow") or {})
+    for name in _ANNOTATIONS:
+        if annotations.get(name):
+            found.append(_unexecuted(name, f"metadata.annotations[{name}]"))
+    return found
+
+
+def _in_components(components: Iterable[Object]) -> Iterator[Unsupported]:
+    for number, component in enumerate(components):
+        for name in _COMPONENT_FIELDS:
+            if component.get(name):
+                yield _unexecuted(name, f"spec.components[{number}].{name}")
+
+
+def _in_workflow(workflow: Object) -> Iterator[Unsupported]:
+    for name in ("ref", "mode"):
+        if workflow.get(name):
+            yield _unexecuted(f"the workflow's {name}", f"spec.workflow.{name}")
+    for number, step in enumerate(workflow.get("steps") or ()):
+        fact = f"workflow step {step.get('type')} is not executed"
+        yield Unsupported(fact, at=f"spec.workflow.steps[{number}]")
+
+
+def _unexecuted(name: str, at: str) -> Unsupported:
+    return Unsupported(f"{name} is not executed", at=at)
+
+
+def _in_definition(resolution: Object, revisions: Revisions) -> Iterator[Unsupported]:
+    namespace, _, name = resolution["definition"].rpartition("/")
+    found = revisions.get((namespace, resolution["revision"]))
+    known = known_revision(found) if found is not None else None
+    for field in _definition_fields(known.content) if known is not None else ():
+        fact = f"{name} {resolution['version']} has {field}, which is not executed"
+        yield Unsupported(fact, at=resolution["at"])
+
+
+def _definition_fields(content: Object) -> Iterator[str]:
+    """The paths in a version of a component or trait definition that are not executed."""
+    status: Object = content.get("status") or {}
+    yield from (f"status.{name}" for name in _HEALTH if status.get(name))
+    yield from (name for name in ("workloadRefPath", "manageWorkload") if content.get(name))
+    if content.get("stage") not in (None, "", _DEFAULT_STAGE):
+        yield "stage"
+
+
+def definition_warnings(kind: str, decision: Decision) -> list[str]:
+    """Return a warning for each field of the new versions that is not executed."""
+    if not decision.create:
+        return []
+    if kind == "PolicyDefinition":
+        found = [f"policies are not executed: {_REFUSED}"]
+        return [*found, *(_global(new.entry.at) for new in decision.create if _is_global(new))]
+    if kind == "WorkflowStepDefinition":
+        return [f"workflow steps are not executed: {_REFUSED}"]
+    return [
+        f"{new.entry.at}.{field} is not executed: {_REFUSED}"
+        for new in decision.create
+        for field in _definition_fields(new.entry.content)
+    ]
+
+
+def _is_global(new: Any) -> bool:
+    return bool(new.entry.content.get("global"))
+
+
+def _global(at: str) -> str:
+    return f"{at}.global has no effect: no application gets a policy that it does not name"

@@ -1,6 +1,0 @@
-"""What serves the revisions of functions: processes beside this one, Deployments, or others."""
-
-from polyver.engine.runtimes.figures import Figures
-from polyver.engine.runtimes.port import ENDPOINT, Reason, Runtime, Served, Wanted
-
-__all__ = ["ENDPOINT", "Figures", "Reason", "Runtime", "Served", "Wanted"]

@@ -1,0 +1,73 @@
+"""Running actions, decided: how far each is, what comes next, and what its templates see."""
+
+from polyver.functions.actions._machine import (
+    Await,
+    Call,
+    Conclude,
+    Effect,
+    Over,
+    Recover,
+    Stop,
+    called,
+    concluded,
+    decide,
+    failed,
+    interrupted,
+    returned,
+    waits,
+)
+from polyver.functions.actions._params import (
+    Objects,
+    params_of,
+    render_arguments,
+    render_artifacts,
+    workload_params,
+)
+from polyver.functions.actions._run import (
+    ActionRun,
+    PhaseRun,
+    Run,
+    State,
+    Waiting,
+    read_run,
+    status_of,
+)
+from polyver.functions.actions._sensitive import masked_artifacts, split_output, with_outputs
+from polyver.functions.actions._starting import Wanted, checked, refused, start, wanted_of
+
+__all__ = [
+    "ActionRun",
+    "Await",
+    "Call",
+    "Conclude",
+    "Effect",
+    "Objects",
+    "Over",
+    "PhaseRun",
+    "Recover",
+    "Run",
+    "State",
+    "Stop",
+    "Waiting",
+    "Wanted",
+    "called",
+    "checked",
+    "concluded",
+    "decide",
+    "failed",
+    "interrupted",
+    "masked_artifacts",
+    "params_of",
+    "read_run",
+    "refused",
+    "render_arguments",
+    "render_artifacts",
+    "returned",
+    "split_output",
+    "start",
+    "status_of",
+    "waits",
+    "wanted_of",
+    "with_outputs",
+    "workload_params",
+]

@@ -1,0 +1,245 @@
+"""A run of an ActionSet as its status records it, and back: what is not written never happened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from polyver.functions.blueprints import Phase
+from polyver.kube.objects.converted import fresh
+
+__all__ = ["ActionRun", "PhaseRun", "Run", "State", "Waiting", "read_run", "status_of"]
+
+
+class State(Enum):
+    """How far something is."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    COMPLETE = "complete"
+    FAILED = "failed"
+
+    @property
+    def is_over(self) -> bool:
+        return self in (State.COMPLETE, State.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRun:
+    """One call: the version that it was given, how far it is, and what came of it."""
+
+    name: str
+    version: str
+    reason: str = ""
+    """Why it was that version; of one that failed, why it did."""
+    state: State = State.PENDING
+    output: Mapping[str, Any] | None = None
+    """Without what is sensitive."""
+    chosen: str = ""
+    """Why it was that version, whatever became of the phase."""
+    secret: str = ""
+    """The Secret that holds its sensitive outputs, if there are any."""
+
+    @property
+    def explanation(self) -> str:
+        """Why it was that version and, of one that failed, why it did."""
+        if self.state is not State.FAILED or not self.chosen:
+            return self.reason
+        return f"{self.chosen}; it failed: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An action that waits for a slot."""
+
+    place: int
+    """In the queue, from 1."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRun:
+    """One action: its phases in order, the deferred one, and what it was when it started."""
+
+    name: str
+    blueprint: str
+    phases: tuple[PhaseRun, ...]
+    deferred: PhaseRun | None = None
+    state: State = State.PENDING
+    error: str = ""
+    artifacts: Mapping[str, Any] | None = None
+    snapshot: Mapping[str, Any] = field(default_factory=dict)
+    waiting: Waiting | None = None
+    artifacts_secret: str = ""
+    """The Secret that holds the artifacts, if values in them are masked."""
+
+    @property
+    def calls(self) -> tuple[PhaseRun, ...]:
+        """All phases, the deferred one last."""
+        return (*self.phases, self.deferred) if self.deferred else self.phases
+
+    @property
+    def last(self) -> int:
+        """The place of the deferred phase, if there is one."""
+        return len(self.phases)
+
+    def is_deferred(self, place: int) -> bool:
+        return place == self.last
+
+    def label(self, place: int) -> str:
+        """A phase as sentences name it."""
+        return self.calls[place].name or self.written(place).label
+
+    def written(self, place: int) -> Phase:
+        """A phase as the blueprint had it when the action started."""
+        action = self.snapshot["action"]
+        path: tuple[str | int, ...] = ("actions", self.name)
+        if self.is_deferred(place):
+            return _phase(action["deferPhase"], (*path, "deferPhase"))
+        return _phase(action["phases"][place], (*path, "phases", place))
+
+    def sensitive(self, place: int) -> tuple[str, ...]:
+        """The outputs of a phase that its blueprint calls sensitive."""
+        action = self.snapshot["action"]
+        phase = action["deferPhase"] if self.is_deferred(place) else action["phases"][place]
+        return tuple(phase.get("sensitiveOutputs") or ())
+
+    def with_call(self, place: int, call: PhaseRun) -> ActionRun:
+        """The same with a phase that has gone on."""
+        if self.is_deferred(place):
+            return replace(self, deferred=call)
+        return replace(self, phases=(*self.phases[:place], call, *self.phases[place + 1 :]))
+
+
+def _phase(value: Mapping[str, Any], path: tuple[str | int, ...]) -> Phase:
+    version = value.get("funcVersion") or ""
+    return Phase(value.get("name") or "", value["func"], version, value.get("args") or {}, path)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """All actions of an ActionSet, what to know of them, or why none of them started."""
+
+    actions: tuple[ActionRun, ...] = ()
+    warnings: tuple[str, ...] = ()
+    refusal: str = ""
+    """Why it failed before its first phase."""
+
+    @property
+    def state(self) -> State:
+        states = {action.state for action in self.actions}
+        if self.refusal or (State.FAILED in states and all(each.is_over for each in states)):
+            return State.FAILED
+        if states <= {State.COMPLETE}:
+            return State.COMPLETE
+        return State.PENDING if states == {State.PENDING} else State.RUNNING
+
+    @property
+    def error(self) -> str:
+        return self.refusal or "; ".join(each.error for each in self.actions if each.error)
+
+    def with_action(self, number: int, action: ActionRun) -> Run:
+        actions = (*self.actions[:number], action, *self.actions[number + 1 :])
+        return replace(self, actions=actions)
+
+
+# From a status, and to it.
+
+
+def read_run(action_set: Mapping[str, Any]) -> Run | None:
+    """How far an ActionSet is; None if it has not started.
+
+    An action without a snapshot was started by something else.
+    """
+    status: Mapping[str, Any] = action_set.get("status") or {}
+    if not status.get("state"):
+        return None
+    actions = tuple(map(_read_action, status.get("actions") or ()))
+    has_failed = status["state"] == State.FAILED.value
+    refusal = (status.get("error") or {}).get("message") or ""
+    started = any(action.state is not State.PENDING for action in actions)
+    warnings = tuple(status.get("warnings") or ())
+    return Run(actions, warnings, refusal if has_failed and not started else "")
+
+
+def _read_action(status: Mapping[str, Any]) -> ActionRun:
+    deferred = status.get("deferPhase")
+    return ActionRun(
+        status["name"],
+        status.get("blueprint") or "",
+        tuple(map(_read_phase, status.get("phases") or ())),
+        _read_phase(deferred) if deferred else None,
+        State(status.get("state") or "pending"),
+        (status.get("error") or {}).get("message") or "",
+        status.get("artifacts"),
+        status.get("snapshot") or {},
+        _read_waiting(status.get("waiting")),
+        status.get("artifactsSecret") or "",
+    )
+
+
+def _read_waiting(status: Mapping[str, Any] | None) -> Waiting | None:
+    return Waiting(status.get("place") or 0, status.get("message") or "") if status else None
+
+
+def _read_phase(status: Mapping[str, Any]) -> PhaseRun:
+    return PhaseRun(
+        status["name"],
+        status.get("resolvedVersion") or "",
+        status.get("reason") or "",
+        State(status["state"]),
+        status.get("output"),
+        status.get("resolvedReason") or "",
+        status.get("outputSecret") or "",
+    )
+
+
+def status_of(run: Run, *, now: str) -> dict[str, Any]:
+    """The status that records a run."""
+    found: dict[str, Any] = {"state": run.state.value}
+    found["actions"] = [_action_status(action) for action in run.actions]
+    found["progress"] = _progress(run, now)
+    found |= {"warnings": [*run.warnings]} if run.warnings else {}
+    return found | ({"error": {"message": run.error}} if run.error else {})
+
+
+def _progress(run: Run, now: str) -> dict[str, Any]:
+    calls = [(action, place) for action in run.actions for place in range(len(action.calls))]
+    running = [a.label(p) for a, p in calls if a.calls[p].state is State.RUNNING]
+    found = {"percentCompleted": str(_percent(run)), "lastTransitionTime": now}
+    return found | ({"runningPhase": ", ".join(running)} if running else {})
+
+
+def _percent(run: Run) -> int:
+    """How much has completed: all of it only if the run is complete."""
+    if run.state is State.COMPLETE:
+        return 100
+    states = [call.state for action in run.actions for call in action.calls]
+    completed = sum(each is State.COMPLETE for each in states)
+    return min(100 * completed // len(states), 99) if states else 0
+
+
+def _action_status(action: ActionRun) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": action.name, "blueprint": action.blueprint}
+    reference = (action.snapshot.get("spec") or {}).get("object")
+    found |= {"object": fresh(reference)} if reference else {}
+    found["state"] = action.state.value
+    if action.waiting is not None:
+        found["waiting"] = {"place": action.waiting.place, "message": action.waiting.message}
+    found["phases"] = [_phase_status(phase) for phase in action.phases]
+    found |= {"deferPhase": _phase_status(action.deferred)} if action.deferred else {}
+    found |= {"artifacts": fresh(action.artifacts)} if action.artifacts is not None else {}
+    found |= {"artifactsSecret": action.artifacts_secret} if action.artifacts_secret else {}
+    found |= {"error": {"message": action.error}} if action.error else {}
+    return found | {"snapshot": fresh(action.snapshot)}
+
+
+def _phase_status(phase: PhaseRun) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": phase.name, "state": phase.state.value}
+    found |= {"resolvedVersion": phase.version} if phase.version else {}
+    found |= {"resolvedReason": phase.chosen} if phase.chosen else {}
+    found |= {"reason": phase.reason} if phase.reason else {}
+    found |= {"outputSecret": phase.secret} if phase.secret else {}
+    return found | ({"output": fresh(phase.output)} if phase.output is not None else {})

@@ -1,0 +1,111 @@
+"""Blueprints and ActionSets before they are stored: what could never run is refused at once.
+
+Who only touches an old blueprint's labels is not told of functions that have gone since.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from polyver.core import InvalidVersion, SemVer
+from polyver.functions.blueprints import Finding, blueprint_of, check_blueprint
+from polyver.functions.kinds import ACTION_SETS, BLUEPRINTS
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import Cause, forbidden, invalid
+from polyver.webhook.configurations import Wanted
+
+if TYPE_CHECKING:
+    from polyver.functions.registering import Functions
+    from polyver.kube.server.admission import Review
+
+__all__ = ["BLUEPRINTS_WANTED", "ActionSetChecks", "BlueprintChecks"]
+
+_WRITES = ("CREATE", "UPDATE")
+_UNDER_WAY = ("pending", "running")
+_ONCE = "its spec cannot be changed any more; cancel or delete it, and create another ActionSet"
+BLUEPRINTS_WANTED: Final = tuple(
+    Wanted(
+        "checks",
+        group=kind.group,
+        plural=kind.names.plural,
+        versions=tuple(kind.versions),
+        operations=_WRITES,
+        mutates=False,
+    )
+    for kind in (BLUEPRINTS, ACTION_SETS)
+)
+"""What API servers are to ask about."""
+
+
+class BlueprintChecks:
+    """Refuses blueprints that name functions, versions or arguments which there are not."""
+
+    def __init__(self, functions: Functions) -> None:
+        self._functions = functions
+
+    def handles(self, kind: Kind, operation: str) -> bool:
+        known = (BLUEPRINTS.group, BLUEPRINTS.names.plural)
+        return (kind.group, kind.plural) == known and operation in _WRITES
+
+    async def mutate(self, review: Review) -> None:
+        pass
+
+    async def validate(self, review: Review) -> None:
+        if review.object is None or review.subresource or _is_same(review, "actions"):
+            return
+        # In a thread: a large one takes its time, and others need not wait for it.
+        findings = await asyncio.to_thread(self._findings, review.object)
+        causes = [
+            Cause(each.field, f"Invalid value: {each.fact}{f'; {each.hint}' if each.hint else ''}")
+            for each in findings
+            if each.is_error
+        ]
+        if causes:
+            raise invalid(review.kind, review.name, causes)
+        review.warnings += [each.fact for each in findings if not each.is_unknown]
+
+    def _findings(self, obj: dict[str, Any]) -> list[Finding]:
+        blueprint, _ = blueprint_of(obj)
+        if blueprint is None:
+            return []  # the schema refuses it, and says why
+        return list(check_blueprint(blueprint, self._functions))
+
+
+class ActionSetChecks:
+    """Refuses ActionSets that prefer what is no version, and edits of those that run.
+
+    An ActionSet runs once, by what its spec was when it started.
+    """
+
+    def handles(self, kind: Kind, operation: str) -> bool:
+        known = (ACTION_SETS.group, ACTION_SETS.names.plural)
+        return (kind.group, kind.plural) == known and operation in _WRITES
+
+    async def mutate(self, review: Review) -> None:
+        pass
+
+    async def validate(self, review: Review) -> None:
+        if review.object is None or review.subresource or _is_same(review, "spec"):
+            return
+        state = ((review.old or {}).get("status") or {}).get("state")
+        if state in _UNDER_WAY:
+            raise forbidden(review.kind, review.name, f"it is {state}: {_ONCE}")
+        if state:
+            review.warnings.append(f"the ActionSet is over ({state}), the edit changes nothing")
+        spec: dict[str, Any] = review.object.get("spec") or {}
+        causes = []
+        for number, action in enumerate(spec.get("actions") or ()):
+            try:
+                SemVer.complete(action.get("preferredVersion") or "0")
+            except InvalidVersion as error:
+                field = f"spec.actions[{number}].preferredVersion"
+                causes.append(Cause(field, f"Invalid value: {error.fact}"))
+        if causes:
+            raise invalid(review.kind, review.name, causes)
+
+
+def _is_same(review: Review, field: str) -> bool:
+    """Whether an update leaves a field as it was."""
+    assert review.object is not None
+    return review.old is not None and review.old.get(field) == review.object.get(field)

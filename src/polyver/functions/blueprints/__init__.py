@@ -1,0 +1,55 @@
+"""Blueprints: what their phases call, which version each gets, and what is wrong with that."""
+
+from polyver.functions.blueprints._checking import (
+    UNTIL,
+    Use,
+    check_blueprint,
+    losses_at,
+    losses_between,
+    uses_in,
+)
+from polyver.functions.blueprints._choosing import (
+    ActionRefused,
+    PhaseRefused,
+    ResolvedAction,
+    ResolvedPhase,
+    resolution_of,
+    resolve_action,
+    resolve_phase,
+    selector_of,
+)
+from polyver.functions.blueprints._reading import (
+    Action,
+    Blueprint,
+    Finding,
+    Phase,
+    Request,
+    blueprint_of,
+    blueprints_in,
+    requests_in,
+)
+
+__all__ = [
+    "UNTIL",
+    "Action",
+    "ActionRefused",
+    "Blueprint",
+    "Finding",
+    "Phase",
+    "PhaseRefused",
+    "Request",
+    "ResolvedAction",
+    "ResolvedPhase",
+    "Use",
+    "blueprint_of",
+    "blueprints_in",
+    "check_blueprint",
+    "losses_at",
+    "losses_between",
+    "requests_in",
+    "resolution_of",
+    "resolve_action",
+    "resolve_phase",
+    "selector_of",
+    "uses_in",
+]

@@ -1,0 +1,306 @@
+"""Checks, before an action runs, that the templates of a blueprint read values that will exist.
+
+Each part of an action has a shape: the names that its templates may read there. A name that can
+never exist is an error. Names that only an ActionSet provides, such as options, are unknown at
+first; when an ActionSet starts they are known, and the same check runs again with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any
+
+from polyver.core import listed
+from polyver.functions.registering.function import Function
+from polyver.languages.gotemplate import ANYTHING, TEXT, Access, InvalidTemplate, Shape
+from polyver.languages.gotemplate import inspect_template as inspect
+
+__all__ = ["NO_PROFILES", "Given", "Problem", "template_problems"]
+
+Path = tuple[str | int, ...]
+Names = frozenset[str]
+NO_PROFILES = "there are no Profiles here: name what is needed in options, configMaps or secrets"
+_WORKLOADS = ("Deployment", "StatefulSet", "DaemonSet", "DeploymentConfig")
+_WORKLOAD = Shape(
+    {
+        "Name": TEXT,
+        "Namespace": TEXT,
+        "Pods": ANYTHING,
+        "Containers": ANYTHING,
+        "PersistentVolumeClaims": ANYTHING,
+    }
+)
+_OBJECTS = {
+    **dict.fromkeys(_WORKLOADS, _WORKLOAD),
+    "PVC": Shape({"Name": TEXT, "Namespace": TEXT}),
+    "Namespace": Shape({"Name": TEXT}),
+    "Object": ANYTHING,
+}
+_ABOUT = {"Name": TEXT, "Namespace": TEXT, "Labels": ANYTHING, "Annotations": ANYTHING}
+_DATA = Shape({**_ABOUT, "ObjectMeta": Shape(_ABOUT), "Data": ANYTHING, "Type": TEXT})
+_ARTIFACT = Shape({"KeyValue": ANYTHING, "KopiaSnapshot": TEXT})
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The names that an ActionSet provides to an action; unknown before there is an ActionSet."""
+
+    options: Names
+    artifacts: Names
+    config_maps: Names
+    secrets: Names
+    objects: Names
+    """The names that templates have for the object of the action: `Object`, `Deployment`, …"""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A template that reads what is not there, or of which nobody knows whether it will be."""
+
+    fact: str
+    path: Path
+    """Below the action."""
+    hint: str = ""
+    is_unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    """Something with templates in it, where it is written, and what they may read."""
+
+    value: object
+    path: Path
+    shape: Shape
+    place: int
+    """How many phases come before it."""
+
+
+def template_problems(
+    action: Mapping[str, Any],
+    functions: Sequence[Function | None],
+    given: Given | None = None,
+) -> Iterator[Problem]:
+    """Everything that templates of an action read and that is not known to be there.
+
+    `functions` are those that the phases call, the deferred one last; None if that is not known.
+    """
+    world = _World(action, functions, given)
+    for spot in world.spots():
+        for path, text in _texts(spot.value, spot.path):
+            yield from world.problems(text, path, spot)
+
+
+def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:
+    """Every template in a value, keys too."""
+    if isinstance(value, str) and "{{" in value:
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _texts(str(key), (*path, str(key)))
+            yield from _texts(each, (*path, str(key)))
+    elif isinstance(value, list | tuple):
+        for number, each in enumerate(value):
+            yield from _texts(each, (*path, number))
+
+
+class _World:
+    """One action, and all that its templates may read."""
+
+    def __init__(
+        self,
+        action: Mapping[str, Any],
+        functions: Sequence[Function | None],
+        given: Given | None,
+    ) -> None:
+        self._action = action
+        self._functions = functions
+        self._given = given
+        self._phases: Sequence[Mapping[str, Any]] = action.get("phases") or ()
+        self._names = [str(each.get("name") or "") for each in self._phases]
+
+    # What is written where.
+
+    def spots(self) -> Iterator[_Spot]:
+        for number, phase in enumerate(self._phases):
+            path: Path = ("phases", number)
+            yield _Spot(phase.get("objects"), (*path, "objects"), self._early(), number)
+            yield from self._arguments(phase, path, number)
+        if deferred := self._action.get("deferPhase"):
+            yield from self._arguments(deferred, ("deferPhase",), len(self._phases))
+        last = self._shape(len(self._phases), is_end=True)
+        artifacts = self._action.get("outputArtifacts")
+        yield _Spot(artifacts, ("outputArtifacts",), last, len(self._phases))
+
+    def _arguments(self, phase: Mapping[str, Any], path: Path, number: int) -> Iterator[_Spot]:
+        shape = self._shape(number)
+        function = self._functions[number] if number < len(self._functions) else None
+        fields = {each.name: each for each in function.arguments.fields} if function else {}
+        for name, value in (phase.get("args") or {}).items():
+            field, inside = fields.get(name), (*path, "args", name)
+            yield _Spot(name, inside, shape, number)
+            if field is None or not field.unrendered:
+                yield _Spot(value, inside, shape, number)
+            elif field.renders is None:
+                yield _Spot(value, inside, ANYTHING, number)
+            else:
+                yield from _rendered_by_function(value, inside, shape, number, field.renders)
+
+    # What can be read there.
+
+    def _early(self) -> Shape:
+        """Return the names that `objects` of phases may read; they are fetched before phases."""
+        return Shape({"Options": self._options(), **self._objects()})
+
+    def _shape(self, place: int, *, is_end: bool = False) -> Shape:
+        given, action = self._given, self._action
+        texts = {"PodOverride": ANYTHING, "PodLabels": ANYTHING, "PodAnnotations": ANYTHING}
+        found = {
+            "Time": TEXT,
+            "Options": self._options(),
+            "ArtifactsIn": self._named(
+                _ARTIFACT, "inputArtifactNames", given.artifacts if given else None
+            ),
+            "ArtifactsOut": Shape(dict.fromkeys(self._artifacts_out(), _ARTIFACT)),
+            "ConfigMaps": self._named(
+                _DATA, "configMapNames", given.config_maps if given else None
+            ),
+            "Secrets": self._named(_DATA, "secretNames", given.secrets if given else None),
+            "Phases": Shape({name: self._phase(n, place) for n, name in enumerate(self._names)}),
+            **texts,
+            **self._objects(),
+        }
+        if is_end and action.get("deferPhase"):
+            found["DeferPhase"] = Shape({"Output": self._output(len(self._phases))})
+        return Shape(found)
+
+    def _options(self) -> Shape:
+        if self._given is None:
+            return ANYTHING
+        return Shape(dict.fromkeys(self._given.options, TEXT))
+
+    def _objects(self) -> dict[str, Shape]:
+        if self._given is None:
+            return {name: replace(shape, maybe=True) for name, shape in _OBJECTS.items()}
+        return {name: _OBJECTS[name] for name in self._given.objects if name in _OBJECTS}
+
+    def _named(self, shape: Shape, field: str, given: Names | None) -> Shape:
+        names = self._action.get(field) or () if given is None else given
+        return Shape(dict.fromkeys(names, shape))
+
+    def _artifacts_out(self) -> Iterator[str]:
+        """Those that are there before the end: they say nothing of phases."""
+        for name, artifact in (self._action.get("outputArtifacts") or {}).items():
+            texts = [text for _, text in _texts(artifact, ())]
+            if not any(".Phases" in text or ".DeferPhase" in text for text in texts):
+                yield name
+
+    def _phase(self, number: int, place: int) -> Shape:
+        objects: Mapping[str, Any] = self._phases[number].get("objects") or {}
+        kinds = {name: str(each.get("kind") or "").lower() for name, each in objects.items()}
+        found = {
+            plural: Shape({name: _DATA for name, kind in kinds.items() if kind == wanted})
+            for plural, wanted in (("Secrets", "secret"), ("ConfigMaps", "configmap"))
+        }
+        return Shape(found | ({"Output": self._output(number)} if number < place else {}))
+
+    def _output(self, number: int) -> Shape:
+        function = self._functions[number] if number < len(self._functions) else None
+        if function is None or function.outputs is None:
+            return ANYTHING
+        names = function.outputs.names
+        return Shape(dict.fromkeys(names, ANYTHING), others=function.outputs.others)
+
+    # Error messages.
+
+    def problems(self, text: str, path: Path, spot: _Spot) -> Iterator[Problem]:
+        try:
+            found = inspect(text, spot.shape)
+        except InvalidTemplate as error:
+            if "args" not in path:  # of arguments it is reported with what else is wrong there
+                yield Problem(error.fact, path, error.hint or error.at)
+            return
+        for access in found:
+            shown = f".{'.'.join(access.path)}"
+            if not access.missing:
+                if self._given is None:
+                    yield Problem(shown, path, is_unknown=True)
+            elif self._given is None or access.certain:
+                fact, hint = self._words(access, spot)
+                yield Problem(f"{shown}: {fact}", path, hint)
+
+    def _words(self, access: Access, spot: _Spot) -> tuple[str, str]:
+        match access.path:
+            case ("Profile", *_):
+                return "there is no Profile", NO_PROFILES
+            case ("Phases", name):
+                return f"there is no phase {name}", _advice(name, self._names)
+            case ("Phases", name, "Output") if name in self._names:
+                return self._later(name, spot)
+            case ("Phases", name, "Output", key):
+                function = self._functions[self._names.index(name)]
+                label = function.label if function else f"phase {name}"
+                return f"{label} does not return {key}", _advice(key, access.known)
+            case ("Phases", name, kind, key) if kind in ("Secrets", "ConfigMaps"):
+                fact = f"phase {name} names no {kind.removesuffix('s')} {key} in its objects"
+                return fact, _advice(key, access.known)
+        return self._other_words(access)
+
+    def _other_words(self, access: Access) -> tuple[str, str]:
+        *before, name = access.path
+        if len(before) == 1 and before[0] in _DECLARED:
+            return self._undeclared(before[0], name, access.known)
+        if before:
+            return f".{'.'.join(before)} has no {name}", _advice(name, access.known)
+        return f"templates cannot read {name} here", _advice(name, access.known)
+
+    def _later(self, name: str, spot: _Spot) -> tuple[str, str]:
+        number = self._names.index(name)
+        if spot.path[:2] == ("phases", number):
+            return "it is the output of this very phase", "read it in a later phase"
+        return f"phase {name} runs later", "read it in a phase that comes after it"
+
+    def _undeclared(self, root: str, name: str, known: Sequence[str]) -> tuple[str, str]:
+        what, field, given = _DECLARED[root]
+        advice = _advice(name, known)
+        if root == "Options" or (self._given is not None and field):
+            return f"{what} {name} is not given", f"write it in {given} of the ActionSet"
+        if not field:
+            is_declared = name in (self._action.get("outputArtifacts") or {})
+            fact = "is made of the output of phases, and not there before the end"
+            return f"{what} {name} {fact if is_declared else 'is not declared'}", advice
+        return f"{what} {name} is not declared", f"name it in {field}; {advice}"
+
+
+def _rendered_by_function(
+    value: object, path: Path, shape: Shape, place: int, others: Names
+) -> Iterator[_Spot]:
+    """An argument that its function renders itself, some keys of it with something else."""
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            seen = ANYTHING if key in others else shape
+            yield from _rendered_by_function(each, (*path, str(key)), seen, place, others)
+    elif isinstance(value, list | tuple):
+        for number, each in enumerate(value):
+            yield from _rendered_by_function(each, (*path, number), shape, place, others)
+    else:
+        yield _Spot(value, path, shape, place)
+
+
+_DECLARED = {
+    "ArtifactsIn": ("artifact", "inputArtifactNames", "artifacts"),
+    "ArtifactsOut": ("artifact", "", ""),
+    "ConfigMaps": ("config map", "configMapNames", "configMaps"),
+    "Secrets": ("secret", "secretNames", "secrets"),
+    "Options": ("option", "", "options"),
+}
+"""What is declared by names: what it is called, the field of the action that declares it, and the
+field of an ActionSet that gives it."""
+
+
+def _advice(name: str, known: Sequence[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"known: {listed(sorted(filter(None, known)))}" if known else "there is none"

@@ -1,0 +1,211 @@
+"""The catalogue of functions: which versions there are, which is stable, and until when.
+
+Its clock runs on the releases that it lists itself; the last of them is now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from msgspec import Struct
+
+from polyver.capability import Found
+from polyver.core import (
+    Contradiction,
+    InvalidVersion,
+    Lineage,
+    Notes,
+    PolyverError,
+    Release,
+    SemVer,
+    Stage,
+    check_dates,
+    check_releases,
+    listed,
+    next_stage,
+)
+from polyver.functions.policy import FUNCTIONS
+from polyver.kube.objects import Document, InvalidManifest
+from polyver.kube.objects.codec import prepare
+
+
+class _Entry(Struct, rename="camel", forbid_unknown_fields=True):
+    stage: str
+    since: str | None = None
+    removed_in: str | None = None
+    use: str = ""
+
+
+class _Function(Struct, forbid_unknown_fields=True):
+    versions: dict[str, object]
+
+
+class _File(Struct, forbid_unknown_fields=True):
+    releases: list[str]
+    functions: dict[str, object]
+
+
+prepare(_Entry, _Function, _File)
+
+
+_STAGES = {
+    stage.value: stage for stage in (Stage.CANDIDATE, Stage.STABLE, Stage.DEPRECATED, Stage.REMOVED)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Functions by name, each in the stage that the clock gives it now."""
+
+    releases: tuple[SemVer, ...]
+    functions: tuple[Lineage, ...]
+    document: Document
+    keys: Mapping[str, Mapping[SemVer, str]]
+    """How each version of each function is written."""
+    tombstones: Mapping[str, frozenset[SemVer]]
+    """The versions that are written as removed, whatever the clock says."""
+
+    @property
+    def source(self) -> str:
+        return self.document.source
+
+    @property
+    def now(self) -> SemVer:
+        return self.releases[-1]
+
+    def get(self, name: str) -> Lineage | None:
+        """The function of that name, if it is listed."""
+        return next((lineage for lineage in self.functions if lineage.name == name), None)
+
+    def place(self, name: str, version: SemVer | None = None) -> str:
+        """The file and the line of a function, or of one of its versions."""
+        path = ("functions", name)
+        key = self.keys[name].get(version) if version is not None else None
+        return self.document.place(*path, *(("versions", key) if key else ())).partition(", ")[0]
+
+    def at(self, release: SemVer) -> Catalogue:
+        """The same when that release is out; one that is out already changes nothing."""
+        releases = (*self.releases, release)
+        moved = [
+            Lineage(each.name, [replace(r, stage=next_stage(r, releases)) for r in each])
+            for each in self.functions
+        ]
+        return replace(self, functions=tuple(moved))
+
+
+def lineages(documents: Sequence[Document]) -> Iterator[Found]:
+    """Every function in every catalogue among the manifests."""
+    for catalogue in catalogues(documents):
+        for lineage in catalogue.functions:
+            yield Found(lineage, (FUNCTIONS,), f"catalogue/{lineage.name}")
+
+
+def catalogues(documents: Sequence[Document]) -> Iterator[Catalogue]:
+    """Every catalogue among the manifests, checked."""
+    for document in documents:
+        value = document.value
+        if isinstance(value, dict) and "functions" in value and "kind" not in value:
+            yield read_catalogue(document)
+
+
+def read_catalogue(document: Document) -> Catalogue:
+    """A document that has to be a catalogue, checked."""
+    value = document.value
+    if not isinstance(value, dict) or "kind" in value:
+        found = value.get("kind") if isinstance(value, dict) else type(value).__name__
+        hint = "expected a mapping of releases and functions"
+        raise document.error(f"this is no catalogue, but a {found}", hint=hint)
+    return _Reader(document).catalogue()
+
+
+class _Reader:
+    """Reads one catalogue; every error names the line."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._file = document.read(_File)
+        self._releases = self._read_releases()
+        self._keys: dict[str, dict[SemVer, str]] = {}
+        self._tombstones: dict[str, frozenset[SemVer]] = {}
+
+    def catalogue(self) -> Catalogue:
+        functions = tuple(self._lineage(name) for name in self._file.functions)
+        return Catalogue(self._releases, functions, self._document, self._keys, self._tombstones)
+
+    def _read_releases(self) -> tuple[SemVer, ...]:
+        texts = self._file.releases
+        found = [self._version(text, "releases", i) for i, text in enumerate(texts)]
+        try:
+            check_releases(found)
+        except Contradiction as error:
+            raise self._error(error.fact, "releases", *error.field) from None
+        return tuple(found)
+
+    def _lineage(self, name: str) -> Lineage:
+        path = ("functions", name, "versions")
+        texts = self._document.part(*path[:2]).read(_Function).versions
+        entries = {text: self._document.part(*path, text).read(_Entry) for text in texts}
+        releases = [self._release(name, text, entry) for text, entry in entries.items()]
+        try:
+            lineage = Lineage(name, releases)
+        except PolyverError as error:
+            raise self._error(error.fact, *path, hint=error.hint) from None
+        self._keys[name] = {self._version(text, *path): text for text in texts}
+        self._tombstones[name] = frozenset(
+            self._version(text, *path, text)
+            for text, entry in entries.items()
+            if _STAGES[entry.stage] is Stage.REMOVED
+        )
+        self._check_stable(lineage)
+        for text, entry in entries.items():
+            if entry.use:
+                self._check_replacement(lineage, text, entry.use)
+        return lineage
+
+    def _release(self, name: str, text: str, entry: _Entry) -> Release:
+        path = ("functions", name, "versions", text)
+        if not self._document.key_was_text(*path):
+            raise self._error("a version is written as a number", *path, hint="put it in quotes")
+        if entry.stage not in _STAGES:
+            hint = f"expected {listed(list(_STAGES))}"
+            raise self._error(f'there is no stage "{entry.stage}"', *path, "stage", hint=hint)
+        version = self._version(text, *path)
+        since = self._version(entry.since, *path, "since") if entry.since else None
+        removal = self._version(entry.removed_in, *path, "removedIn") if entry.removed_in else None
+        notes = Notes(since, removal, use=entry.use)
+        release = Release(version, stage=_STAGES[entry.stage], notes=notes, name=f"v{version}")
+        try:
+            check_dates(f"{name} {release.name}", release, self._releases)
+        except Contradiction as error:
+            raise self._error(error.fact, *path, *error.field, hint=error.hint) from None
+        return replace(release, stage=next_stage(release, self._releases))
+
+    def _check_stable(self, lineage: Lineage) -> None:
+        stable = [release for release in lineage if release.stage is Stage.STABLE]
+        path = ("functions", lineage.name, "versions")
+        if len(stable) != 1:
+            names = listed([release.name for release in stable])
+            what = f"stable versions {names}" if stable else "no stable version"
+            raise self._error(f"{lineage.name} has {what}", *path, hint="exactly one is needed")
+        [only] = stable
+        if isinstance(only.version, SemVer) and only.version.is_prerelease:
+            raise self._error(f"{lineage.name} {only.name} is stable and a prerelease", *path)
+
+    def _check_replacement(self, lineage: Lineage, text: str, use: str) -> None:
+        path = ("functions", lineage.name, "versions", text, "use")
+        own = self._version(text, *path)
+        usable = {r.version: r.name for r in lineage if r.stage in FUNCTIONS.usable}
+        usable.pop(own, None)
+        if self._version(use, *path) not in usable:
+            fact = f"{lineage.name} {text} cannot be replaced by {use}"
+            raise self._error(fact, *path, hint=f"usable: {listed(list(usable.values()))}")
+
+    def _version(self, text: str, *path: str | int) -> SemVer:
+        try:
+            return SemVer.complete(text)
+        except InvalidVersion as error:
+            raise self._error(error.fact, *path) from None
+
+    def _error(self, fact: str, *path: str | int, hint: str = "") -> InvalidManifest:
+        return self._document.error(fact, *path, hint=hint)

@@ -1,0 +1,87 @@
+"""Checks which blueprints that follow the stable version a promotion would break.
+
+Functions of blueprints are not pure, so the check runs none of them: it compares their arguments,
+and the outputs that templates read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from polyver.cli.exit_codes import Refused
+from polyver.cli.output import warn
+from polyver.core import Lineage, SemVer, Stage, listed
+from polyver.functions.blueprints import Blueprint, Finding, check_blueprint
+from polyver.functions.catalogue import Catalogue
+from polyver.functions.commands.blueprints import known_blueprints
+from polyver.functions.registering import Function, Functions, KnownFunction
+
+__all__ = ["check_promotion"]
+
+
+def check_promotion(
+    name: str, known: Functions, after: Catalogue, users: Sequence[str], *, force: bool
+) -> None:
+    """Refuse a promotion that breaks a blueprint, or warn of it if it is forced.
+
+    `known` are the functions as they are, and `after` the catalogue that the promotion makes.
+    """
+    function, lineage = known.known.get(name), after.get(name)
+    if function is None or lineage is None or not function.code:
+        warn(f"no code registers {name}: its arguments are not compared; name it with --functions")
+        return
+    promoted = _with_lineage(known, function, lineage, after)
+    broken = [
+        str(finding)
+        for blueprint in known_blueprints(users)
+        for finding in _new_errors(blueprint, known, promoted)
+    ]
+    changes = _changed_arguments(function, lineage)
+    if broken and not force:
+        told = "\n  ".join(["", *broken])
+        hint = "pin them with funcVersion first; --force promotes it all the same"
+        raise Refused(f"{name} cannot be promoted: it would break blueprints{told}", hint=hint)
+    for each in broken:
+        warn(f"it breaks {each}")
+    if changes and not users:
+        hint = "blueprints were not looked at: name them with -f FILE, -f cluster:"
+        warn(f"{name}: {listed(changes)}; {hint}")
+
+
+def _with_lineage(
+    known: Functions, function: KnownFunction, lineage: Lineage, catalogue: Catalogue
+) -> Functions:
+    """The functions as they are with that catalogue; what it does not list stays a candidate."""
+    unlisted = [each for each in function.lineage if lineage.get(each.version) is None]
+    releases = Lineage(lineage.name, [*lineage, *unlisted])
+    moved = replace(function, lineage=releases, catalogue=catalogue)
+    return replace(known, known={**known.known, function.name: moved})
+
+
+def _new_errors(blueprint: Blueprint, before: Functions, after: Functions) -> list[Finding]:
+    """Return the errors that a blueprint has after the promotion and does not have now."""
+    was = {each.path for each in check_blueprint(blueprint, before) if each.is_error}
+    found = [each for each in check_blueprint(blueprint, after) if each.is_error]
+    return [each for each in found if each.path not in was]
+
+
+def _changed_arguments(function: KnownFunction, after: Lineage) -> list[str]:
+    """Required arguments that are new, and arguments that are gone, in sentences."""
+    old, new = _stable(function, function.lineage), _stable(function, after)
+    if old is None or new is None:
+        return []
+    before = {each.name for each in old.arguments.fields}
+    now = {each.name: each for each in new.arguments.fields}
+    added = [name for name, each in now.items() if each.required and name not in before]
+    gone = sorted(before - now.keys()) if new.arguments.further is None else []
+    return [f"{new.label} needs the argument {each}" for each in added] + [
+        f"{new.label} does not take the argument {each}" for each in gone
+    ]
+
+
+def _stable(function: KnownFunction, lineage: Lineage) -> Function | None:
+    for release in lineage:
+        if release.stage is Stage.STABLE and isinstance(release.version, SemVer):
+            return function.code.get(release.version)
+    return None

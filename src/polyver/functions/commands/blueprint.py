@@ -1,0 +1,125 @@
+"""`polyver blueprint`: what is wrong with blueprints, before anything runs."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from polyver.cli.exit_codes import Found, Misused, UnknownName
+from polyver.cli.files import read_manifests
+from polyver.cli.output import Format, complain, emit, print_lines, warn
+from polyver.core import Contradiction, SemVer, check_releases, listed
+from polyver.functions.blueprints import (
+    UNTIL,
+    Blueprint,
+    Finding,
+    blueprints_in,
+    check_blueprint,
+    losses_at,
+)
+from polyver.functions.catalogue import Catalogue
+from polyver.functions.commands.catalogues import version_of
+from polyver.functions.commands.functions import CatalogueFiles, FunctionFiles, Output, Traceback
+from polyver.functions.loading import load_known
+from polyver.functions.registering import Functions
+
+app = App(
+    name="blueprint",
+    help="""Work with blueprints.
+
+Example: polyver blueprint validate -f backup.yaml --functions functions.py""",
+)
+
+
+@app.command
+def validate(
+    *,
+    file: Annotated[
+        list[str], Parameter(name=["--file", "-f"], negative=(), allow_leading_hyphen=True)
+    ],
+    release: str | None = None,
+    functions: FunctionFiles = None,
+    catalogue: CatalogueFiles = None,
+    output: Output = Format.TABLE,
+    traceback: Traceback = False,
+) -> None:
+    """Check functions, versions, arguments and templates of blueprints, without running anything.
+
+    What templates read is checked, too: names, phases and their order, outputs of functions that
+    declare them, artifacts, secrets, config maps. What cannot be known before an action runs, such
+    as its options, is listed as unknown.
+
+    Example: polyver blueprint validate -f backup.yaml --functions functions.py --release 0.4.0
+
+    Parameters
+    ----------
+    file
+        A file, a folder, or - for standard input; repeatable. What is no Blueprint is passed over.
+    release
+        Say also what works now and will stop working in that release of the catalogues.
+    """
+    known = load_known(functions, catalogue, traceback=traceback)
+    later = _release(release, known)
+    blueprints: list[Blueprint] = []
+    findings: list[Finding] = []
+    read = list(blueprints_in(read_manifests(file)))
+    if not read:
+        raise UnknownName(f"there is no Blueprint in {listed(file)}")
+    for _, blueprint, malformed in read:
+        findings += malformed
+        if blueprint is not None:
+            blueprints.append(blueprint)
+            findings += check_blueprint(blueprint, known)
+    if later is not None:
+        findings += losses_at(later, blueprints, known)
+    _tell(findings, len(read), output)
+
+
+def _release(text: str | None, known: Functions) -> SemVer | None:
+    if text is None:
+        return None
+    wanted = version_of(text, "--release")
+    if not known.catalogues:
+        hint = "name one with --catalogue"
+        raise Misused("without a catalogue nothing is ever removed", at="--release", hint=hint)
+    if all(map(partial(_is_out, wanted), known.catalogues)):
+        now = listed([f"{each.source} is at {each.now}" for each in known.catalogues])
+        raise Misused(f"{wanted} is out already", at="--release", hint=now)
+    return wanted
+
+
+def _is_out(release: SemVer, catalogue: Catalogue) -> bool:
+    try:
+        check_releases((*catalogue.releases, release))
+    except Contradiction:
+        return True
+    return False
+
+
+def _tell(findings: list[Finding], checked: int, output: Format) -> None:
+    errors = [each for each in findings if each.is_error]
+    unknown = [each for each in findings if each.is_unknown]
+    if output is not Format.TABLE:
+        emit({"blueprints": checked, "findings": [_data(each) for each in findings]}, output)
+    else:
+        for each in findings:
+            if not each.is_unknown:
+                (complain if each.is_error else warn)(str(each))
+    blueprints = "1 blueprint" if checked == 1 else f"{checked} blueprints"
+    if errors:
+        wrong = "1 mistake" if len(errors) == 1 else f"{len(errors)} mistakes"
+        raise Found(f"{wrong} in {blueprints}")
+    if output is Format.TABLE:
+        if not unknown:
+            print_lines(f"{blueprints} checked, nothing is wrong")
+            return
+        print_lines(f"{blueprints} checked, no mistake was found", "", "known only when it runs:")
+        print_lines(*(f"  {each.fact.removesuffix(UNTIL)} ({each.place})" for each in unknown))
+
+
+def _data(finding: Finding) -> dict[str, Any]:
+    severity = "error" if finding.is_error else "unknown" if finding.is_unknown else "warning"
+    found = {"severity": severity, "fact": finding.fact, "place": finding.place}
+    return found | {"path": finding.field} | ({"hint": finding.hint} if finding.hint else {})

@@ -1,0 +1,46 @@
+"""Blueprints and ActionSets in files and on clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from polyver.cli.cluster import CLUSTER, documents_on
+from polyver.cli.files import read_manifests
+from polyver.cli.output import warn
+from polyver.client import Resource
+from polyver.functions.blueprints import Blueprint, blueprints_in
+from polyver.kube.objects import Document
+
+__all__ = ["ACTION_SETS", "BLUEPRINTS", "blueprints_among", "documents_in", "known_blueprints"]
+
+ACTION_SETS = Resource("cr.kanister.io", "v1alpha1", "actionsets")
+BLUEPRINTS = Resource("cr.kanister.io", "v1alpha1", "blueprints")
+
+
+def documents_in(names: Sequence[str]) -> list[Document]:
+    """Return the documents in files and folders, and those of `cluster:CONTEXT`.
+
+    From a cluster, only blueprints and ActionSets are read.
+    """
+    files = [name for name in names if not name.startswith(CLUSTER)]
+    found = read_manifests(files) if files else []
+    for name in names:
+        if name.startswith(CLUSTER):
+            found = [*found, *documents_on(name.removeprefix(CLUSTER), (BLUEPRINTS, ACTION_SETS))]
+    return found
+
+
+def blueprints_among(documents: Sequence[Document]) -> list[Blueprint]:
+    """The blueprints among manifests; one that cannot be read is left out with a warning."""
+    found: list[Blueprint] = []
+    for document, blueprint, findings in blueprints_in(documents):
+        if blueprint is None:
+            warn(f"a Blueprint is left out ({document.place()}): {findings[-1]}")
+        else:
+            found.append(blueprint)
+    return found
+
+
+def known_blueprints(names: Sequence[str]) -> list[Blueprint]:
+    """The blueprints that were named."""
+    return blueprints_among(documents_in(names))

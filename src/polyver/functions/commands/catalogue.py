@@ -1,0 +1,45 @@
+"""`polyver catalogue`: the clock of a catalogue of functions."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from cyclopts import App
+
+from polyver.functions.commands.catalogues import edit_catalogue, only_catalogue, version_of
+from polyver.functions.commands.functions import CatalogueFiles, DryRun, Force, Users
+from polyver.functions.editing import add_release
+
+app = App(
+    name="catalogue",
+    help="""Work with a catalogue of functions.
+
+Example: polyver catalogue release 0.4.0""",
+)
+
+
+@app.command
+def release(
+    version: str,
+    /,
+    *,
+    catalogue: CatalogueFiles = None,
+    file: Users = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Append a release, which is now from then on; what was announced for it is removed by it.
+
+    A release that would remove a version with less notice than two minor or major releases is
+    refused: patch releases do not count.
+
+    Example: polyver catalogue release 0.4.0 -f blueprints/ --dry-run
+
+    Parameters
+    ----------
+    version
+        The release.
+    """
+    edit = partial(add_release, version=version_of(version, "VERSION"))
+    holder = only_catalogue(catalogue)
+    edit_catalogue(holder, edit, dry_run=dry_run, users=file or (), force=force)

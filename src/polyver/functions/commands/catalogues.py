@@ -1,0 +1,169 @@
+"""Catalogues in files, read and edited: shown as a diff, or written as a whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from difflib import unified_diff
+from pathlib import Path
+
+from polyver.apis.commands.kinds import project_names
+from polyver.cli.code import shown
+from polyver.cli.exit_codes import Misused, Refused, Unreadable
+from polyver.cli.files import read_manifests
+from polyver.cli.output import print_lines, warn
+from polyver.cli.writing import File, write_all
+from polyver.core import InvalidVersion, SemVer, listed
+from polyver.functions.catalogue import Catalogue, read_catalogue
+from polyver.functions.editing import Edited, EditRefused
+
+__all__ = [
+    "CATALOGUE",
+    "catalogue_files",
+    "edit_catalogue",
+    "holder_of",
+    "load_listed",
+    "only_catalogue",
+    "version_of",
+]
+
+CATALOGUE = "catalogue.yaml"
+_NONE = "name it with --catalogue, or write [tool.polyver] catalogues = […] in pyproject.toml"
+_BOM = "\ufeff"
+
+
+def catalogue_files(given: Sequence[str] | None) -> list[str]:
+    """The catalogues that were named, else those of the project, else one that is here."""
+    if given:
+        return [*given]
+    folder, said = project_names("catalogues")
+    if said:
+        return [shown(folder / name) for name in said]
+    return [CATALOGUE] if _is_ours(Path(CATALOGUE)) else []
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file that nobody named may be a catalogue of functions: others have the name."""
+    try:
+        return b"functions" in path.read_bytes()
+    except OSError:
+        return False
+
+
+def load_listed(names: Sequence[str]) -> Iterator[Catalogue]:
+    """The catalogues in files; a file that is none is an error."""
+    for name in dict.fromkeys(names):
+        documents = read_manifests([name])
+        if not documents:
+            raise Unreadable(f"{name} is empty, expected a catalogue")
+        yield from map(read_catalogue, documents)
+
+
+def version_of(text: str, at: str) -> SemVer:
+    """A version that was typed."""
+    try:
+        return SemVer.complete(text)
+    except InvalidVersion as error:
+        raise Misused(error.fact, at=at) from None
+
+
+def holder_of(name: str, given: Sequence[str] | None) -> str:
+    """The catalogue that lists a function; with one alone, that says itself whether it does."""
+    files = catalogue_files(given)
+    if not files:
+        raise Misused("there is no catalogue", hint=_NONE)
+    if len(files) == 1:
+        return files[0]
+    holding = [file for file in files for each in load_listed([file]) if each.get(name)]
+    if not holding:
+        raise Refused(f"there is no function {name} in {listed(files)}")
+    if len(holding) > 1:
+        hint = "a function has one clock: list it in one of them"
+        raise Unreadable(f"{name} is in {listed(holding)}", hint=hint)
+    return holding[0]
+
+
+def only_catalogue(given: Sequence[str] | None) -> str:
+    """The catalogue, where there has to be one."""
+    files = catalogue_files(given)
+    if len(files) != 1:
+        fact = (
+            f"there are several catalogues: {listed(files)}" if files else "there is no catalogue"
+        )
+        hint = "each has its own clock: name one with --catalogue" if files else _NONE
+        raise Misused(fact, hint=hint)
+    return files[0]
+
+
+def edit_catalogue(
+    file: str,
+    edit: Callable[[str, str], Edited],
+    *,
+    dry_run: bool,
+    users: Sequence[str] = (),
+    force: bool = False,
+    check: Callable[[Catalogue], None] | None = None,
+) -> None:
+    """Make an edit in a file, or only show it; a refusal leaves the file as it is.
+
+    With `users`, which are files with blueprints, none of them may lose a version by it, unless
+    it is forced. `check` may refuse the catalogue that the edit makes.
+    """
+    text = _text(file)
+    mark = _BOM if text.startswith(_BOM) else ""
+    try:
+        made = edit(text.removeprefix(mark), file)
+    except EditRefused as error:
+        raise Refused(error.fact, at=error.at, hint=error.hint) from None
+    if users:
+        _check_users(users, text.removeprefix(mark), made.text, file, force=force)
+    if check is not None:
+        from polyver.kube.objects import load_manifests
+
+        [catalogue] = map(read_catalogue, load_manifests(made.text, file))
+        check(catalogue)
+    if dry_run:
+        names = (file, file)
+        lines = unified_diff(
+            text.removeprefix(mark).splitlines(), made.text.splitlines(), *names, lineterm=""
+        )
+        print_lines(*lines)
+        return
+    if _text(file) != text:
+        raise Refused(f"{file} was changed by somebody else meanwhile", hint="try again")
+    write_all([File(Path(file), mark + made.text, text)])
+    print_lines(*made.said)
+
+
+def _check_users(
+    users: Sequence[str], before: str, after: str, source: str, *, force: bool
+) -> None:
+    """Refuse what takes a version away from a blueprint, and name those that it is taken from."""
+    from polyver.functions.blueprints import losses_between
+    from polyver.functions.commands.blueprints import known_blueprints
+    from polyver.functions.registering import known_functions
+    from polyver.kube.objects import load_manifests
+
+    blueprints = known_blueprints(users)
+    was, is_then = (
+        known_functions((), map(read_catalogue, load_manifests(text, source)))
+        for text in (before, after)
+    )
+    losing = [
+        f"{use.blueprint.label} ({use.blueprint.document.place(*use.phase.path)})"
+        for use, _ in losses_between(was, is_then, blueprints)
+    ]
+    if losing and force:
+        warn(f"what these use is taken away: {listed(losing)}")
+    elif losing:
+        hint = "--force does it all the same"
+        raise Refused(f"what these use would be taken away: {listed(losing)}", hint=hint)
+
+
+def _text(file: str) -> str:
+    """A file as it is, line ends and all."""
+    try:
+        return Path(file).read_bytes().decode()
+    except OSError as error:
+        raise Unreadable(f"{file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise Unreadable(f"{file} is not UTF-8 text") from None

@@ -1,0 +1,360 @@
+"""`polyver functions`: what blueprints can call, and the lives of its versions."""
+
+from __future__ import annotations
+
+import os
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from polyver.cli.exit_codes import Misused, UnknownName
+from polyver.cli.output import Format, emit, print_lines, print_table, warn
+from polyver.core import PolyverError, SemVer, listed
+from polyver.functions.commands.catalogues import edit_catalogue, holder_of, version_of
+from polyver.functions.editing import deprecate, promote, remove
+
+if TYPE_CHECKING:
+    from polyver.functions.catalogue import Catalogue
+
+app = App(
+    name="functions",
+    help="""See what blueprints can call, and move the versions of functions through their stages.
+
+Example: polyver functions list --functions backup.py --catalogue catalogue.yaml""",
+)
+
+CatalogueFiles = Annotated[
+    list[str] | None,
+    Parameter(
+        negative=(),
+        help=(
+            "A catalogue; repeatable. Without one, those that pyproject.toml names ([tool.polyver]"
+            " catalogues = […]), else catalogue.yaml if it is here."
+        ),
+    ),
+]
+FunctionFiles = Annotated[
+    list[str] | None,
+    Parameter(
+        negative=(),
+        help=(
+            "A .py file or a module that registers functions, beside those of installed packages;"
+            " repeatable. Without one, those that pyproject.toml names ([tool.polyver] functions ="
+            " […])."
+        ),
+    ),
+]
+Server = Annotated[
+    str | None,
+    Parameter(
+        help=(
+            "Ask the control plane of this context of the kubeconfig. Without it, and without"
+            " --functions and --catalogue, the current one is asked. If KUBECONFIG is not set, a"
+            " project with functions of its own comes first."
+        )
+    ),
+]
+Output = Annotated[Format, Parameter(name=["--output", "-o"], help="What to print.")]
+Traceback = Annotated[
+    bool, Parameter(negative=(), help="Show the traceback too when code of yours fails.")
+]
+DryRun = Annotated[
+    bool, Parameter(negative=(), help="Write nothing, and show what would be changed.")
+]
+Users = Annotated[
+    list[str] | None,
+    Parameter(
+        name=["--file", "-f"],
+        negative=(),
+        help=(
+            "A file or a folder with blueprints, cluster: for those of the current context, or"
+            " cluster:CONTEXT; repeatable. What would break one of them is refused."
+        ),
+    ),
+]
+Force = Annotated[
+    bool, Parameter(negative=(), help="Do it all the same, with a warning that names them.")
+]
+RemovedIn = Annotated[
+    str | None,
+    Parameter(
+        help=(
+            "The release in which the deprecated version goes; without it, the second minor"
+            " release from now."
+        )
+    ),
+]
+
+
+@app.command(name="list")
+def list_functions(
+    *,
+    functions: FunctionFiles = None,
+    catalogue: CatalogueFiles = None,
+    context: Server = None,
+    output: Output = Format.TABLE,
+    traceback: Traceback = False,
+) -> None:
+    """List every function and its versions.
+
+    Example: polyver functions list -o json
+    """
+    data = _data(functions, catalogue, context, traceback=traceback)
+    if output is not Format.TABLE:
+        emit(data, output)
+        return
+    rows = [row for each in data["functions"] for row in _rows(each)]
+    print_table(("NAME", "VERSION", "STAGE", "SINCE", "REMOVED IN", "USE"), rows)
+
+
+def _data(
+    functions: list[str] | None,
+    catalogue: list[str] | None,
+    context: str | None,
+    *,
+    traceback: bool,
+) -> dict[str, Any]:
+    """Return the functions of a server or the local ones; warn if both are given and differ."""
+    from polyver.functions.commands.served import functions_on, warn_of_differences
+    from polyver.functions.loading import load_known
+    from polyver.functions.registering import functions_data
+
+    if not functions and not catalogue:
+        if context is not None or os.environ.get("KUBECONFIG"):
+            return functions_on(context or "").data
+        if _is_pointed_at_server():
+            try:
+                return functions_on("").data
+            except PolyverError as error:
+                warn(f"{error}; what follows is what is here")
+    known = load_known(functions, catalogue, traceback=traceback)
+    if context is not None:
+        warn_of_differences(known, functions_on(context))
+    return functions_data(known)
+
+
+def _is_pointed_at_server() -> bool:
+    """Return True if a cluster is configured and the current project has no functions."""
+    from polyver.apis.commands.kinds import project_names
+    from polyver.functions.commands.catalogues import catalogue_files
+
+    if project_names("functions")[1] or catalogue_files(None):
+        return False
+    usual = Path.home() / ".kube" / "config"
+    return usual.is_file() or bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
+
+
+def _rows(function: dict[str, Any]) -> list[tuple[str, ...]]:
+    return [
+        (
+            function["name"],
+            each["version"],
+            each["stage"] + ("" if each["registered"] or _is_gone(each) else ", without code"),
+            *(each.get(name, "") for name in ("since", "removedIn", "use")),
+        )
+        for each in function["versions"]
+    ]
+
+
+def _is_gone(version: dict[str, Any]) -> bool:
+    return bool(version["stage"] == "removed")
+
+
+@app.command
+def show(
+    name: str,
+    /,
+    *,
+    functions: FunctionFiles = None,
+    catalogue: CatalogueFiles = None,
+    context: Server = None,
+    output: Output = Format.TABLE,
+    traceback: Traceback = False,
+) -> None:
+    """Show what a function takes, in each of its versions or in one.
+
+    Example: polyver functions show KubeExec@v0.1.0
+
+    Parameters
+    ----------
+    name
+        A function, NAME, or one version of it, NAME@VERSION.
+    """
+    name, at, text = name.partition("@")
+    data = _data(functions, catalogue, context, traceback=traceback)
+    found = _function(data, name)
+    if at:
+        wanted = version_of(text, "NAME@VERSION")
+        versions = [each for each in found["versions"] if _is(each["version"], wanted)]
+        if not versions:
+            names = listed([each["version"] for each in found["versions"]])
+            raise UnknownName(f"{name} has no v{wanted}", hint=f"known: {names}")
+        found["versions"] = versions
+    if output is not Format.TABLE:
+        emit(found, output)
+        return
+    _print(found)
+
+
+def _function(data: dict[str, Any], name: str) -> dict[str, Any]:
+    known = {each["name"]: each for each in data["functions"]}
+    if name not in known:
+        close = get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"known: {listed(sorted(known))}"
+        raise UnknownName(f"there is no function {name}", hint=hint)
+    return dict(known[name])
+
+
+def _is(text: str, wanted: SemVer) -> bool:
+    """Return True if the version equals the wanted one; build metadata is ignored."""
+    return not SemVer.complete(text) < wanted and not wanted < SemVer.complete(text)
+
+
+def _print(function: dict[str, Any]) -> None:
+    for number, version in enumerate(function["versions"]):
+        mark = (
+            ", used when nothing is asked for" if version["version"] == function["default"] else ""
+        )
+        if number:
+            print_lines("")
+        print_lines(f"{function['name']} {version['version']}: {version['stage']}{mark}")
+        print_lines(*_dates(version))
+        if version.get("description"):
+            print_lines("", *version["description"].splitlines())
+        if version.get("arguments"):
+            print_lines("")
+            print_table(
+                ("ARGUMENT", "TYPE", "REQUIRED", "DEFAULT", "DESCRIPTION"), _rows_of(version)
+            )
+
+
+def _dates(version: dict[str, Any]) -> list[str]:
+    told = {"since": "deprecated since", "removedIn": "removed in", "use": "use"}
+    found = [f"{words} {version[name]}" for name, words in told.items() if name in version]
+    return [", ".join(found)] if found else []
+
+
+def _rows_of(version: dict[str, Any]) -> list[tuple[str, ...]]:
+    return [
+        (
+            each["name"],
+            each["type"],
+            "yes" if each["required"] else "no",
+            str(each.get("default", "")),
+            each.get("description", "").replace("\n", " "),
+        )
+        for each in version["arguments"]
+    ]
+
+
+@app.command(name="promote")
+def promote_version(
+    name: str,
+    /,
+    *,
+    catalogue: CatalogueFiles = None,
+    functions: FunctionFiles = None,
+    file: Users = None,
+    removed_in: RemovedIn = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+    traceback: Traceback = False,
+) -> None:
+    """Make a version the stable one; the one that was is deprecated, and its clock starts.
+
+    Phases that ask for no version get it from then on. A promotion that breaks one of them, because
+    a required argument is new, an argument is gone that it gives, or its templates read an output
+    that is gone, is refused, and each is named.
+
+    Example: polyver functions promote KubeExec@v0.2.0 -f blueprints/ -f cluster: --dry-run
+
+    Parameters
+    ----------
+    name
+        NAME@VERSION.
+    """
+    name, version = _named(name)
+    from polyver.functions.commands._promoting import check_promotion
+    from polyver.functions.loading import load_known
+
+    edit = partial(promote, name=name, version=version, removed_in=_removal(removed_in))
+    holder = holder_of(name, catalogue)
+    known = load_known(functions, catalogue, traceback=traceback)
+
+    def check(after: Catalogue) -> None:
+        check_promotion(name, known, after, file or (), force=force)
+
+    edit_catalogue(holder, edit, dry_run=dry_run, check=check)
+
+
+@app.command(name="deprecate")
+def deprecate_version(
+    name: str,
+    /,
+    *,
+    catalogue: CatalogueFiles = None,
+    use: str | None = None,
+    removed_in: RemovedIn = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Deprecate a candidate; of a version that is deprecated, change the removal or the use.
+
+    The stable version is deprecated by promoting another one.
+
+    Example: polyver functions deprecate KubeExec@v0.3.0 --use v0.2.0
+
+    Parameters
+    ----------
+    name
+        NAME@VERSION.
+    use
+        The version to use instead; without it, the stable one.
+    """
+    name, version = _named(name)
+    edit = partial(
+        deprecate,
+        name=name,
+        version=version,
+        use=version_of(use, "--use") if use else None,
+        removed_in=_removal(removed_in),
+    )
+    edit_catalogue(holder_of(name, catalogue), edit, dry_run=dry_run)
+
+
+@app.command(name="remove")
+def remove_version(
+    name: str,
+    /,
+    *,
+    catalogue: CatalogueFiles = None,
+    file: Users = None,
+    force: Force = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Write down that a version is gone, once its notice is over; its number stays listed.
+
+    Example: polyver functions remove KubeExec@v0.0.0
+
+    Parameters
+    ----------
+    name
+        NAME@VERSION.
+    """
+    name, version = _named(name)
+    edit = partial(remove, name=name, version=version)
+    holder = holder_of(name, catalogue)
+    edit_catalogue(holder, edit, dry_run=dry_run, users=file or (), force=force)
+
+
+def _named(text: str) -> tuple[str, SemVer]:
+    name, at, version = text.partition("@")
+    if not name or not at:
+        raise Misused(f"{text} is not NAME@VERSION", hint="write KubeExec@v0.2.0")
+    return name, version_of(version, "NAME@VERSION")
+
+
+def _removal(text: str | None) -> SemVer | None:
+    return version_of(text, "--removed-in") if text else None

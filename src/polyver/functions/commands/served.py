@@ -1,0 +1,138 @@
+"""The functions of a control plane, read from `GET /functions`.
+
+The embedded server has this document. On a cluster the API server has not; every replica of polyver
+has it, behind the Service of the installation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polyver.cli.exit_codes import Unreadable
+from polyver.cli.output import warn
+from polyver.core import InvalidVersion, Lineage, Notes, PolyverError, Release, SemVer, Stage
+from polyver.functions.loading import load_known
+from polyver.functions.registering import (
+    Arguments,
+    Function,
+    Functions,
+    KnownFunction,
+    functions_data,
+)
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["ServedFunctions", "asked_functions", "functions_on", "warn_of_differences"]
+
+PATH = "/functions"
+_THROUGH = "/api/v1/namespaces/{}/services/https:polyver:443/proxy/functions"
+_NAMESPACE = "polyver-system"
+
+
+@dataclass(frozen=True, slots=True)
+class ServedFunctions:
+    """The functions that a control plane reports as available to its blueprints."""
+
+    server: str
+    data: dict[str, Any]
+
+    @property
+    def known(self) -> Functions:
+        """The same functions in the form that commands use; they cannot be called."""
+        return Functions({each["name"]: _known(each, self.server) for each in self._functions})
+
+    @property
+    def _functions(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.data.get("functions") or []
+        return found
+
+
+def asked_functions(
+    context: str,
+    functions: Sequence[str] | None,
+    catalogue: Sequence[str] | None,
+    *,
+    traceback: bool,
+) -> Functions:
+    """Return the functions of the code that was named, or of the server if none was named.
+
+    Warn if the named functions differ from those of the server.
+    """
+    if not functions and not catalogue:
+        return functions_on(context).known
+    known = load_known(functions, catalogue, traceback=traceback)
+    try:
+        warn_of_differences(known, functions_on(context))
+    except PolyverError as error:
+        warn(f"the functions that were named were not compared with those of the server: {error}")
+    return known
+
+
+def functions_on(context: str) -> ServedFunctions:
+    """Return the functions that the control plane reports; raise Unreadable if it fails."""
+    from polyver.client.cluster import ClusterClient, find_access
+
+    access = find_access(context)
+
+    async def ask() -> dict[str, Any]:
+        async with ClusterClient(access) as client:
+            try:
+                return await client.document(PATH)
+            except ApiError as error:
+                if error.code not in (403, 404):
+                    raise
+            return await client.document(_THROUGH.format(_NAMESPACE))
+
+    try:
+        return ServedFunctions(access.server, asyncio.run(ask()))
+    except ApiError as error:
+        fact = f"{access.server} does not say which functions it has: {error.message}"
+        hint = "run polyver there with the capability functions, or name code with --functions"
+        raise Unreadable(fact, at=access.place, hint=hint) from None
+
+
+def warn_of_differences(known: Functions, served: ServedFunctions) -> None:
+    """Say which functions are others here than on the server."""
+    here = {each["name"]: each for each in functions_data(known)["functions"]}
+    there = {each["name"]: each for each in served.data.get("functions") or ()}
+    for name in sorted(here.keys() | there.keys()):
+        one, other = _versions(here.get(name)), _versions(there.get(name))
+        if one != other:
+            fact = f"{name} is {other or 'not there'} on {served.server}, and {one or 'not'} here"
+            warn(f"{fact}; what is here counts")
+
+
+def _versions(function: dict[str, Any] | None) -> str:
+    """The versions of a function that can be used, with their stages."""
+    versions = (function or {}).get("versions") or ()
+    usable = [each for each in versions if each["stage"] != "removed"]
+    return ", ".join(f"{each['version']} {each['stage']}" for each in usable)
+
+
+def _known(data: dict[str, Any], server: str) -> KnownFunction:
+    name, code = data["name"], {}
+    releases = [_release(each) for each in data.get("versions") or ()]
+    for each, release in zip(data.get("versions") or (), releases, strict=True):
+        version = release.version
+        if each.get("registered") and isinstance(version, SemVer):
+            code[version] = Function(name, version, _elsewhere, Arguments(()), server)
+    return KnownFunction(Lineage(name, releases, versioned=bool(data.get("versioned"))), code)
+
+
+def _elsewhere(*_: object) -> None:
+    raise PolyverError("this function is on a server, and cannot be called from here")
+
+
+def _release(data: dict[str, Any]) -> Release:
+    notes = Notes(_date(data, "since"), _date(data, "removedIn"), use=data.get("use") or "")
+    version = SemVer.complete(data["version"])
+    return Release(version, stage=Stage(data["stage"]), notes=notes, name=data["version"])
+
+
+def _date(data: dict[str, Any], name: str) -> SemVer | None:
+    try:
+        return SemVer.complete(data[name]) if name in data else None
+    except InvalidVersion:
+        return None

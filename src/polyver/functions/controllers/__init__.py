@@ -1,0 +1,1 @@
+"""The controller of ActionSets, and the calls of functions that it makes."""

@@ -1,0 +1,131 @@
+"""Calls of functions: what every way to make them offers, and calls in threads, for tests.
+
+polyver makes calls in worker processes (`_workers`), which can be killed. A test that defines
+functions in its own process makes them in threads instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+from polyver.client import Client
+from polyver.functions.registering import Duration, Function
+from polyver.functions.runtime.context import FunctionContext, FunctionLog
+from polyver.functions.runtime.running import CallFailed, CallLimits, ThreadCall, output_of
+from polyver.kube.http.logs import Log
+from polyver.kube.objects.masking import Masks
+
+__all__ = ["Call", "CallFailed", "CallLog", "Calls", "ThreadCalls", "deadline_in", "took_too_long"]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """All that one call needs."""
+
+    function: Function
+    arguments: Mapping[str, object]
+    context: FunctionContext[Any]
+    """Without client and log, which belong to the place where the call is made."""
+    masks: Masks
+    """Values that must not be shown; a call adds those that its function reads from Secrets."""
+    log: CallLog
+
+
+class Calls(Protocol):
+    """A way to make calls."""
+
+    async def call(self, call: Call) -> dict[str, Any]:
+        """Return the output of a function; what goes wrong is a CallFailed."""
+
+    async def close(self) -> None:
+        """Let go of what calls need."""
+
+
+class CallLog:
+    """The log of one call: its lines are masked, and bounded."""
+
+    def __init__(self, log: Log, masks: Masks, *, most: int, about: Mapping[str, object]) -> None:
+        self._log = log
+        self._masks = masks
+        self._left = most
+        self._about = about
+        self._left_out = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self._left <= 0
+
+    def info(self, event: str, **facts: object) -> None:
+        if self._takes(event, facts):
+            self._log.info(self._masks.mask(event), **self._shown(facts))
+
+    def warning(self, event: str, **facts: object) -> None:
+        if self._takes(event, facts):
+            self._log.warning(self._masks.mask(event), **self._shown(facts))
+
+    def close(self) -> None:
+        """Report how much was left out."""
+        if self._left_out:
+            fact = "a function writes more than fits the log; further lines are left out"
+            self._log.warning(fact, lines=self._left_out, **self._about)
+
+    def _takes(self, event: str, facts: Mapping[str, object]) -> bool:
+        if self._left <= 0:
+            self._left_out += 1
+            return False
+        self._left -= len(event) + sum(len(str(each)) for each in facts.values())
+        return True
+
+    def _shown(self, facts: Mapping[str, object]) -> dict[str, Any]:
+        return {**self._about, **{k: self._masks.mask_all(v) for k, v in facts.items()}}
+
+
+class ThreadCalls:
+    """Calls in threads of this process: a hung function cannot be ended, so this is for tests."""
+
+    def __init__(self, client: Client, limits: CallLimits | None = None) -> None:
+        self._client = client
+        self._limits = limits or CallLimits()
+
+    async def call(self, call: Call) -> dict[str, Any]:
+        seconds, grace = self._limits.seconds, self._limits.grace
+        about = replace(
+            call.context,
+            deadline=deadline_in(seconds),
+            log=FunctionLog(call.log),
+            mask=call.masks.mask,
+        )
+        loop = asyncio.get_running_loop()
+        running = ThreadCall(call.function, call.arguments, about, self._client, loop)
+        running.start()
+        try:
+            async with asyncio.timeout(seconds):
+                result = await asyncio.shield(running.done)
+        except TimeoutError:
+            await _stop(running, grace)
+            raise took_too_long(call.function, seconds) from None
+        except asyncio.CancelledError:
+            await _stop(running, grace)
+            raise
+        return output_of(result, call.function, largest=self._limits.output)
+
+    async def close(self) -> None:
+        """Threads end with the process."""
+
+
+async def _stop(call: ThreadCall, grace: float) -> None:
+    call.stop()
+    await asyncio.wait({call.done}, timeout=grace)
+
+
+def deadline_in(seconds: float) -> datetime:
+    """Return when a call that begins now has to be done."""
+    return datetime.now(UTC) + timedelta(seconds=seconds)
+
+
+def took_too_long(function: Function, seconds: float) -> CallFailed:
+    return CallFailed(f"{function.label} took longer than {Duration(seconds)}")

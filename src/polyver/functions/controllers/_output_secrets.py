@@ -1,0 +1,85 @@
+"""Secrets that hold the sensitive outputs and artifacts of actions, instead of the status.
+
+Each belongs to its ActionSet by an owner reference, and is deleted with it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import Any, Final
+
+import msgspec
+
+from polyver.client import Client, Object, Resource, find
+from polyver.core import PolyverError
+from polyver.functions.controllers._beginning import is_final
+from polyver.kube.objects import encode_json
+from polyver.kube.objects.owners import controller_of, controlling
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["NotKept", "OutputSecrets"]
+
+_SECRETS: Final = Resource("", "v1", "secrets")
+_TYPE: Final = "polyver.dev/action-output"
+_KEY: Final = "output"
+_MANAGER: Final = "polyver-actions"
+
+
+class NotKept(PolyverError):
+    """A sensitive output that cannot be kept, or is not there any more."""
+
+
+class OutputSecrets:
+    """Writes and reads them."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def write(self, action_set: Object, part: str, content: dict[str, Any]) -> str:
+        """Keep content for a part of an ActionSet, such as a phase; return the Secret's name."""
+        namespace, name = action_set["metadata"].get("namespace", ""), _name(action_set, part)
+        try:
+            await self._apply(action_set, name, namespace, content)
+        except ApiError as error:
+            if not is_final(error):
+                raise
+            fact = f"its sensitive outputs cannot be kept in secret {namespace}/{name}"
+            raise NotKept(f"{fact}: {error.message}") from None
+        return name
+
+    async def _apply(
+        self, action_set: Object, name: str, namespace: str, content: dict[str, Any]
+    ) -> None:
+        there = await find(self._client, _SECRETS, name, namespace)
+        if there is not None and controller_of(there) != action_set["metadata"]["uid"]:
+            fact = f"secret {namespace}/{name} is there already and belongs to somebody else"
+            raise NotKept(fact, hint="delete it, and run the ActionSet again")
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": _TYPE,
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "ownerReferences": [controlling(action_set)],
+            },
+            "data": {_KEY: base64.b64encode(encode_json(content)).decode()},
+        }
+        await self._client.apply(_SECRETS, secret, manager=_MANAGER, force=True)
+
+    async def read(self, name: str, namespace: str) -> dict[str, Any]:
+        """Return what a Secret holds."""
+        found = await find(self._client, _SECRETS, name, namespace)
+        encoded = ((found or {}).get("data") or {}).get(_KEY)
+        if encoded is None:
+            fact = f"the sensitive output of a phase was in secret {namespace}/{name}"
+            raise NotKept(f"{fact}, which is gone", hint="run the ActionSet again")
+        content: dict[str, Any] = msgspec.json.decode(base64.b64decode(encoded))
+        return content
+
+
+def _name(action_set: Object, part: str) -> str:
+    metadata = action_set["metadata"]
+    own = hashlib.sha256(metadata["uid"].encode()).hexdigest()[:8]
+    return f"{metadata['name'][:200]}-{own}-{part}"

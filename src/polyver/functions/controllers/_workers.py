@@ -1,0 +1,406 @@
+"""Calls in worker processes: each has a process of its own, which is killed at its deadline.
+
+Workers are forked from one process that has loaded all functions (`functions.runtime.fork_server`
+explains how). That process is started with the first call and ended when no call was made for a
+while. A worker asks the API over HTTPS, with credentials that it gets for its call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from polyver.client.cluster import Access
+from polyver.functions.controllers._calls import (
+    Call,
+    CallFailed,
+    CallLog,
+    deadline_in,
+    took_too_long,
+)
+from polyver.functions.registering import Function, Origin
+from polyver.functions.runtime.messages import Answer, Request, decode_answer, encode_line
+from polyver.functions.runtime.running import CallLimits
+
+__all__ = ["Lend", "Lent", "WorkerCalls"]
+
+_LARGEST_ANSWER = 4 * 1024 * 1024
+_START = 300.0
+"""How long functions may take to load; a busy machine needs minutes, a hang is not waited for."""
+_IDLE = 300.0
+_PIECE = 64 * 1024
+_SLOW = 0.05
+"""How long to wait before more is read from a worker that has written more than it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """How the worker of one call reaches the API."""
+
+    access: Access
+    runs_pods: bool = True
+
+
+Lend = Callable[[], AbstractContextManager[Lent]]
+"""Gives credentials to one call, and takes them back when it has ended."""
+
+
+class WorkerCalls:
+    """Makes calls in worker processes."""
+
+    def __init__(
+        self, origin: Origin, lend: Lend, command: Sequence[str], limits: CallLimits | None = None
+    ) -> None:
+        """`command` starts the process that workers are forked from."""
+        self._lend = lend
+        self._limits = limits or CallLimits()
+        self._workers = _Workers(origin, command)
+
+    async def call(self, call: Call) -> dict[str, Any]:
+        worker = await self._workers.start()
+        with self._lend() as lent:
+            try:
+                return await self._answer(worker, call, lent)
+            finally:
+                await worker.end(self._limits.grace)
+
+    async def close(self) -> None:
+        await self._workers.close()
+
+    async def _answer(self, worker: _Worker, call: Call, lent: Lent) -> dict[str, Any]:
+        seconds = self._limits.seconds
+        worker.send(encode_line(_request(call, lent, self._limits)))
+        worker.follow(call)
+        try:
+            async with asyncio.timeout(seconds):
+                answer = await asyncio.shield(worker.answered)
+        except TimeoutError:
+            await worker.stop(self._limits.grace)
+            raise took_too_long(call.function, seconds) from None
+        except asyncio.CancelledError:
+            await worker.stop(self._limits.grace)
+            raise
+        if answer is None:
+            raise CallFailed(_ended(call.function, await worker.code()))
+        if answer.output is None:
+            raise CallFailed(answer.failed, trace=answer.trace)
+        return answer.output
+
+
+def _request(call: Call, lent: Lent, limits: CallLimits) -> Request:
+    context, function = call.context, call.function
+    cluster, user = lent.access.encoded
+    return Request(
+        function=function.name,
+        version=str(function.version),
+        place=function.place,
+        arguments=dict(call.arguments),
+        params=dict(context.params),
+        phase=context.phase,
+        deadline=deadline_in(limits.seconds),
+        namespace=context.namespace,
+        key=context.key,
+        allows=sorted(context.allows),
+        cluster=msgspec.Raw(cluster),
+        user=msgspec.Raw(user),
+        server=lent.access.place,
+        runs_pods=lent.runs_pods,
+        secrets=call.masks.values,
+        output=limits.output,
+        log=limits.log,
+    )
+
+
+def _ended(function: Function, code: int | None) -> str:
+    """Return why there is no answer: the process has ended before it could give one."""
+    fact = f"{function.label}: its worker process"
+    if code is None:
+        return f"{fact} is gone"
+    if code >= 0:
+        return f"{fact} ended with exit code {code}"
+    name = signal.Signals(-code).name if -code in signal.valid_signals() else str(-code)
+    memory = "; memory may have run out" if -code == signal.SIGKILL else ""
+    return f"{fact} was killed by {name}{memory}"
+
+
+class _Worker:
+    """One worker process, as polyver sees it."""
+
+    def __init__(self, messages: _Stream, output: _Stream, ended: asyncio.Future[int | None]):
+        self._messages = messages
+        self._output = output
+        self._ended = ended
+        self._tasks: list[asyncio.Task[None]] = []
+        self.answered: asyncio.Future[Answer | None] = ended.get_loop().create_future()
+        self.kill: Callable[[], None] = lambda: None
+
+    def send(self, line: bytes) -> None:
+        self._messages.writer.write(line)
+
+    def follow(self, call: Call) -> None:
+        """Read what the worker reports and prints from now on."""
+        reading = (self._read_messages(call), self._read_output(call.log))
+        self._tasks = [asyncio.create_task(each) for each in reading]
+
+    async def stop(self, grace: float) -> None:
+        """Ask the function to end, and kill it if it does not."""
+        self.send(encode_line({"stop": True}))
+        await asyncio.wait({self._ended}, timeout=grace)
+
+    async def end(self, grace: float) -> None:
+        """Wait for the process to end, kill it if need be, and read what it printed last."""
+        try:
+            if not self._ended.done():
+                await asyncio.wait({self._ended}, timeout=grace if self.answered.done() else 0)
+        finally:
+            self.kill()
+        await asyncio.wait({self._ended}, timeout=grace)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=grace)
+        for task in self._tasks:
+            task.cancel()
+        for stream in (self._messages, self._output):
+            stream.writer.close()
+
+    async def code(self) -> int | None:
+        await asyncio.wait({self._ended}, timeout=_START)
+        return self._ended.result() if self._ended.done() else None
+
+    async def _read_messages(self, call: Call) -> None:
+        answer: Answer | None = None
+        try:
+            while answer is None and (line := await self._messages.reader.readline()):
+                answer = _taken(decode_answer(line), call)
+                if call.log.is_full:
+                    await asyncio.sleep(_SLOW)
+        except (ValueError, ConnectionError, msgspec.MsgspecError) as error:
+            answer = Answer(failed=f"its worker process reports what cannot be read: {error}")
+        finally:
+            if not self.answered.done():
+                self.answered.set_result(answer)
+
+    async def _read_output(self, log: CallLog) -> None:
+        """Log what the function prints; one that prints without end is slowed down."""
+        rest = b""
+        with suppress(ConnectionError):
+            while piece := await self._output.reader.read(_PIECE):
+                *lines, rest = (rest + piece).split(b"\n")
+                lines, rest = (lines, rest) if len(rest) < _PIECE else ([*lines, rest], b"")
+                for line in lines:
+                    log.info("a function prints", line=line.decode(errors="replace"))
+                if log.is_full:
+                    await asyncio.sleep(_SLOW)
+        if rest:
+            log.info("a function prints", line=rest.decode(errors="replace"))
+
+
+def _taken(answer: Answer, call: Call) -> Answer | None:
+    """Take note of what a worker reports; the answer itself is returned."""
+    for each in answer.secrets:
+        call.masks.add(each)
+    if answer.level:
+        facts = {name: each for name, each in answer.facts.items() if name not in _OURS}
+        told = call.log.warning if answer.level == "warning" else call.log.info
+        told(answer.event, **facts)
+    return answer if answer.output is not None or answer.failed else None
+
+
+_OURS = ("event", "level", "timestamp")
+"""What a line of the log has anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    @classmethod
+    async def of(cls, end: socket.socket, *, limit: int) -> _Stream:
+        return cls(*await asyncio.open_connection(sock=end, limit=limit))
+
+
+class _Workers:
+    """Starts workers; the process that they are forked from is started when it is needed."""
+
+    def __init__(self, origin: Origin, command: Sequence[str]) -> None:
+        self._origin = origin
+        self._command = command
+        self._server: _ForkServer | None = None
+        self._starting = asyncio.Lock()
+        self._alive = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> _Worker:
+        """Return a worker that waits for its call."""
+        self._alive += 1
+        if self._timer is not None:
+            self._timer.cancel()
+        try:
+            async with self._starting:
+                if self._server is not None and self._server.is_gone:
+                    await self._server.close()  # so that the process does not stay as a zombie
+                    self._server = None
+                if self._server is None:
+                    self._server = await _ForkServer.start(self._origin, self._command)
+            worker, ended = await self._server.fork()
+        except BaseException as error:
+            self._done()
+            if isinstance(error, OSError):
+                fact = f"a worker process cannot be started: {error.strerror or error}"
+                raise CallFailed(fact) from None
+            raise
+        ended.add_done_callback(lambda _: self._done())
+        return worker
+
+    def _done(self) -> None:
+        self._alive -= 1
+        if not self._alive:
+            with suppress(RuntimeError):  # the loop is closed: polyver ends
+                self._timer = asyncio.get_running_loop().call_later(_IDLE, self._end_idle)
+
+    def _end_idle(self) -> None:
+        if not self._alive:
+            task = asyncio.get_running_loop().create_task(self.close())
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+
+    async def close(self) -> None:
+        """End the process and all workers."""
+        if self._timer is not None:
+            self._timer.cancel()
+        server, self._server = self._server, None
+        if server is not None:
+            await server.close()
+
+
+class _ForkServer:
+    """The process that workers are forked from, as polyver sees it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
+        self._process = process
+        self._control = control
+        self._loop = asyncio.get_running_loop()
+        self._numbers = itertools.count(1)
+        self._ended: dict[int, asyncio.Future[int | None]] = {}
+        self._buffer = b""
+        self.is_gone = False
+
+    @classmethod
+    async def start(cls, origin: Origin, command: Sequence[str]) -> _ForkServer:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            # In a session of its own: an interrupt from the terminal is for polyver.
+            process = subprocess.Popen(  # noqa: S603 - the command is our own
+                [*command, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        ours.setblocking(False)
+        server = cls(process, ours)
+        try:
+            async with asyncio.timeout(_START):
+                await server._load(origin)
+        except BaseException as error:
+            await server.close()
+            if isinstance(error, TimeoutError):
+                raise CallFailed("worker processes cannot be started: it takes too long") from None
+            raise
+        return server
+
+    async def _load(self, origin: Origin) -> None:
+        """Have functions loaded; nothing else is read from the process before that."""
+        wanted = {
+            "names": origin.names,
+            "folder": origin.folder,
+            "files": dict(origin.files),
+            "path": sys.path,
+        }
+        told = b""
+        with suppress(ConnectionError):
+            await self._loop.sock_sendall(self._control, json.dumps(wanted).encode() + b"\n")
+            while not told.endswith(b"\n"):
+                piece = await self._loop.sock_recv(self._control, _PIECE)
+                if not piece:
+                    break
+                told += piece
+        problem = json.loads(told)["problem"] if told else "the process has ended"
+        if problem:
+            raise CallFailed(f"worker processes cannot be started: {problem}")
+        self._loop.add_reader(self._control.fileno(), self._read)
+
+    async def fork(self) -> tuple[_Worker, asyncio.Future[int | None]]:
+        """Return a new worker, and what becomes the exit code of its process."""
+        number = next(self._numbers)
+        ended = self._ended[number] = self._loop.create_future()
+        (messages, theirs), (output, printed) = socket.socketpair(), socket.socketpair()
+        with theirs, printed:
+            try:
+                self._order({"start": number}, theirs.fileno(), printed.fileno())
+            except OSError:
+                del self._ended[number]
+                raise
+        limits = {"limit": _LARGEST_ANSWER}
+        streams = await _Stream.of(messages, **limits), await _Stream.of(output, **limits)
+        worker = _Worker(*streams, ended)
+        worker.kill = lambda: self._kill(number)
+        return worker, ended
+
+    def _kill(self, number: int) -> None:
+        if number in self._ended:
+            with suppress(OSError):
+                self._order({"kill": number})
+
+    def _order(self, what: Mapping[str, int], *ends: int) -> None:
+        socket.send_fds(self._control, [json.dumps(what).encode() + b"\n"], list(ends))
+
+    def _read(self) -> None:
+        try:
+            data = self._control.recv(_PIECE)
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._gone()
+            return
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        for line in lines:
+            told = json.loads(line)
+            self._end(told["ended"], told["code"])
+
+    def _end(self, number: int, code: int | None) -> None:
+        ended = self._ended.pop(number, None)
+        if ended is not None and not ended.done():
+            ended.set_result(code)
+
+    def _gone(self) -> None:
+        """The process has ended, and its workers with it."""
+        if not self.is_gone:
+            self.is_gone = True
+            self._loop.remove_reader(self._control.fileno())
+            self._control.close()
+        for number in list(self._ended):
+            self._end(number, None)
+
+    async def close(self) -> None:
+        """End the process; it kills its workers when the socket closes."""
+        self._gone()
+        try:
+            await asyncio.wait_for(asyncio.to_thread(self._process.wait, 10), None)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()

@@ -1,0 +1,547 @@
+"""ActionSets, run: what the state machine says is stored first, then done, then stored again."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from polyver.client import (
+    Backoff,
+    Change,
+    Client,
+    Clock,
+    Key,
+    Object,
+    Resource,
+    SystemClock,
+    chance,
+    find,
+    sleep,
+)
+from polyver.controllers.controller import Controller, Result, Watch, exactly
+from polyver.controllers.events import Events
+from polyver.controllers.holding import hold, release
+from polyver.core import PolyverError
+from polyver.functions import actions as machine
+from polyver.functions.actions import ActionRun, Run, read_run, status_of
+from polyver.functions.controllers._beginning import begun, is_final
+from polyver.functions.controllers._calls import Call, CallFailed, CallLog, Calls
+from polyver.functions.controllers._gathering import NotThere, gather
+from polyver.functions.controllers._output_secrets import NotKept, OutputSecrets
+from polyver.functions.controllers._slots import Slots
+from polyver.functions.controllers._under_way import Alive, Known
+from polyver.functions.kinds import ACTION_SETS, GROUP
+from polyver.functions.registering import Function, Functions, implementation
+from polyver.functions.runtime.context import FunctionContext, FunctionLog
+from polyver.functions.runtime.running import CallLimits
+from polyver.kube.http.logs import Log
+from polyver.kube.objects import encode_json
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.masking import Masks
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["CANCEL", "FINALIZER", "ActionSetController", "CallLimits"]
+
+FINALIZER = "polyver.dev/actions"
+CANCEL = "polyver.dev/cancel"
+_ACTION_SETS = Resource(GROUP, "v1alpha1", ACTION_SETS.definition().names.plural)
+_LONGEST_REASON = 4096
+_STORING = Backoff(first=0.05, most=10.0)
+_TOO_LARGE = "what it and others have returned is too large to be recorded in the status"
+_UNTAKEN = (400, 413, 422)
+_LOOK_AGAIN = 5.0
+_LOOK_AGAIN_EACH = 0.05
+"""How often an action that waits looks at its place: the more wait, the less often."""
+_Owner = tuple[str, int]
+"""An action that wants a slot: the uid of its ActionSet, and its number there."""
+
+
+class ActionSetController(Controller[Key]):
+    """Runs the actions of each ActionSet to their end, across restarts."""
+
+    name = "actionsets"
+
+    def __init__(
+        self,
+        client: Client,
+        functions: Functions,
+        *,
+        calls: Calls,
+        clock: Clock | None = None,
+        limits: CallLimits | None = None,
+        allows: frozenset[str] = frozenset(),
+        log: Log | None = None,
+    ) -> None:
+        self._client = client
+        self._functions = functions
+        self._clock = clock or SystemClock()
+        self._limits = limits or CallLimits()
+        self._allows = allows
+        self._log = log or Log()
+        self._calls = calls
+        self._slots = Slots[_Owner](self._limits.at_once)
+        self._secrets = OutputSecrets(client)
+        self._events = Events(client, self._clock, self._log, component="polyver")
+        self._known: dict[str, Known] = {}
+
+    @property
+    def watches(self) -> Sequence[Watch[Any, Key]]:
+        return [Watch(kinds=exactly(_ACTION_SETS), observe=_observe, keep=_state)]
+
+    async def close(self) -> None:
+        """Let calls end within the grace; what is not over then is left to the next controller."""
+        tasks = {alive.task for each in self._known.values() for alive in each.alive.values()}
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=self._limits.grace)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        await self._calls.close()
+
+    async def reconcile(self, key: Key) -> Result | None:
+        # Before it is read: a call that ends in between stores that, which wakes us again.
+        alive = {
+            uid: {number: each.place for number, each in known.alive.items()}
+            for uid, known in self._known.items()
+            if known.key == key
+        }
+        found = await find(self._client, _ACTION_SETS, key.name, key.namespace)
+        uid = _uid(found) if found is not None else ""
+        self._abandon([each for each, known in self._known.items() if known.key == key], but=uid)
+        if found is None:
+            return None
+        run = read_run(found)
+        if run is None and "deletionTimestamp" not in found["metadata"]:
+            await self._start(found)
+        elif run is None or run.state.is_over:
+            self._known.pop(uid, None)
+            self._leave(uid)
+            await release(self._client, _ACTION_SETS, found, FINALIZER)
+        elif not all(action.snapshot for action in run.actions):
+            fact = "an ActionSet was started by something else, and is left to that"
+            self._log.warning(fact, actionset=f"{key.namespace}/{key.name}")
+        else:
+            known = self._known.setdefault(uid, Known(key))
+            written = _Written(self, found, run)
+            if not await self._advance(written, known, alive.get(uid, {})):
+                return Result(max(_LOOK_AGAIN, _LOOK_AGAIN_EACH * self._slots.waiting))
+        return None
+
+    def _abandon(self, uids: Sequence[str], *, but: str) -> None:
+        """Stop the calls of ActionSets that are gone, though a finalizer should have held them."""
+        for uid in uids:
+            if uid != but:
+                for alive in self._known.pop(uid).alive.values():
+                    alive.stop("the ActionSet is gone")
+                self._leave(uid)
+
+    # The start.
+
+    async def _start(self, action_set: Object) -> None:
+        time = self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        run = await begun(self._client, action_set, self._functions, time=time)
+        if self._is_too_large(run):
+            run = machine.refused("its actions are too large to be recorded in its status")
+        if run.actions:
+            action_set = await hold(self._client, _ACTION_SETS, action_set, FINALIZER)
+        await self._warn(action_set, run.warnings)
+        await self._tell_end(action_set, run)
+        await _Written(self, action_set, run).store(run)
+
+    async def _warn(self, action_set: Object, warnings: Sequence[str]) -> None:
+        for warning in warnings:
+            self._log.warning(warning, actionset=_about(action_set))
+            await self._events.tell(action_set, "FunctionWarning", warning, type="Warning")
+
+    async def _tell_end(self, action_set: Object, run: Run) -> None:
+        about = _about(action_set)
+        if run.state is machine.State.FAILED:
+            self._log.warning("an ActionSet failed", actionset=about, error=run.error)
+            message = f"ActionSet {about} failed: {run.error}"
+            await self._events.tell(action_set, "ActionSetFailed", message, type="Warning")
+        elif run.state is machine.State.COMPLETE:
+            self._log.info("an ActionSet is complete", actionset=about)
+            message = f"ActionSet {about} is complete"
+            await self._events.tell(action_set, "ActionSetComplete", message)
+
+    # The phases.
+
+    async def _advance(self, written: _Written, known: Known, alive: Mapping[int, int]) -> bool:
+        """Go on with every action; whether there was room for all calls that are due."""
+        cancelled, room = _cancelled(written.action_set), True
+        for number, action in enumerate(written.run.actions):
+            wants = machine.decide(action, alive=alive.get(number), cancelled=cancelled)
+            if not isinstance(wants, machine.Call | machine.Recover):
+                self._slots.leave((written.uid, number))
+            match wants:
+                case machine.Call(place=at):
+                    room = await self._call(written, number, at, known) and room
+                case machine.Recover(place=at):
+                    room = await self._recover(written, number, at, known) and room
+                case machine.Stop(place=at, reason=reason):
+                    under_way = known.alive.get(number)
+                    if under_way is not None and under_way.place == at:
+                        under_way.stop(reason)
+                case machine.Conclude():
+                    await self._conclude(written, number, known, cancelled)
+                case machine.Await() | machine.Over():
+                    pass
+        return room
+
+    async def _recover(self, written: _Written, number: int, place: int, known: Known) -> bool:
+        """Go on after a call of which nobody knows how far it got."""
+        action = written.run.actions[number]
+        function = self._function(action, place)
+        if function is not None and function.idempotent:
+            return await self._call(written, number, place, known)
+        called = f"{action.written(place).function} {action.calls[place].version}"
+        await written.store_action(number, machine.interrupted(action, place, called))
+        return True
+
+    async def _call(self, written: _Written, number: int, place: int, known: Known) -> bool:
+        """Call a phase, or store why that cannot be done; False if it has to wait for a slot."""
+        owner = written.uid, number
+        if not self._slots.take(owner, written.namespace):
+            await self._store_waiting(written, number)
+            return False
+        try:
+            task = await self._called(written, number, place, known)
+        except BaseException:
+            self._give_back(written.namespace)
+            raise
+        if task is None:
+            self._give_back(written.namespace)
+        else:
+            task.add_done_callback(lambda _: self._give_back(written.namespace))
+            known.alive[number] = Alive(place, task)
+        return True
+
+    async def _store_waiting(self, written: _Written, number: int) -> None:
+        """Have the status report that an action waits, and where in the queue."""
+        place = self._slots.place((written.uid, number))
+        action, slots = written.run.actions[number], self._slots
+        if action.waiting is not None and action.waiting.place == place:
+            return
+        own, all_of_them = slots.held_by(written.namespace), slots.limit - slots.free
+        message = (
+            f"it waits for a slot to call phase {action.label(_next_place(action))}: it is number "
+            f"{place} of {slots.waiting} in the queue, {all_of_them} of at most {slots.limit} "
+            f"calls run, {own} of them in this namespace"
+        )
+        await written.store_action(number, machine.waits(action, machine.Waiting(place, message)))
+
+    def _give_back(self, namespace: str) -> None:
+        self._slots.give_back(namespace)
+        self._wake_due()
+
+    def _leave(self, uid: str) -> None:
+        """Take all actions of an ActionSet out of the queue."""
+        self._slots.leave_all(lambda owner: owner[0] == uid)
+        self._wake_due()
+
+    def _wake_due(self) -> None:
+        for uid, _ in self._slots.due():
+            if uid in self._known:
+                self.wake(self._known[uid].key)
+
+    async def _called(
+        self, written: _Written, number: int, place: int, known: Known
+    ) -> asyncio.Task[None] | None:
+        action = written.run.actions[number]
+        function = self._function(action, place)
+        try:
+            if function is None:
+                phase, version = action.written(place), action.calls[place].version
+                fact = f"{phase.function} {version}, which was chosen at the start, is not there"
+                raise NotThere(fact, hint="start polyver with the functions of before")
+            params = await self._params(written, number, known)
+            arguments = await asyncio.to_thread(
+                machine.render_arguments, action, place, function, params
+            )
+        except PolyverError as error:
+            if not is_final(error):
+                raise
+            reason = _short(known.masks[number].mask(str(error)))
+            await written.store_action(number, machine.failed(action, place, reason))
+            return None
+        await written.store_action(number, machine.called(action, place))
+        # Only now, and whatever happens next: it is known that it was called.
+        context = self._context(written, number, place, params)
+        masks, about = known.masks[number], {"actionset": written.name, "action": action.name}
+        log = CallLog(
+            self._log, masks, most=self._limits.log, about={**about, "phase": context.phase}
+        )
+        call = _Due(number, place, Call(function, arguments, context, masks, log))
+        return asyncio.create_task(self._perform(written, call, known))
+
+    def _function(self, action: ActionRun, place: int) -> Function | None:
+        phase, version = action.written(place), action.calls[place].version
+        return implementation(self._functions, phase.function, version)
+
+    async def _params(self, written: _Written, number: int, known: Known) -> dict[str, Any]:
+        action, masks = written.run.actions[number], known.masks[number]
+        if number not in known.objects:
+            at = f"spec.actions[{number}]"
+            known.objects[number] = await gather(
+                self._client, action, written.namespace, at=at, masks=masks
+            )
+        objects = known.objects[number]
+        outputs = known.outputs[number]
+        for place, call in enumerate(action.calls):
+            if call.secret and place not in outputs:
+                outputs[place] = await self._secrets.read(call.secret, written.namespace)
+                masks.add_all(outputs[place])
+        action = machine.with_outputs(action, outputs)
+        return await asyncio.to_thread(machine.params_of, action, objects)
+
+    def _context(
+        self, written: _Written, number: int, place: int, params: Mapping[str, Any]
+    ) -> FunctionContext[Client]:
+        action = written.run.actions[number]
+        phase = action.label(place)
+        key = f"{written.uid}-{number}-{place}"
+        now, inside, log = self._clock.now(), written.namespace, FunctionLog()
+        return FunctionContext(self._client, params, log, phase, now, inside, key, self._allows)
+
+    async def _perform(self, written: _Written, call: _Due, known: Known) -> None:
+        """Call a function, and store what came of it."""
+        own, masks = asyncio.current_task(), call.call.masks
+        assert own is not None
+        try:
+            change = await self._ended(call, own, known)
+            await self._store_end(written, call.number, change, masks)
+        except Exception as error:
+            # Somebody has to be told, or nobody would ever look at it again.
+            trace = masks.mask("".join(traceback.format_exception(error)))
+            self._log.warning("a phase has ended by a bug", actionset=written.name, trace=trace)
+            bug = partial(_without_output, reason=f"this is a bug in polyver: {error!r}")
+            await self._store_end(written, call.number, _always(call.number, bug), masks)
+        finally:
+            call.call.log.close()
+            alive = known.alive.get(call.number)
+            if alive is not None and alive.task is own:
+                del known.alive[call.number]
+
+    async def _ended(self, due: _Due, own: asyncio.Task[None], known: Known) -> _Change:
+        """Make a call; return how it changes its action."""
+        call, place = due.call, due.place
+        try:
+            output = await self._calls.call(call)
+        except CallFailed as failure:
+            # Masked before it is cut: a part of a value would not be found.
+            reason = _short(call.masks.mask(failure.fact))
+            if failure.trace:
+                trace = call.masks.mask(failure.trace)
+                self._log.warning("a function failed", function=call.function.label, trace=trace)
+            return _always(due.number, lambda action: machine.failed(action, place, reason))
+        except asyncio.CancelledError:
+            alive = known.alive.get(due.number)
+            stopped = alive.reason if alive is not None and alive.task is own else ""
+            if not stopped:
+                raise  # the controller ends: how far this got is for the next one to find out
+            own.uncancel()
+            return _always(due.number, lambda action: machine.failed(action, place, stopped))
+        return partial(self._returned, due, output, known)
+
+    async def _returned(
+        self, due: _Due, output: Mapping[str, Any], known: Known, written: _Written
+    ) -> ActionRun:
+        """Keep sensitive outputs in a Secret; the status only has what anybody may see."""
+        action, place, call = written.run.actions[due.number], due.place, due.call
+        shown, hidden = machine.split_output(action, place, call.function, output, call.masks)
+        secret = ""
+        if hidden:
+            call.masks.add_all(hidden)
+            known.outputs[due.number][place] = hidden
+            part = f"{due.number}-{place}"
+            secret = await self._secrets.write(written.action_set, part, hidden)
+        return machine.returned(action, place, shown, secret=secret)
+
+    async def _store_end(
+        self, written: _Written, number: int, change: _Change, masks: Masks
+    ) -> None:
+        """Store what came of a call, however long the API takes to answer."""
+        failures = 0
+        while True:
+            try:
+                found = await find(self._client, _ACTION_SETS, written.name, written.namespace)
+                run = read_run(found) if found and _uid(found) == written.uid else None
+                if found is None or run is None:
+                    return
+                now = _Written(self, found, run)
+                ended = run.with_action(number, await change(now))
+                if self._is_too_large(ended):
+                    ended = run.with_action(
+                        number, _without_output(run.actions[number], reason=_TOO_LARGE)
+                    )
+                await now.store(ended)
+            except PolyverError as error:
+                failures += 1
+                said = masks.mask(str(error))
+                if _is_untaken(error):
+                    reason = f"what came of it cannot be stored: {said}"
+                    change = _always(number, partial(_without_output, reason=reason))
+                elif not isinstance(error, ApiError) or error.code != 409:
+                    fact = "the end of a phase cannot be stored yet"
+                    self._log.warning(fact, actionset=written.name, error=said)
+                await sleep(self._clock, _STORING.delay(failures, spread=chance()))
+            else:
+                return
+
+    # The end.
+
+    async def _conclude(self, written: _Written, number: int, known: Known, cancelled: str) -> None:
+        action = written.run.actions[number]
+        has_failed = any(call.state is machine.State.FAILED for call in action.calls)
+        artifacts, error = None, ""
+        if not has_failed:
+            try:
+                params = await self._params(written, number, known)
+                artifacts = await asyncio.to_thread(machine.render_artifacts, action, params)
+                action, artifacts = await self._masked(written, number, artifacts, known)
+            except PolyverError as problem:
+                if not is_final(problem):
+                    raise
+                error = _short(known.masks[number].mask(str(problem)))
+        ended = machine.concluded(action, artifacts, error=error, cancelled=cancelled)
+        if self._is_too_large(written.run.with_action(number, ended)):
+            ended = machine.concluded(action, error=_TOO_LARGE, cancelled=cancelled)
+        # Told before it is stored: told twice is told once, and what is over is not looked at.
+        await self._tell_end(written.action_set, written.run.with_action(number, ended))
+        await written.store_action(number, ended)
+
+    async def _masked(
+        self, written: _Written, number: int, artifacts: dict[str, Any] | None, known: Known
+    ) -> tuple[ActionRun, dict[str, Any] | None]:
+        """Mask artifacts that hold values from Secrets; the whole of them is kept in a Secret."""
+        action, masks = written.run.actions[number], known.masks[number]
+        if artifacts is None or not masks.is_in(artifacts):
+            return action, artifacts
+        part = f"{number}-artifacts"
+        secret = await self._secrets.write(written.action_set, part, artifacts)
+        warning = (
+            f"action {action.name}: its artifacts hold values from Secrets, which are masked in "
+            f"the status; Secret {secret} has them whole"
+        )
+        await self._warn(written.action_set, [warning])
+        shown = masks.mask_all(artifacts)
+        assert isinstance(shown, dict)
+        written.run = replace(written.run, warnings=(*written.run.warnings, warning))
+        return replace(action, artifacts_secret=secret), shown
+
+    def _is_too_large(self, run: Run) -> bool:
+        return len(encode_json(status_of(run, now=""))) > self._limits.status
+
+    async def write(self, action_set: Object, run: Run) -> Object:
+        """Store how far a run is, if nobody was faster."""
+        status = status_of(run, now=self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"))
+        content = {**action_set, "status": {**(action_set.get("status") or {}), **status}}
+        return await self._client.update(_ACTION_SETS, content, subresource="status")
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """A call, and the phase that it is for."""
+
+    number: int
+    place: int
+    call: Call
+
+
+@dataclass(slots=True)
+class _Written:
+    """An ActionSet and its run as they are stored, kept up to date with what is written."""
+
+    controller: ActionSetController
+    action_set: Object
+    run: Run
+
+    @property
+    def uid(self) -> str:
+        return _uid(self.action_set)
+
+    @property
+    def name(self) -> str:
+        return str(self.action_set["metadata"]["name"])
+
+    @property
+    def namespace(self) -> str:
+        return str(self.action_set["metadata"].get("namespace", ""))
+
+    async def store_action(self, number: int, action: ActionRun) -> None:
+        await self.store(self.run.with_action(number, action))
+
+    async def store(self, run: Run) -> None:
+        self.action_set = await self.controller.write(self.action_set, run)
+        self.run = run
+
+
+def _about(action_set: Object) -> str:
+    metadata = action_set["metadata"]
+    return f"{metadata.get('namespace', '')}/{metadata['name']}"
+
+
+_Change = Callable[[_Written], Awaitable[ActionRun]]
+"""Returns an action as a call leaves it, made from the state that is stored now."""
+
+
+def _always(number: int, change: Callable[[ActionRun], ActionRun]) -> _Change:
+    """Return a change that needs nothing but the action."""
+
+    async def changed(written: _Written) -> ActionRun:
+        return change(written.run.actions[number])
+
+    return changed
+
+
+def _is_untaken(error: PolyverError) -> bool:
+    """Return True if a retry with the same content would fail again."""
+    refused = isinstance(error, ApiError) and error.code in _UNTAKEN
+    return refused or isinstance(error, NotKept)
+
+
+def _next_place(action: ActionRun) -> int:
+    """Return the place of the phase that is called next, or again."""
+    open_ones = [n for n, call in enumerate(action.calls) if not call.state.is_over]
+    return open_ones[0] if open_ones else action.last
+
+
+def _uid(action_set: Object) -> str:
+    return str(action_set["metadata"]["uid"])
+
+
+def _without_output(action: ActionRun, *, reason: str) -> ActionRun:
+    """A call that has ended with what cannot be kept."""
+    running = [n for n, call in enumerate(action.calls) if call.state is machine.State.RUNNING]
+    return machine.failed(action, running[0], _short(reason)) if running else action
+
+
+def _short(reason: str) -> str:
+    return reason if len(reason) <= _LONGEST_REASON else f"{reason[: _LONGEST_REASON - 1]}…"
+
+
+def _cancelled(action_set: Object) -> str:
+    """Why nothing further is wanted; empty if it is."""
+    metadata = action_set["metadata"]
+    if "deletionTimestamp" in metadata:
+        return "it was cancelled: the ActionSet was deleted"
+    if (metadata.get("annotations") or {}).get(CANCEL) == "true":
+        return f"it was cancelled by the annotation {CANCEL}"
+    return ""
+
+
+def _state(kind: Kind, obj: Object) -> tuple[str, bool]:
+    del kind
+    state = (obj.get("status") or {}).get("state")
+    is_over = state in ("complete", "failed")
+    holds = FINALIZER in (obj["metadata"].get("finalizers") or ())
+    return obj["metadata"]["resourceVersion"], is_over and not holds
+
+
+def _observe(kind: Kind, change: Change[tuple[str, bool]]) -> Sequence[Key]:
+    del kind
+    return () if change.after is not None and change.after[1] else (change.key,)

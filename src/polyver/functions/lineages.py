@@ -1,0 +1,9 @@
+"""Lineages of the capability functions, read from manifests."""
+
+from polyver.capability import Capability
+from polyver.functions.catalogue import lineages
+from polyver.functions.policy import FUNCTIONS, selector
+
+__all__ = ["CAPABILITY"]
+
+CAPABILITY = Capability((FUNCTIONS,), lineages, selector)

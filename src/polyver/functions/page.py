@@ -1,0 +1,237 @@
+"""Functions as lineages; blueprints and ActionSets, which ask them; and ActionSets as runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from polyver.client import Change, Key, Object, Resource
+from polyver.core import Dependent, InvalidVersion
+from polyver.functions.actions import read_run, wanted_of
+from polyver.functions.blueprints import Phase, blueprint_of, selector_of
+from polyver.functions.kinds import ACTION_SETS, BLUEPRINTS, GROUP
+from polyver.functions.policy import FUNCTIONS
+from polyver.functions.registering import Functions, KnownFunction, UnknownFunction, function_data
+from polyver.web.sources import (
+    Asked,
+    Book,
+    Details,
+    Following,
+    Run,
+    Shown,
+    Source,
+    Step,
+    Table,
+    Unanswered,
+    Watched,
+    Where,
+)
+
+__all__ = ["FunctionsSource"]
+
+_CAPABILITY = "functions"
+_VERSION = "v1alpha1"
+_BLUEPRINTS = Resource(GROUP, _VERSION, BLUEPRINTS.names.plural)
+_ACTION_SETS = Resource(GROUP, _VERSION, ACTION_SETS.names.plural)
+
+
+@dataclass(frozen=True, slots=True)
+class _Blueprint:
+    uid: str
+    labels: tuple[tuple[str, str], ...]
+    phases: tuple[tuple[str, Phase], ...]
+    """With the action that each is part of."""
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class _ActionSet:
+    uid: str
+    labels: tuple[tuple[str, str], ...]
+    wishes: tuple[tuple[str, str, str, str], ...]
+    """Field, blueprint, action and preferred version."""
+    run: Run
+
+
+class FunctionsSource(Source):
+    """The capability functions; which ones there are does not change while it runs."""
+
+    def __init__(self, functions: Functions) -> None:
+        self._functions = functions
+        self._blueprints: dict[Key, _Blueprint] = {}
+        self._action_sets: dict[Key, _ActionSet] = {}
+        self._wishing: dict[Key, set[Key]] = {}
+        """The ActionSets that prefer a version, by the blueprints that they name."""
+
+    def open(self, book: Book, following: Following) -> None:
+        self._book = book
+        for known in self._functions:
+            book.show(_shown(known))
+        following.follow(self, Watched(_BLUEPRINTS, _blueprint, self._observe_blueprint))
+        following.follow(self, Watched(_ACTION_SETS, _action_set, self._observe_action_set))
+
+    async def _observe_blueprint(self, change: Change[_Blueprint]) -> None:
+        name = f"Blueprint {change.key.namespace}/{change.key.name}"
+        if change.after is None:
+            self._blueprints.pop(change.key, None)
+            self._book.ask(_CAPABILITY, name)
+        else:
+            self._blueprints[change.key] = change.after
+            self._book.ask(_CAPABILITY, name, [*self._of_blueprint(name, change.after)])
+        for key in self._wishing.get(change.key, ()):
+            self._ask(key)
+
+    async def _observe_action_set(self, change: Change[_ActionSet]) -> None:
+        for _, blueprint, *_ in change.before.wishes if change.before else ():
+            self._wishing[Key(change.key.namespace, blueprint)].discard(change.key)
+        for _, blueprint, *_ in change.after.wishes if change.after else ():
+            named = Key(change.key.namespace, blueprint)
+            self._wishing.setdefault(named, set()).add(change.key)
+        if change.after is None:
+            self._action_sets.pop(change.key, None)
+        else:
+            self._action_sets[change.key] = change.after
+        self._ask(change.key)
+        self._book.run(_name(change.key), change.after.run if change.after else None)
+
+    def _ask(self, key: Key) -> None:
+        found = self._action_sets.get(key)
+        places = [*self._of_action_set(key, found)] if found else []
+        self._book.ask(_CAPABILITY, _name(key), places)
+
+    def _of_blueprint(self, name: str, found: _Blueprint) -> Iterator[Asked | Unanswered]:
+        about = Dependent(name, uid=found.uid, labels=dict(found.labels))
+        if found.problem:
+            yield Unanswered(replace(about, at="actions"), "", found.problem)
+        for _, phase in found.phases:
+            yield self._asked(replace(about, at=phase.at), phase, "")
+
+    def _of_action_set(self, key: Key, found: _ActionSet) -> Iterator[Asked | Unanswered]:
+        """What phases get for the version that an ActionSet prefers, where they name none."""
+        about = Dependent(_name(key), uid=found.uid, labels=dict(found.labels))
+        for at, named, action, preferred in found.wishes:
+            blueprint = self._blueprints.get(Key(key.namespace, named))
+            for owner, phase in blueprint.phases if blueprint else ():
+                if owner == action and not phase.version:
+                    place = f"{at}.preferredVersion, {named} {phase.at}"
+                    yield self._asked(replace(about, at=place), phase, preferred)
+
+    def _asked(self, dependent: Dependent, phase: Phase, preferred: str) -> Asked | Unanswered:
+        wanted = phase.version or preferred
+        text = f"{phase.function}@{wanted}" if wanted else phase.function
+        if phase.function not in self._functions.known:
+            error = UnknownFunction(phase.function, self._functions)
+            return Unanswered(dependent, text, error.fact, error.hint)
+        try:
+            selector = selector_of(phase, preferred)
+        except InvalidVersion as error:
+            return Unanswered(dependent, text, error.fact, error.hint)
+        where = Where(_CAPABILITY, phase.function)
+        return Asked(dependent, where, wanted, selector, FUNCTIONS)
+
+
+def _name(key: Key) -> str:
+    return f"ActionSet {key.namespace}/{key.name}"
+
+
+def _labels(metadata: Object) -> tuple[tuple[str, str], ...]:
+    return tuple((metadata.get("labels") or {}).items())
+
+
+def _blueprint(obj: Object) -> _Blueprint:
+    found, findings = blueprint_of(obj)
+    metadata = obj["metadata"]
+    actions = found.actions.values() if found else ()
+    # Arguments may be large, and are not shown.
+    phases = tuple(
+        (action.name, replace(phase, arguments={})) for action in actions for phase in action.calls
+    )
+    problem = str(findings[-1].fact) if found is None else ""
+    return _Blueprint(metadata.get("uid", ""), _labels(metadata), phases, problem)
+
+
+def _action_set(obj: Object) -> _ActionSet:
+    metadata = obj["metadata"]
+    wishes = tuple(
+        (wanted.at, wanted.blueprint, wanted.name, str(wanted.spec["preferredVersion"]))
+        for wanted in wanted_of(obj)
+        if wanted.spec.get("preferredVersion")
+    )
+    name = _name(Key(metadata.get("namespace", ""), metadata["name"]))
+    return _ActionSet(metadata.get("uid", ""), _labels(metadata), wishes, _run(name, obj))
+
+
+def _run(name: str, obj: Object) -> Run:
+    created = obj["metadata"].get("creationTimestamp") or ""
+    found = read_run(obj)
+    if found is None:
+        steps = tuple(Step(each.name, "", None, "", "pending") for each in wanted_of(obj))
+        return Run(name, "pending", steps, created=created)
+    steps = tuple(
+        Step(
+            action.name,
+            call.name or f"phase {number + 1}",
+            _function(action.snapshot, number),
+            call.version,
+            call.state.value,
+            call.explanation,
+        )
+        for action in found.actions
+        for number, call in enumerate(action.calls)
+    )
+    return Run(name, found.state.value, steps, found.warnings, found.error, created)
+
+
+def _function(snapshot: Any, number: int) -> Where | None:
+    """The function of a call; what somebody else started has no snapshot."""
+    action = snapshot.get("action") or {}
+    phases = [*(action.get("phases") or ())]
+    phases += [action["deferPhase"]] if action.get("deferPhase") else []
+    if number >= len(phases):
+        return None
+    return Where(_CAPABILITY, str(phases[number].get("func") or ""))
+
+
+# What there is to tell of a function.
+
+
+def _shown(known: KnownFunction) -> Shown:
+    data = function_data(known)
+    details = {each["version"]: _details(each) for each in data["versions"]}
+    facts = {"catalogue at": data["release"]} if "release" in data else {}
+    if known.catalogue is not None and not known.code:
+        facts["code"] = "none registers it"
+    return Shown(
+        Where(_CAPABILITY, known.name),
+        known.lineage,
+        FUNCTIONS,
+        "function",
+        text=details[data["default"]].text if data["default"] in details else "",
+        facts=facts,
+        details=details,
+    )
+
+
+def _details(version: dict[str, Any]) -> Details:
+    rows = tuple(
+        (
+            each["name"],
+            each["type"],
+            "required" if each["required"] else _default(each),
+            each.get("description", ""),
+        )
+        for each in version.get("arguments", ())
+    )
+    columns = ("argument", "type", "default", "what it is")
+    marks: tuple[str, ...] = (
+        () if version["registered"] or version["stage"] == "removed" else ("without code",)
+    )
+    if version.get("idempotent"):
+        marks += ("idempotent",)
+    table = Table("Arguments", columns, rows) if rows else None
+    return Details(version.get("description", ""), marks, table)
+
+
+def _default(argument: dict[str, Any]) -> str:
+    return str(argument["default"]) or '""' if "default" in argument else "optional"

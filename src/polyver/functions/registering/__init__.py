@@ -1,0 +1,42 @@
+"""Functions that are written in Python: registered, with arguments that are checked, and found."""
+
+from polyver.functions.registering._discovery import function_data, functions_data
+from polyver.functions.registering._duration import Duration, InvalidDuration
+from polyver.functions.registering._hints import Alias, Description, InvalidFunction, Unrendered
+from polyver.functions.registering._registry import Registry, register
+from polyver.functions.registering.function import Arguments, Function, InvalidArguments, Outputs
+from polyver.functions.registering.known import (
+    Functions,
+    KnownFunction,
+    Origin,
+    UnknownFunction,
+    check_registered,
+    implementation,
+    known_functions,
+)
+from polyver.functions.registering.reading import Wrong
+
+__all__ = [
+    "Alias",
+    "Arguments",
+    "Description",
+    "Duration",
+    "Function",
+    "Functions",
+    "InvalidArguments",
+    "InvalidDuration",
+    "InvalidFunction",
+    "KnownFunction",
+    "Origin",
+    "Outputs",
+    "Registry",
+    "UnknownFunction",
+    "Unrendered",
+    "Wrong",
+    "check_registered",
+    "function_data",
+    "functions_data",
+    "implementation",
+    "known_functions",
+    "register",
+]

@@ -1,0 +1,202 @@
+"""Where functions are put when they are registered: a value, which whoever loads functions reads.
+
+`register` on the module keeps a registry in the module that calls it, so that what is known
+depends on what was loaded, and on nothing that is global.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from types import EllipsisType, FrameType, ModuleType
+from typing import Any, NamedTuple, TypeVar
+
+from polyver.core import InvalidVersion, SemVer
+from polyver.functions.registering._hints import InvalidFunction
+from polyver.functions.registering.function import Function, Outputs, arguments_of
+
+__all__ = ["Registry", "register"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+_KEPT = "__polyver_functions__"
+_MARK = "__polyver_registered__"
+_UNVERSIONED = SemVer.parse("v0.0.0")
+_NAME = 253
+
+
+class Registry:
+    """Functions in the order in which they were registered.
+
+    >>> registry = Registry()
+    >>> @registry.register("Greet")
+    ... def greet(ctx, name: str = "you") -> dict[str, str]:
+    ...     return {"text": f"Hello, {name}!"}
+    >>> [function.label for function in registry]
+    ['Greet v0.0.0']
+    """
+
+    def __init__(self, functions: Iterable[Function] = ()) -> None:
+        self._functions = list(functions)
+
+    def __iter__(self) -> Iterator[Function]:
+        return iter(self._functions)
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+    def __repr__(self) -> str:
+        return f"Registry({[function.label for function in self]})"
+
+    def register(
+        self,
+        name: str,
+        *,
+        version: str | None = None,
+        stable: bool = False,
+        idempotent: bool = False,
+        sensitive: Iterable[str] | bool = (),
+        model: type | None = None,
+        outputs: Iterable[str | EllipsisType] | None = None,
+    ) -> Callable[[F], F]:
+        """Register what is below as a version of a function; see `register`."""
+        said = _Said(name, version, stable, idempotent, sensitive, model, outputs)
+        return self._registers(sys._getframe(1), said)
+
+    def _registers(self, frame: FrameType, said: _Said) -> Callable[[F], F]:
+        place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        names = {**frame.f_globals, **frame.f_locals}
+        _check_name(said.name, place)
+        version = _version(said.version, place)
+        outputs = _outputs(said.outputs, place)
+
+        def decorate(code: F) -> F:
+            if not callable(code):
+                raise InvalidFunction(f"{said.name} is no function", at=place)
+            known = arguments_of(code, said.model, place, names)
+            has_version = said.version is not None
+            hidden = _sensitive(said.sensitive, place)
+            options = (has_version, said.stable, said.idempotent, hidden, outputs)
+            function = Function(said.name, version, code, known, place, *options)
+            self._functions.append(function)
+            _mark(code, function)
+            return code
+
+        return decorate
+
+    @classmethod
+    def of(cls, module: ModuleType) -> Registry:
+        """What a module offers.
+
+        That is what is registered in it, in the modules below it that were imported, and what it
+        names: registered functions and registries that it imports from elsewhere.
+        """
+        below = f"{module.__name__}."
+        inside = [each for name, each in [*sys.modules.items()] if name.startswith(below)]
+        found: dict[int, Function] = {}
+        for each in (module, *inside):
+            found |= {id(function): function for function in _kept(each)}
+        for value in vars(module).values():
+            found |= {id(function): function for function in _named(value)}
+        return cls(found.values())
+
+
+def register(
+    name: str,
+    *,
+    version: str | None = None,
+    stable: bool = False,
+    idempotent: bool = False,
+    sensitive: Iterable[str] | bool = (),
+    model: type | None = None,
+    outputs: Iterable[str | EllipsisType] | None = None,
+) -> Callable[[F], F]:
+    """Register what is below as a version of a function that blueprints may call.
+
+    Without a version it is v0.0.0. `stable` says that this version is the stable one, unless a
+    catalogue says otherwise; `idempotent`, that it may be called again after a call that was cut
+    off. `sensitive` names outputs that are kept in a Secret instead of the status, or is True for
+    all of them. With a `model` it takes its context and an object of that class. `outputs` are the
+    keys of what it returns, with `...` if there may be others: a blueprint whose templates read
+    another one is refused before anything runs.
+    """
+    frame = sys._getframe(1)
+    registry: Registry = frame.f_globals.setdefault(_KEPT, Registry())
+    said = _Said(name, version, stable, idempotent, sensitive, model, outputs)
+    return registry._registers(frame, said)
+
+
+class _Said(NamedTuple):
+    """What a function is registered as."""
+
+    name: str
+    version: str | None
+    stable: bool
+    idempotent: bool
+    sensitive: Iterable[str] | bool
+    model: type | None
+    outputs: Iterable[str | EllipsisType] | None
+
+
+def _outputs(said: object, place: str) -> Outputs | None:
+    if said is None:
+        return None
+    keys = [*said] if isinstance(said, Iterable) and not isinstance(said, str) else [None]
+    names = [each for each in keys if isinstance(each, str) and each]
+    if len(names) + keys.count(...) != len(keys):
+        hint = 'write outputs=["size", "path"], and ... as the last one if there may be others'
+        raise InvalidFunction("outputs are names of keys", at=place, hint=hint)
+    return Outputs(tuple(names), ... in keys)
+
+
+def _check_name(name: object, place: str) -> None:
+    if not isinstance(name, str):
+        hint = 'write @register("Name")'
+        raise InvalidFunction("a function is registered without a name", at=place, hint=hint)
+    if not name or len(name) > _NAME or not name.isprintable() or set(name) & set(" @/{}"):
+        fact = f"{name!r} is no name for a function"
+        raise InvalidFunction(fact, at=place, hint="without spaces, @ or /")
+
+
+def _sensitive(said: Iterable[str] | bool, place: str) -> tuple[str, ...]:
+    if isinstance(said, bool):
+        return ("*",) if said else ()
+    found = said if isinstance(said, str) else tuple(said)
+    if isinstance(found, str) or not all(isinstance(each, str) for each in found):
+        fact, hint = "sensitive is a list of outputs, or True", 'write sensitive=["password"]'
+        raise InvalidFunction(fact, at=place, hint=hint)
+    return found
+
+
+def _version(text: str | None, place: str) -> SemVer:
+    if text is None:
+        return _UNVERSIONED
+    if not isinstance(text, str):
+        raise InvalidFunction("a version is text", at=place, hint='write version="v0.1.0"')
+    try:
+        return SemVer.complete(text)
+    except InvalidVersion as error:
+        raise InvalidFunction(error.fact, at=place) from None
+
+
+def _mark(code: object, function: Function) -> None:
+    """Leave word on the code, for modules that import it; some things cannot hold one."""
+    try:
+        marks = vars(code).setdefault(_MARK, [])
+    except (AttributeError, TypeError):
+        return
+    marks.append(function)
+
+
+def _kept(module: ModuleType) -> Iterator[Function]:
+    kept = getattr(module, _KEPT, None)
+    if isinstance(kept, Registry):
+        yield from kept
+
+
+def _named(value: object) -> Iterator[Function]:
+    if isinstance(value, Registry):
+        yield from value
+    elif inspect.isroutine(value):
+        marks = getattr(value, _MARK, ())
+        yield from (each for each in marks if isinstance(each, Function))

@@ -1,0 +1,242 @@
+"""What arguments may be beyond single values: choices, lists, mappings and models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from polyver.core import PolyverError, listed
+from polyver.functions.registering._scalars import ANYTHING
+from polyver.functions.registering.reading import UNKNOWN, Path, Reading, Type, found_words
+from polyver.kube.objects import InvalidManifest, load_manifests
+
+__all__ = ["Choice", "Field", "ListOf", "MapOf", "OneOf", "Record", "read_fields"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of some values; `made` is what the function gets for each."""
+
+    made: Mapping[Any, Any]
+
+    @property
+    def words(self) -> str:
+        return f"one of {listed([str(each) for each in self.made])}"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {"enum": list(self.made)}
+
+    def fits(self, value: object) -> bool:
+        return any(type(value) is type(each) and value == each for each in self.made)
+
+    def read(self, value: object, path: Path, reading: Reading) -> object:
+        if reading.may_be_anything(value):
+            return UNKNOWN
+        for each, made in self.made.items():
+            if (type(value) is type(each) and value == each) or value == str(each):
+                return made
+        hint = ""
+        if isinstance(value, str):
+            close = get_close_matches(value, [each for each in self.made if type(each) is str], n=1)
+            hint = f"did you mean {close[0]}?" if close else ""
+        return reading.refuse(path, f"expected {self.words}, found {found_words(value)}", hint)
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list, every item of one type."""
+
+    item: Type
+
+    @property
+    def words(self) -> str:
+        return "a list" if self.item is ANYTHING else f"a list of {_plural(self.item)}"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {"type": "array", "items": self.item.schema}
+
+    def fits(self, value: object) -> bool:
+        return isinstance(value, list | tuple)
+
+    def read(self, value: object, path: Path, reading: Reading) -> object:
+        if reading.may_be_anything(value):
+            return UNKNOWN
+        items = _written_as(value, list)
+        if not isinstance(items, list | tuple):
+            fact = f"expected {self.words}, found {found_words(value)}"
+            return reading.refuse(path, fact, "write it in [ ], or as lines that begin with -")
+        return [self.item.read(each, (*path, i), reading) for i, each in enumerate(items)]
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf:
+    """A mapping with any keys, every value of one type."""
+
+    value: Type
+
+    @property
+    def words(self) -> str:
+        return "a mapping" if self.value is ANYTHING else f"a mapping to {_plural(self.value)}"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {"type": "object", "additionalProperties": self.value.schema or True}
+
+    def fits(self, value: object) -> bool:
+        return isinstance(value, dict)
+
+    def read(self, value: object, path: Path, reading: Reading) -> object:
+        if reading.may_be_anything(value):
+            return UNKNOWN
+        fields = _written_as(value, dict)
+        if not isinstance(fields, dict):
+            return reading.refuse(path, f"expected {self.words}, found {found_words(value)}")
+        return {
+            name: self.value.read(each, (*path, name), reading) for name, each in fields.items()
+        }
+
+
+def _plural(kind: Type) -> str:
+    names = {"text": "texts", "a whole number": "whole numbers", "a number": "numbers"}
+    names |= {"a duration": "durations", "a mapping": "mappings", "a list": "lists"}
+    return names.get(kind.words, f"({kind.words})")
+
+
+def _written_as(value: object, kind: type) -> object:
+    """A text that holds a list or a mapping in YAML or JSON, as that; else the value itself."""
+    if not isinstance(value, str):
+        return value
+    try:
+        documents = load_manifests(value, "")
+    except InvalidManifest:
+        return value
+    held = [document.value for document in documents]
+    return held[0] if len(held) == 1 and isinstance(held[0], kind) else value
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Any of several types: the one that a value is of, else the first that it can be made into."""
+
+    members: tuple[Type, ...]
+
+    @property
+    def words(self) -> str:
+        return " or ".join(each.words for each in self.members)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return {"anyOf": [each.schema for each in self.members]}
+
+    def fits(self, value: object) -> bool:
+        return any(each.fits(value) for each in self.members)
+
+    def read(self, value: object, path: Path, reading: Reading) -> object:
+        if reading.may_be_anything(value):
+            return UNKNOWN
+        fitting = [each for each in self.members if each.fits(value)]
+        for member in fitting or self.members:
+            attempt = Reading(reading.before_rendering)
+            found = member.read(value, path, attempt)
+            if not attempt.wrong:
+                return found
+        if len(fitting) == 1:  # it is known what was meant, so say what is wrong with it
+            return fitting[0].read(value, path, reading)
+        return reading.refuse(path, f"expected {self.words}, found {found_words(value)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One named value: an argument, or a field of a model."""
+
+    name: str
+    """What blueprints call it."""
+    python: str
+    """What the code calls it."""
+    type: Type
+    required: bool
+    default: object = None
+    description: str = ""
+    nullable: bool = False
+    unrendered: bool = False
+    """Whether the function gets it with its templates, and renders them itself."""
+    renders: frozenset[str] | None = None
+    """Of one that is unrendered, the keys that see something else than what templates usually see;
+    None if all of it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A mapping with known keys: a dataclass, a Struct or a TypedDict."""
+
+    name: str
+    fields: tuple[Field, ...]
+    make: Callable[[dict[str, object]], object]
+
+    @property
+    def words(self) -> str:
+        return "a mapping"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        properties = {each.name: each.type.schema for each in self.fields}
+        needed = [each.name for each in self.fields if each.required]
+        found: dict[str, Any] = {"type": "object", "properties": properties}
+        return found | ({"required": needed} if needed else {}) | {"additionalProperties": False}
+
+    def fits(self, value: object) -> bool:
+        return isinstance(value, dict)
+
+    def read(self, value: object, path: Path, reading: Reading) -> object:
+        if reading.may_be_anything(value):
+            return UNKNOWN
+        fields = _written_as(value, dict)
+        if not isinstance(fields, dict):
+            return reading.refuse(path, f"expected {self.words}, found {found_words(value)}")
+        before = len(reading.wrong)
+        found = read_fields(self.fields, fields, path, reading, what="field")
+        if reading.before_rendering or len(reading.wrong) > before:
+            return UNKNOWN
+        try:
+            return self.make(found)
+        except (TypeError, ValueError, PolyverError) as error:
+            return reading.refuse(path, f"{self.name} does not take it: {error}")
+
+
+def read_fields(
+    fields: Sequence[Field],
+    given: Mapping[str, object],
+    path: Path,
+    reading: Reading,
+    *,
+    what: str,
+    further: Type | None = None,
+) -> dict[str, object]:
+    """What is given for each field, by its name in the code; null is as good as not given."""
+    known = {each.name: each for each in fields}
+    found: dict[str, object] = {}
+    for name, value in given.items():
+        if name in known or further is None:
+            continue
+        found[name] = further.read(value, (*path, name), reading)
+    for name in given.keys() - known.keys() if further is None else ():
+        close = get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"known: {listed(list(known))}"
+        reading.refuse(
+            (*path, name), f"there is no {what} {name}", hint if known else "it has none"
+        )
+    for each in fields:
+        value = given.get(each.name)
+        if value is not None:
+            found[each.python] = each.type.read(value, (*path, each.name), reading)
+        elif each.required:
+            reading.refuse(
+                path, f"the {what} {each.name} is missing", f"expected {each.type.words}"
+            )
+        else:
+            found[each.python] = each.default
+    return found

@@ -1,0 +1,181 @@
+"""One version of a function as its author wrote it: its code, its arguments, where it stands."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polyver.core import PolyverError, SemVer
+from polyver.functions.registering._hints import (
+    InvalidFunction,
+    field_of,
+    fields_of_model,
+    hints_of,
+    maker_of,
+    type_of,
+)
+from polyver.functions.registering._types import Field, read_fields
+from polyver.functions.registering.reading import Reading, Type, Wrong
+
+__all__ = ["Arguments", "Function", "InvalidArguments", "Outputs", "arguments_of"]
+
+_P = inspect.Parameter
+
+
+class InvalidArguments(PolyverError):
+    """Arguments that a function does not take; `wrong` is all that is wrong with them."""
+
+    def __init__(self, function: str, wrong: tuple[Wrong, ...]) -> None:
+        facts = "; ".join(map(str, wrong))
+        super().__init__(f"{function} does not take these arguments: {facts}")
+        self.wrong = wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a function takes beside its context."""
+
+    fields: tuple[Field, ...]
+    further: Type | None = None
+    """What arguments that it does not name may be; None if there may be none."""
+    make: Callable[[dict[str, object]], object] | None = None
+    """Makes the model of them, for a function that takes one."""
+
+    def check(self, given: Mapping[str, object]) -> tuple[Wrong, ...]:
+        """What is wrong with arguments whose templates are still to be rendered."""
+        reading = Reading(before_rendering=True)
+        self._read(given, reading)
+        return tuple(reading.wrong)
+
+    def bind(self, given: Mapping[str, object], reading: Reading) -> dict[str, object]:
+        """Rendered arguments by their names in the code, those that are left out filled in."""
+        found = self._read(given, reading)
+        left_out = [each for each in self.fields if given.get(each.name) is None]
+        return found | {each.python: copy.deepcopy(each.default) for each in left_out}
+
+    def _read(self, given: Mapping[str, object], reading: Reading) -> dict[str, object]:
+        return read_fields(self.fields, given, (), reading, what="argument", further=self.further)
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """The keys of the mapping that a function returns, as its author declares them."""
+
+    names: tuple[str, ...]
+    others: bool = False
+    """Whether there may be further keys."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """One version of a function, ready to be called."""
+
+    name: str
+    version: SemVer
+    code: Callable[..., Any]
+    arguments: Arguments
+    place: str
+    """Where it is registered: `backup.py:12`."""
+    said: bool = False
+    """Whether its version was said; one that was not is v0.0.0."""
+    stable: bool = False
+    idempotent: bool = False
+    """Whether it may be called again when nobody knows how far the last call got."""
+    sensitive: tuple[str, ...] = ()
+    """Outputs that must not be shown; `*` for all of them."""
+    outputs: Outputs | None = None
+    """What it returns; None if its author does not say."""
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} v{self.version}"
+
+    @property
+    def description(self) -> str:
+        return inspect.getdoc(_written(self.code)) or ""
+
+    @property
+    def is_async(self) -> bool:
+        """Whether calling it gives something to await."""
+        return inspect.iscoroutinefunction(_written(self.code))
+
+    def check(self, given: Mapping[str, object]) -> tuple[Wrong, ...]:
+        """What is wrong with arguments as a blueprint writes them, with their templates."""
+        return self.arguments.check(given)
+
+    def call(self, ctx: object, rendered: Mapping[str, object]) -> Any:
+        """Call it with rendered arguments; an async function's answer is to be awaited.
+
+        Arguments that it does not take are refused before anything is called.
+        """
+        reading = Reading(before_rendering=False)
+        found = self.arguments.bind(rendered, reading)
+        made: object = None
+        if self.arguments.make is not None and not reading.wrong:
+            try:
+                made = self.arguments.make(found)
+            except (TypeError, ValueError, PolyverError) as error:
+                reading.refuse((), str(error))
+        if reading.wrong:
+            raise InvalidArguments(self.label, tuple(reading.wrong))
+        return self.code(ctx, **found) if self.arguments.make is None else self.code(ctx, made)
+
+
+def arguments_of(
+    code: Callable[..., Any], model: Any, at: str, names: Mapping[str, Any]
+) -> Arguments:
+    """What a function takes, by its signature or by the model that it was registered with."""
+    try:
+        parameters = list(inspect.signature(code).parameters.values())
+    except (TypeError, ValueError):
+        raise InvalidFunction("its signature cannot be read", at=at) from None
+    if not parameters or parameters[0].kind not in (_P.POSITIONAL_ONLY, _P.POSITIONAL_OR_KEYWORD):
+        hint = "write def name(ctx, …)"
+        raise InvalidFunction("a function's first argument is its context", at=at, hint=hint)
+    if model is not None:
+        if len(parameters) != 2 or parameters[1].kind is _P.KEYWORD_ONLY:
+            raise InvalidFunction("with a model it takes its context and that", at=at)
+        fields = fields_of_model(model, at, names)
+        return Arguments(_distinct(fields, at), make=maker_of(model))
+    return _signature(parameters[1:], hints_of(_written(code), at, names), at, names)
+
+
+def _signature(
+    parameters: list[inspect.Parameter],
+    hints: Mapping[str, Any],
+    at: str,
+    names: Mapping[str, Any],
+) -> Arguments:
+    fields: list[Field] = []
+    further: Type | None = None
+    for each in parameters:
+        hint = hints.get(each.name, each.empty)
+        match each.kind:
+            case _P.VAR_KEYWORD:
+                further = type_of(hint, f"{at}, argument {each.name}", names)
+            case _P.VAR_POSITIONAL | _P.POSITIONAL_ONLY:
+                fact = f"{each.name} cannot be given by its name"
+                raise InvalidFunction(fact, at=at, hint="arguments of blueprints have names")
+            case _:
+                fields.append(field_of(each.name, hint, each.default, at, names))
+    return Arguments(_distinct(tuple(fields), at), further)
+
+
+def _distinct(fields: tuple[Field, ...], at: str) -> tuple[Field, ...]:
+    seen: set[str] = set()
+    for each in fields:
+        if each.name in seen:
+            raise InvalidFunction(f"two arguments are called {each.name}", at=at)
+        seen.add(each.name)
+    return fields
+
+
+def _written(code: Callable[..., Any]) -> Any:
+    """What was written for something that is called: a partial's function, a class's method."""
+    told = inspect.unwrap(getattr(code, "func", code))
+    if inspect.isroutine(told) or isinstance(told, type):
+        return told
+    return getattr(told, "__call__", told)  # noqa: B004 - of an object that is called

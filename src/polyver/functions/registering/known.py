@@ -1,0 +1,247 @@
+"""All functions that can be called: the code that was registered, in the stages of catalogues."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+
+from polyver.core import Lineage, PolyverError, Release, SemVer, Stage, listed
+from polyver.functions.catalogue import Catalogue
+from polyver.functions.policy import FUNCTIONS
+from polyver.functions.registering._hints import InvalidFunction
+from polyver.functions.registering.function import Function
+
+__all__ = [
+    "Functions",
+    "KnownFunction",
+    "Origin",
+    "UnknownFunction",
+    "check_registered",
+    "implementation",
+    "known_functions",
+]
+
+
+class UnknownFunction(PolyverError):
+    """A name that no function has."""
+
+    def __init__(self, name: str, functions: Functions, *, at: str = "") -> None:
+        super().__init__(f"there is no function {name}", at=at, hint=functions.advice(name))
+        self.name = name
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFunction:
+    """A function: its versions with their stages, the code of each, and what lists it."""
+
+    lineage: Lineage
+    code: Mapping[SemVer, Function]
+    """Empty for a function that a catalogue lists and nobody registers."""
+    catalogue: Catalogue | None = None
+
+    @property
+    def name(self) -> str:
+        return self.lineage.name
+
+    def implementation(self, release: Release) -> Function:
+        """The code of a release that can be used."""
+        assert isinstance(release.version, SemVer)
+        return self.code[release.version]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """How functions were loaded, so that another process can load the same."""
+
+    names: tuple[str, ...] = ()
+    """Files and modules, beside installed packages and the functions that come with polyver."""
+    folder: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Digests of the files that register functions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """Every function by its name, and what whoever loaded them should know."""
+
+    known: Mapping[str, KnownFunction]
+    catalogues: tuple[Catalogue, ...] = ()
+    """Those whose clocks `at` sets forward; functions of others stay as they are now."""
+    warnings: tuple[str, ...] = ()
+    origin: Origin | None = None
+    """None for functions that exist in this process alone, as those of a test do."""
+
+    def __iter__(self) -> Iterator[KnownFunction]:
+        return (self.known[name] for name in sorted(self.known))
+
+    def get(self, name: str) -> KnownFunction:
+        """The function of that name; none that could be called is an UnknownFunction."""
+        if name not in self.known or not self.known[name].code:
+            raise UnknownFunction(name, self)
+        return self.known[name]
+
+    def advice(self, name: str) -> str:
+        """What to do about a name that is not known."""
+        listed_in = self.known[name].catalogue if name in self.known else None
+        if listed_in is not None:
+            return f"{listed_in.place(name)} lists it, but no code registers it"
+        names = sorted(each.name for each in self if each.code)
+        close = get_close_matches(name, names, n=1)
+        if close:
+            return f"did you mean {close[0]}?"
+        return f"known: {listed(names)}" if names else "no functions are loaded"
+
+    def at(self, release: SemVer) -> Functions:
+        """The same when that release of the catalogues is out."""
+        moved = {id(each): each.at(release) for each in self.catalogues}
+        known = {
+            each.name: _moved(each, moved[id(each.catalogue)])
+            if each.catalogue and id(each.catalogue) in moved
+            else each
+            for each in self
+        }
+        return replace(self, known=known, catalogues=tuple(moved.values()))
+
+
+def implementation(functions: Functions, name: str, version: str) -> Function | None:
+    """The code of a version that was chosen before; None if it is not there any more."""
+    known = functions.known.get(name)
+    return known.code.get(SemVer.complete(version)) if known else None
+
+
+def _moved(function: KnownFunction, catalogue: Catalogue) -> KnownFunction:
+    listed_now = catalogue.get(function.name)
+    assert listed_now is not None
+    stages = {release.version: release.stage for release in listed_now}
+    releases = [replace(r, stage=stages.get(r.version, r.stage)) for r in function.lineage]
+    return replace(function, lineage=Lineage(function.name, releases), catalogue=catalogue)
+
+
+def check_registered(functions: Iterable[Function]) -> dict[str, dict[SemVer, Function]]:
+    """Functions by name and version; a version that is registered twice is refused.
+
+    One that was found twice, on two ways to its module, is one.
+    """
+    found: dict[str, dict[SemVer, Function]] = {}
+    for function in functions:
+        versions = found.setdefault(function.name, {})
+        taken = versions.setdefault(function.version, function)
+        if (taken.code, taken.place) != (function.code, function.place):
+            at = f"{taken.place} and {function.place}"
+            hint = "give one of them another version"
+            raise InvalidFunction(f"{function.label} is registered twice", at=at, hint=hint)
+    return found
+
+
+def known_functions(
+    functions: Iterable[Function], catalogues: Iterable[Catalogue] = ()
+) -> Functions:
+    """What can be called, from all that was registered and all that catalogues say of it."""
+    listing = tuple(catalogues)
+    listings = _listings(listing)
+    known: dict[str, KnownFunction] = {}
+    warnings: list[str] = []
+    for name, catalogue in listings.items():
+        lineage = catalogue.get(name)
+        assert lineage is not None
+        known[name] = KnownFunction(lineage, {}, catalogue)
+    for name, code in check_registered(functions).items():
+        if name in listings:
+            known[name] = _listed(name, code, listings[name], warnings)
+        else:
+            known[name] = KnownFunction(_unlisted(name, code), code)
+    return Functions(known, listing, tuple(warnings))
+
+
+def _listings(catalogues: Iterable[Catalogue]) -> dict[str, Catalogue]:
+    found: dict[str, Catalogue] = {}
+    for catalogue in catalogues:
+        for lineage in catalogue.functions:
+            other = found.setdefault(lineage.name, catalogue)
+            if other is not catalogue:
+                at = f"{other.place(lineage.name)} and {catalogue.place(lineage.name)}"
+                hint = "a function has one clock: list it in one of them"
+                raise InvalidFunction(f"{lineage.name} is in two catalogues", at=at, hint=hint)
+    return found
+
+
+# A function that no catalogue names.
+
+
+def _unlisted(name: str, code: Mapping[SemVer, Function]) -> Lineage:
+    stable = _stable(name, code)
+    releases = [
+        Release(
+            version,
+            stage=Stage.STABLE if function is stable else Stage.CANDIDATE,
+            name=f"v{version}",
+        )
+        for version, function in code.items()
+    ]
+    return Lineage(name, releases, versioned=any(each.said for each in code.values()))
+
+
+def _stable(name: str, code: Mapping[SemVer, Function]) -> Function:
+    said = [function for function in code.values() if function.stable]
+    if len(said) > 1:
+        at = " and ".join(function.place for function in said)
+        names = listed([f"v{function.version}" for function in said])
+        raise InvalidFunction(f"{name} has the stable versions {names}", at=at, hint="keep one")
+    found = said[0] if said else code.get(_FIRST)
+    if found is None:
+        at = " and ".join(function.place for function in code.values())
+        hint = "register one of them with stable=True, or list it in a catalogue"
+        raise InvalidFunction(f"{name} has neither v0.0.0 nor a stable version", at=at, hint=hint)
+    if found.version.is_prerelease:
+        fact = f"{found.label} is stable and a prerelease"
+        raise InvalidFunction(fact, at=found.place)
+    return found
+
+
+_FIRST = SemVer.parse("v0.0.0")
+
+
+# A function that a catalogue names.
+
+
+def _listed(
+    name: str, code: Mapping[SemVer, Function], catalogue: Catalogue, warnings: list[str]
+) -> KnownFunction:
+    lineage = catalogue.get(name)
+    assert lineage is not None
+    for version in catalogue.tombstones[name] & code.keys():
+        at = f"{code[version].place} and {catalogue.place(name, version)}"
+        fact = f"{name} v{version} is registered, and the catalogue lists it as removed"
+        raise InvalidFunction(fact, at=at, hint="a number is never used again: take the next one")
+    for release in lineage:
+        assert isinstance(release.version, SemVer)
+        if release.stage in FUNCTIONS.usable and release.version not in code:
+            at = f"{catalogue.place(name, release.version)} and {_places(code)}"
+            fact = f"{name} {release.name} is {release.stage.value}, and no code registers it"
+            raise InvalidFunction(fact, at=at, hint=f"registered: {_names(code)}")
+    more = [
+        Release(version, stage=Stage.CANDIDATE, name=f"v{version}")
+        for version in code
+        if lineage.get(version) is None
+    ]
+    for each in more:
+        place, where = code[_semver(each)].place, catalogue.place(name)
+        warnings.append(
+            f"{name} {each.name} ({place}) is not in the catalogue ({where}): it counts as a "
+            "candidate; list it, so that its number is kept"
+        )
+    return KnownFunction(Lineage(name, [*lineage, *more]), code, catalogue)
+
+
+def _semver(release: Release) -> SemVer:
+    assert isinstance(release.version, SemVer)
+    return release.version
+
+
+def _places(code: Mapping[SemVer, Function]) -> str:
+    return " and ".join(function.place for function in code.values())
+
+
+def _names(code: Mapping[SemVer, Function]) -> str:
+    return listed([f"v{version}" for version in code])

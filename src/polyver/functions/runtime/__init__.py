@@ -1,0 +1,1 @@
+"""The processes in which functions run, and what functions are given."""

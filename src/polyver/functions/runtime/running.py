@@ -1,0 +1,184 @@
+"""One call of a function in a thread of its own, and the output that it may return.
+
+An async function gets an event loop of its own in that thread, because nobody knows whether it
+blocks. A thread cannot be ended from outside: a worker process makes one call and can be killed,
+tests make calls in their own process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import traceback
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from polyver.client import Client
+from polyver.core import PolyverError
+from polyver.functions.registering import Function
+from polyver.functions.runtime.clients import BlockingClient, RemoteClient
+from polyver.functions.runtime.context import Cancelled, FunctionContext
+from polyver.kube.objects import encode_json
+
+__all__ = ["CallFailed", "CallLimits", "ThreadCall", "output_of"]
+
+_DEEPEST = 90
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """Limits for calls of functions."""
+
+    at_once: int = 32
+    """How many calls may run at the same time."""
+    seconds: float = 3600.0
+    """How long one call may take."""
+    output: int = 256 * 1024
+    """How many bytes the output of a phase may have, as JSON."""
+    status: int = 1024 * 1024
+    """How many bytes the status may have, as JSON: servers do not take much more."""
+    log: int = 256 * 1024
+    """How many bytes one call may write to the log; what comes after that is left out."""
+    grace: float = 2.0
+    """How long calls may go on when they are stopped, or the controller ends."""
+
+
+class CallFailed(PolyverError):
+    """A call that did not return: what its function raised, or that it took too long."""
+
+    def __init__(self, fact: str, *, trace: str = "") -> None:
+        super().__init__(fact)
+        self.trace = trace
+        """The traceback of an exception that is not polyver's own."""
+
+
+@dataclass(eq=False)
+class ThreadCall:
+    """One call and its thread; the client belongs to the event loop that starts it."""
+
+    function: Function
+    arguments: Mapping[str, object]
+    about: FunctionContext[Any]
+    client: Client
+    loop: asyncio.AbstractEventLoop
+    over: threading.Event = field(default_factory=threading.Event)
+    cancel: Callable[[], None] = lambda: None
+    asked: Future[Any] | None = None
+    """What a plain function waits for."""
+
+    def __post_init__(self) -> None:
+        self.done: asyncio.Future[object] = self.loop.create_future()
+        # Somebody who gave up on it does not want to hear of it.
+        self.done.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+    def start(self) -> None:
+        name = f"polyver-{self.function.name}"
+        # Of a kind that does not keep the process from ending.
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def stop(self) -> None:
+        """Ask the function to end; one that does not listen goes on."""
+        self.over.set()
+        self.cancel()
+        if self.asked is not None:
+            self.asked.cancel()
+
+    def _run(self) -> None:
+        try:
+            result = self._in_loop() if self.function.is_async else self._plainly()
+            self._tell(partial(self._end, self.done.set_result, result))
+        except BaseException as error:
+            failure = _failure(self.function, error)
+            self._tell(partial(self._end, self.done.set_exception, failure))
+
+    def _end(self, end: Callable[[Any], None], what: object) -> None:
+        if not self.done.done():
+            end(what)
+
+    def _tell(self, what: Callable[[], object]) -> None:
+        with suppress(RuntimeError):  # the loop has gone: nobody is there to be told
+            self.loop.call_soon_threadsafe(what)
+
+    def _plainly(self) -> object:
+        client = BlockingClient(self.client, self._wait)
+        ctx = replace(self.about, client=client, is_over=self.over.is_set)
+        return self.function.call(ctx, self.arguments)
+
+    def _in_loop(self) -> object:
+        client = RemoteClient(self.client, self._send)
+        ctx = replace(self.about, client=client, is_over=self.over.is_set)
+
+        async def main() -> object:
+            task, own = asyncio.current_task(), asyncio.get_running_loop()
+            assert task is not None
+
+            def cancel() -> None:
+                with suppress(RuntimeError):  # it has ended meanwhile
+                    own.call_soon_threadsafe(task.cancel)
+
+            self.cancel = cancel
+            if self.over.is_set():
+                raise Cancelled
+            return await self.function.call(ctx, self.arguments)
+
+        with asyncio.Runner() as runner:
+            return runner.run(main())
+
+    def _send(self, call: Coroutine[Any, Any, Any]) -> Future[Any]:
+        return asyncio.run_coroutine_threadsafe(call, self.loop)
+
+    def _wait(self, call: Coroutine[Any, Any, Any]) -> Any:
+        if self.over.is_set():
+            call.close()
+            raise Cancelled
+        self.asked = self._send(call)
+        if self.over.is_set():
+            self.asked.cancel()
+        try:
+            return self.asked.result()
+        except CancelledError:
+            raise Cancelled from None
+
+
+def _failure(function: Function, error: BaseException) -> CallFailed:
+    if isinstance(error, PolyverError):
+        return CallFailed(str(error))
+    said = str(error) or "without a word"
+    trace = "".join(traceback.format_exception(error))
+    return CallFailed(f"{function.label} raised {type(error).__name__}: {said}", trace=trace)
+
+
+def output_of(result: object, function: Function, *, largest: int) -> dict[str, Any]:
+    """Return what a function returned as plain data; CallFailed if it cannot be kept."""
+    if result is None:
+        return {}
+    if not isinstance(result, Mapping) or not all(isinstance(key, str) for key in result):
+        kind = type(result).__name__
+        raise CallFailed(f"{function.label} returned a {kind}, not a mapping of texts to data")
+    try:
+        text = encode_json(dict(result))
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise CallFailed(f"{function.label} returned what is no plain data: {error}") from None
+    if len(text) > largest:
+        fact = f"{function.label} returned {len(text)} bytes"
+        raise CallFailed(f"{fact}, more than {largest}; keep it elsewhere")
+    output: dict[str, Any] = msgspec.json.decode(text)
+    if _nests_deeply(output):
+        raise CallFailed(f"{function.label} returned what nests more than {_DEEPEST} levels deep")
+    return output
+
+
+def _nests_deeply(value: object) -> bool:
+    """Return True if a value is nested too deeply for templates, or to be copied."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        inside = [list(each.values()) for each in level if isinstance(each, dict)]
+        inside += [each for each in level if isinstance(each, list)]
+        level = [each for values in inside for each in values]
+    return bool(level)

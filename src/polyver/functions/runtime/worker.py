@@ -1,0 +1,189 @@
+"""The worker process of one call: reads the call, makes it over HTTPS, and reports what came of it.
+
+polyver masks and bounds everything that comes from here: this process runs other people's code,
+and nothing that it sends is trusted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from polyver.client import Event, Executed, Object, Resource
+from polyver.client.cluster import Access, ClusterClient, read_access
+from polyver.client.rest import Ask
+from polyver.core import PolyverError
+from polyver.functions.registering import Function
+from polyver.functions.runtime.clients import NO_NODES, NoNodes
+from polyver.functions.runtime.context import FunctionContext, FunctionLog
+from polyver.functions.runtime.messages import (
+    LARGEST_LINE,
+    Answer,
+    Request,
+    decode_request,
+    encode_line,
+)
+from polyver.functions.runtime.running import CallFailed, ThreadCall, output_of
+from polyver.kube.objects.masking import Masks
+
+__all__ = ["Find", "work"]
+
+Find = Callable[[Request], Function]
+"""Finds the function of a call; a PolyverError if there is none."""
+_LONGEST = 8 * 1024
+_LONGEST_TRACE = 64 * 1024
+_SECRETS = re.compile(r"/api/v1/(namespaces/[^/]+/)?secrets(/|$)")
+
+
+def work(messages: socket.socket, find: Find) -> None:
+    """Make the call that is asked for on a socket."""
+    asyncio.run(_work(messages, find))
+
+
+async def _work(messages: socket.socket, find: Find) -> None:
+    reader, writer = await asyncio.open_connection(sock=messages, limit=LARGEST_LINE)
+    request = decode_request(await reader.readline())
+    reports = _Reports(writer, asyncio.get_running_loop(), request.secrets, most=request.log)
+    try:
+        function = find(request)
+        result = await _called(request, function, reader, reports)
+        reports.send(Answer(output=output_of(result, function, largest=request.output)))
+    except CallFailed as failure:
+        trace = reports.masks.mask(failure.trace)[-_LONGEST_TRACE:]
+        reports.send(Answer(failed=failure.fact or "it failed", trace=trace))
+    except PolyverError as error:
+        reports.send(Answer(failed=str(error)))
+    writer.close()
+    await writer.wait_closed()
+
+
+async def _called(
+    request: Request, function: Function, reader: asyncio.StreamReader, reports: _Reports
+) -> object:
+    access = read_access(request.cluster, request.user, place=request.server)
+    async with _client(access, request, reports.note) as client:
+        about = _context(request, client, reports)
+        loop = asyncio.get_running_loop()
+        call = ThreadCall(function, request.arguments, about, client, loop)
+        call.start()
+        stopping = asyncio.create_task(_stop_when_told(reader, call))
+        try:
+            return await call.done
+        finally:
+            stopping.cancel()
+
+
+async def _stop_when_told(reader: asyncio.StreamReader, call: ThreadCall) -> None:
+    await reader.readline()  # there is one order, and the end of polyver is the same
+    call.stop()
+
+
+def _context(
+    request: Request, client: ClusterClient, reports: _Reports
+) -> FunctionContext[ClusterClient]:
+    return FunctionContext(
+        client,
+        request.params,
+        FunctionLog(reports),
+        request.phase,
+        request.deadline,
+        request.namespace,
+        request.key,
+        frozenset(request.allows),
+        mask=reports.masks.mask,
+    )
+
+
+class _Reports:
+    """Sends what is to be reported; the log of a function writes here from its own thread."""
+
+    def __init__(
+        self,
+        writer: asyncio.StreamWriter,
+        loop: asyncio.AbstractEventLoop,
+        secrets: Sequence[str],
+        *,
+        most: int,
+    ) -> None:
+        self._writer = writer
+        self._loop = loop
+        self._left = most
+        self.masks = Masks()
+        for each in secrets:
+            self.masks.add(each)
+
+    def info(self, event: str, **facts: object) -> None:
+        self._line("info", event, facts)
+
+    def warning(self, event: str, **facts: object) -> None:
+        self._line("warning", event, facts)
+
+    def _line(self, level: str, event: str, facts: Mapping[str, object]) -> None:
+        if self._left < 0:
+            return
+        shown = {str(name): _plain(value, self.masks) for name, value in facts.items()}
+        line = Answer(level=level, event=self.masks.mask(str(event))[:_LONGEST], facts=shown)
+        self._left -= len(encode_line(line))
+        # The first line over the limit is sent: polyver then reports that lines are left out.
+        self._loop.call_soon_threadsafe(self.send, line)
+
+    def note(self, obj: Object) -> None:
+        """Take note of a Secret that the function has read."""
+        known = set(self.masks.values)
+        self.masks.add_secret(obj)
+        new = [each for each in self.masks.values if each not in known]
+        if new:
+            self.send(Answer(secrets=new))
+
+    def send(self, answer: Answer) -> None:
+        self._writer.write(encode_line(answer))
+
+
+def _plain(value: object, masks: Masks) -> object:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return masks.mask(str(value))[:_LONGEST]
+
+
+def _client(access: Access, request: Request, note: Callable[[Object], None]) -> ClusterClient:
+    kind = _WorkerClient if request.runs_pods else _NoPods
+    return kind(access, note)
+
+
+class _WorkerClient(ClusterClient):
+    """The API as a function uses it; the values of Secrets that it reads are noted."""
+
+    def __init__(self, access: Access, note: Callable[[Object], None]) -> None:
+        super().__init__(access, agent="polyver-function")
+        self._note = note
+
+    async def _ask(self, ask: Ask) -> Object:
+        found = await super()._ask(ask)
+        if _SECRETS.match(ask.path):
+            # A list has its Secrets in `items`.
+            for each in (found, *(found.get("items") or ())):
+                self._note(each)
+        return found
+
+    async def watch(
+        self, resource: Resource, *arguments: Any, **options: Any
+    ) -> AsyncGenerator[Event, None]:
+        async with aclosing(super().watch(resource, *arguments, **options)) as events:
+            async for event in events:
+                if (resource.group, resource.plural) == ("", "secrets"):
+                    self._note(event.object)
+                yield event
+
+
+class _NoPods(_WorkerClient):
+    """The same on a server that runs no pods."""
+
+    async def execute(self, *_: Any, **__: Any) -> Executed:
+        raise NoNodes("commands in pods and their logs are not there", hint=NO_NODES)
+
+    async def logs(self, *_: Any, **__: Any) -> bytes:
+        raise NoNodes("commands in pods and their logs are not there", hint=NO_NODES)

@@ -1,0 +1,44 @@
+"""What goes on while a command serves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from polyver.core import PolyverError
+from polyver.kube.http.logs import Log
+
+__all__ = ["in_background", "repeated"]
+
+
+@asynccontextmanager
+async def in_background(*jobs: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Jobs that go on while the body runs."""
+    tasks = [asyncio.create_task(job) for job in jobs]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+async def repeated(
+    act: Callable[[], Awaitable[None]], *, every: float, log: Log, failing: str
+) -> None:
+    """Act again and again; what fails in the same way again is told once."""
+    told = ""
+    while True:
+        await asyncio.sleep(every)
+        try:
+            await act()
+        except (PolyverError, OSError) as error:
+            if str(error) != told:
+                log.warning(failing, reason=str(error))
+            told = str(error)
+        except Exception as error:
+            log.failure(failing, error)
+        else:
+            told = ""

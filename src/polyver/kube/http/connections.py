@@ -1,0 +1,486 @@
+"""Connections that speak HTTP/1.1: requests are read, take turns, and have to come in time.
+
+What has come as a whole may be answered at once, without a task and without messages; everything
+else is for the application. Nobody holds more than they were given room for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import urllib.parse
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from email.utils import formatdate
+from functools import lru_cache
+from typing import Any
+
+import httptools
+
+from polyver.kube.http.exchanges import Exchange, head_of
+from polyver.kube.http.heads import HEAD_ENDS, Filling, KnownHead, KnownHeads, taken_apart
+from polyver.kube.http.http import Answer, Application, AtOnce, Head, Quick
+
+__all__ = ["Connection", "Hall", "Known"]
+
+Known = Callable[[asyncio.Transport], dict[str, Any]]
+"""What is to be known of a connection: the state of each of its requests."""
+
+_KEEP_ALIVE = 120.0
+"""Longer than clients keep connections that they do not use, so that they close, not we."""
+_REQUEST = 60.0
+_MOST_HEAD = 1024 * 1024
+_MOST_AT_ONCE = 256 * 1024
+_MOST_UNREAD = 64 * 1024
+"""How much of a body may wait for its application before no more is read."""
+_MOST_HELD = 2 * 1024 * 1024
+"""How much of a body is waited for, in case that it can be answered at once."""
+_MOST_HELD_BY_ALL = 64 * 1024 * 1024
+_ONE_RECORD = 16 * 1024
+"""What is shorter is joined before it is written: copying is cheaper than a record of TLS."""
+_NEVER = float("inf")
+
+
+class Hall:
+    """What the connections of one server share."""
+
+    def __init__(self, app: Application, at_once: AtOnce | None, known: Known) -> None:
+        self.app = app
+        self.at_once = at_once
+        self.known = known
+        self.heads = KnownHeads()
+        self.loop = asyncio.get_running_loop()
+        self.connections: set[Connection] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.held = 0
+        """How many bytes of bodies wait to be taken."""
+        self.read = bytearray(_MOST_AT_ONCE)
+        self.buffer = memoryview(self.read)
+        """Where what comes is put: it is looked at before anything else can come."""
+        self.date = b""
+        self.beginnings: dict[bytes, bytes] = {}
+        """How answers begin in this second, by the lines of their headers."""
+        self.now = 0.0
+        """The loop's time, to the second."""
+        self._tick()
+
+    def _tick(self) -> None:
+        self.now = self.loop.time()
+        self.beginnings.clear()
+        self.date = b"date: %b\r\n" % formatdate(usegmt=True).encode()
+        self._ticking = self.loop.call_later(1.0, self._tick)
+
+    def beginning_of(self, lines: bytes) -> bytes:
+        """How an answer with success begins, up to its length."""
+        whole = head_of(Answer(200, lines, b""), self.date, keep_alive=True)
+        found = self.beginnings[lines] = whole[: whole.rindex(b" ") + 1]
+        return found
+
+    def start(self, exchange: Exchange) -> None:
+        """Let the application answer."""
+        exchange.started = True
+        # The name tells the watchdog which request holds the event loop.
+        name = f"{exchange.method} {exchange.path}"
+        task = self.loop.create_task(exchange.run(self.app), name=name)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    def close(self) -> None:
+        self._ticking.cancel()
+
+
+@lru_cache(256)
+def _target(url: bytes) -> tuple[str, bytes, bytes]:
+    """The path, as it is meant and as it was written, and the query of what was asked for."""
+    parsed = httptools.parse_url(url)
+    written: bytes = parsed.path
+    path = written.decode("ascii")
+    return urllib.parse.unquote(path) if "%" in path else path, written, parsed.query or b""
+
+
+class _Refused(Exception):
+    """Raised while a request is parsed that is not to be answered."""
+
+
+_NO_HOST = re.compile(rb"[^A-Za-z0-9!$%&'()*+,.:;=\[\]_~-]")
+
+
+def _host_problem(headers: Sequence[tuple[bytes, bytes]], version: str) -> str:
+    """Return what is wrong with the Host header, in the words of Go's library; RFC 9112, 3.2."""
+    hosts = [value for name, value in headers if name == b"host"]
+    if not hosts:
+        return "" if version == "1.0" else "missing required Host header"
+    if len(hosts) > 1:
+        return "too many Host headers"
+    return "malformed Host header" if _NO_HOST.search(hosts[0]) else ""
+
+
+class Connection(asyncio.BufferedProtocol):
+    """One client."""
+
+    def __init__(self, hall: Hall) -> None:
+        self.transport: asyncio.Transport
+        self.scope: dict[str, Any]
+        self._hall = hall
+        self._parser = httptools.HttpRequestParser(self)
+        self._timer: asyncio.TimerHandle | None = None
+        self._deadline = _NEVER
+        # What comes.
+        self._url = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._expects = False
+        self._problem = ""
+        self._unparsed = 0
+        self._in_head = True
+        self._in_message = True
+        self._incoming: Exchange | None = None
+        self._unknown: bytes | None = None
+        self._known: KnownHead | None = None
+        """The head that came last, if it is known: most come again."""
+        self._filling: Filling | None = None
+        self._reads = True
+        self._closing = False
+        """Whether no request is taken any more."""
+        # What is answered.
+        self._queue: deque[Exchange] = deque()
+        self._answering: Exchange | None = None
+        self._written: asyncio.Event | None = None
+
+    # Coming and going.
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self.transport = transport
+        self._hall.connections.add(self)
+        self.scope = {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "scheme": "https" if transport.get_extra_info("sslcontext") else "http",
+            "server": _address(transport, "sockname"),
+            "client": _address(transport, "peername"),
+            "root_path": "",
+            "state": self._hall.known(transport),
+        }
+        self._deadline = self._hall.loop.time() + _REQUEST
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's words
+        self._hall.connections.discard(self)
+        self._closing = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._answering is not None:
+            self._drop(self._answering)
+        if self._filling is not None:
+            self._end_filling(self._filling)
+        while self._queue:
+            self._drop(self._queue.pop())
+        self.resume_writing()
+
+    def _drop(self, exchange: Exchange) -> None:
+        self._hall.held -= exchange.size
+        exchange.size, exchange.gone = 0, True
+        exchange.wake()
+
+    def shutdown(self) -> None:
+        """Answer what has come, and then close."""
+        if self._filling is not None:
+            self._parse_filled(self._filling)
+        self._closing = True
+        newest = self._queue[-1] if self._queue else self._answering
+        if newest is not None:
+            newest.keep_alive = False
+            self._advance()
+        else:
+            self.transport.close()
+
+    def close(self) -> None:
+        self.transport.close()
+
+    def _look(self) -> None:
+        """See whether it is too late, and look again when it will be."""
+        # Requests only move the deadline: making a timer for each would cost more than this.
+        left = self._deadline - self._hall.loop.time()
+        if left <= 0 and not self._reads:
+            # It is us who do not read, while an earlier request is answered.
+            left = _REQUEST
+            self._deadline = self._hall.loop.time() + left
+        if left > 0:
+            self._timer = self._hall.loop.call_later(min(left, _REQUEST), self._look)
+        elif self._in_message:
+            self.transport.abort()
+        else:
+            self.transport.close()
+
+    # What comes.
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's words
+        filling = self._filling
+        return self._hall.buffer if filling is None else filling.rest
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._filling is not None:
+            self._fill(self._filling, nbytes)
+        elif not self._take_known(nbytes):
+            self._parse(self._hall.buffer[:nbytes])
+
+    def _parse(self, data: memoryview | bytes) -> None:
+        if self._closing and (self._incoming is None or self._incoming.whole):
+            return
+        self._unparsed = len(data) + (self._unparsed if self._in_head else 0)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            pass  # nothing is upgraded to, and the request is answered as it is
+        except httptools.HttpParserError:
+            self._refuse("400 Bad Request", self._problem)
+            return
+        if self._in_head and self._unparsed > _MOST_HEAD:
+            self._refuse("431 Request Header Fields Too Large")
+            return
+        self._advance()
+
+    def on_message_begin(self) -> None:
+        self._in_message = self._in_head = True
+        self._deadline = self._hall.loop.time() + _REQUEST
+        self._url, self._headers, self._expects = b"", [], False
+
+    def on_url(self, url: bytes) -> None:
+        self._url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._in_head:
+            return  # behind a body, where nobody looks for it
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self._expects = True
+        self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        self._in_head, self._unparsed, self._incoming = False, 0, None
+        if self._closing:
+            return
+        parser, version = self._parser, self._parser.get_http_version()
+        self._problem = _host_problem(self._headers, version)
+        if self._problem:
+            raise _Refused
+        lasting = version != "1.0" and parser.should_keep_alive() and not parser.should_upgrade()
+        self._closing = not lasting
+        self._incoming = Exchange(
+            self,
+            parser.get_method().decode("ascii"),
+            _target(self._url),
+            self._headers,
+            version,
+            keep_alive=lasting,
+            expects=self._expects,
+        )
+        self._incoming.came, self._unknown = self._unknown, None
+        self._queue.append(self._incoming)
+
+    def on_body(self, body: bytes) -> None:
+        exchange = self._incoming
+        if exchange is not None and not exchange.complete:
+            self._hall.held += len(body)
+            exchange.add(body)
+
+    def on_message_complete(self) -> None:
+        self._in_message, self._unparsed = False, 0
+        if self._incoming is not None:
+            self._incoming.whole = True
+            self._incoming.wake()
+        busy = self._queue or self._answering
+        self._deadline = _NEVER if busy else self._hall.loop.time() + _KEEP_ALIVE
+
+    # What comes behind heads that are known.
+
+    def _take_known(self, nbytes: int) -> bool:
+        """Take a request whose head was read before, without reading it again; False if it is none.
+
+        Only the first bytes of a request are looked at, when no other is under way, and only if
+        not more has come than this one: all else is parsed.
+        """
+        hall = self._hall
+        busy = self._in_message or self._answering or self._queue or self._written
+        if busy or self._closing or hall.at_once is None:
+            return False
+        known = self._known
+        if known is not None and known.straight is not None:
+            beginning = hall.beginnings.get(known.lines) or hall.beginning_of(known.lines)
+            sent = known.straight(hall.read, nbytes, known.start, known.rest, beginning)
+            if sent is not None:
+                self.transport.write(sent)
+                self._deadline = hall.now + _KEEP_ALIVE
+                return True
+        known, begins, size = self._look_up(nbytes)
+        if known is None:
+            return False
+        body = hall.read[begins:nbytes]
+        if len(body) == size:
+            return self._answer_known(known.quick, body)
+        if len(body) > size or size > _MOST_HELD or hall.held + size > _MOST_HELD_BY_ALL:
+            return False
+        head = bytes(hall.buffer[: begins - len(HEAD_ENDS)])
+        self._filling = Filling(known.quick, head, body, size)
+        hall.held += size
+        self._in_message = True
+        self._deadline = hall.loop.time() + _REQUEST
+        return True
+
+    def _look_up(self, nbytes: int) -> tuple[KnownHead | None, int, int]:
+        """The head that has come, if it is known, where its body begins, and how long that is."""
+        hall = self._hall
+        ends = hall.read.find(HEAD_ENDS, 0, nbytes)
+        head = bytes(hall.buffer[:ends]) if ends >= 0 else b""
+        found = taken_apart(head)
+        if found is None:
+            return None, 0, 0
+        key, size = found
+        self._known = hall.heads.get(key)
+        if self._known is None:
+            self._unknown = head
+        return self._known, ends + len(HEAD_ENDS), size
+
+    def _answer_known(self, quick: Quick, body: bytearray) -> bool:
+        answer = quick(body)
+        if answer is None:
+            return False
+        self.write(head_of(answer, self._hall.date, keep_alive=True), answer.body)
+        self._deadline = self._hall.now + _KEEP_ALIVE
+        return True
+
+    def _fill(self, filling: Filling, nbytes: int) -> None:
+        """What has come is in its place already."""
+        filling.rest = filling.rest[nbytes:]
+        if filling.rest:
+            return
+        if self._written is None and self._answer_known(filling.quick, filling.body):
+            self._end_filling(filling)
+        else:
+            self._parse_filled(filling)
+
+    def _parse_filled(self, filling: Filling) -> None:
+        """Go on as if the head had not been known."""
+        self._end_filling(filling)
+        self._parse(filling.head + HEAD_ENDS + filling.come)
+
+    def _end_filling(self, filling: Filling) -> None:
+        self._filling = None
+        self._hall.held -= len(filling.body)
+        self._in_message = False
+
+    def _refuse(self, status: str, problem: str = "") -> None:
+        """Take nothing more after what is no request, nor after what is too large for one."""
+        self._closing = True
+        exchange = self._incoming if self._in_message and not self._in_head else None
+        if exchange is not None and not exchange.complete:
+            self._drop(exchange)
+            if self._queue:
+                self._queue.pop()
+            elif exchange.begun:
+                self.transport.abort()
+            else:
+                self._answering = None
+        newest = self._queue[-1] if self._queue else self._answering
+        if newest is not None:
+            newest.keep_alive = False  # what came before is answered first
+            self._advance()
+        elif not self.transport.is_closing():
+            head = "content-type: text/plain; charset=utf-8\r\nconnection: close"
+            text = f"{status}: {problem}" if problem else status
+            self.transport.write(f"HTTP/1.1 {status}\r\n{head}\r\n\r\n{text}".encode())
+            self.transport.close()
+
+    # What is answered.
+
+    def _advance(self) -> None:
+        """Begin with the next request, once it is its turn."""
+        if self._queue and self._answering is None and not self._may_wait(self._queue[0]):
+            exchange = self._answering = self._queue.popleft()
+            if not self._answer_at_once(exchange):
+                self._hall.start(exchange)
+        self._regulate()
+
+    def _may_wait(self, exchange: Exchange) -> bool:
+        """Whether more of a body is waited for: what is whole may be answered at once."""
+        if exchange.whole or self._hall.at_once is None:
+            return False
+        much = exchange.size > _MOST_HELD or self._hall.held > _MOST_HELD_BY_ALL
+        return not (much or exchange.expects or self._closing)
+
+    def _answer_at_once(self, exchange: Exchange) -> bool:
+        at_once = self._hall.at_once
+        if at_once is None or not exchange.whole or self._written is not None:
+            return False
+        head = Head(exchange.method, exchange.path, exchange.query, exchange.headers)
+        quick = at_once(head)
+        if quick is None:
+            return False
+        if exchange.came is not None:
+            self._learn(exchange, exchange.came, quick)
+        answer = quick(exchange.body)
+        if answer is None:
+            return False
+        body = b"" if exchange.method == "HEAD" else answer.body
+        self.write(head_of(answer, self._hall.date, keep_alive=exchange.keep_alive), body)
+        exchange.finish()
+        return True
+
+    def _learn(self, exchange: Exchange, came: bytes, quick: Quick) -> None:
+        if exchange.keep_alive and not exchange.expects and exchange.method != "HEAD":
+            self._hall.heads.learn(came, exchange.target, exchange.headers, quick)
+
+    def _regulate(self) -> None:
+        """Read on only if there is room for what comes."""
+        exchange = self._incoming
+        crowded = len(self._queue) > (self._answering is None)
+        if exchange is not None and not crowded:
+            crowded = exchange.size > (_MOST_UNREAD if exchange.started else _MOST_HELD)
+        if crowded is self._reads and not self.transport.is_closing():
+            self._reads = not crowded
+            (self.transport.pause_reading if crowded else self.transport.resume_reading)()
+
+    # For exchanges.
+
+    @property
+    def date(self) -> bytes:
+        return self._hall.date
+
+    @property
+    def writable(self) -> Awaitable[object] | None:
+        return None if self._written is None else self._written.wait()
+
+    def pause_writing(self) -> None:
+        self._written = self._written or asyncio.Event()
+
+    def resume_writing(self) -> None:
+        if self._written is not None:
+            self._written.set()
+            self._written = None
+
+    def write(self, head: bytes, body: bytes) -> None:
+        if len(body) < _ONE_RECORD:
+            self.transport.write(head + body)
+        else:
+            self.transport.writelines((head, body))
+
+    def taken(self, size: int) -> None:
+        self._hall.held -= size
+        self._regulate()
+
+    def answered(self, exchange: Exchange) -> None:
+        self._answering = None
+        self._hall.held -= exchange.size
+        exchange.size = 0
+        if not exchange.keep_alive:
+            self.transport.close()
+        elif self._queue:
+            # Those who send many requests at once take turns with everybody else.
+            self._hall.loop.call_soon(self._advance)
+        elif not self._in_message:
+            self._deadline = self._hall.loop.time() + _KEEP_ALIVE
+        self._regulate()
+
+
+def _address(transport: asyncio.Transport, name: str) -> tuple[str, int] | None:
+    found = transport.get_extra_info(name)
+    return (str(found[0]), int(found[1])) if isinstance(found, tuple) else None

@@ -1,0 +1,61 @@
+"""Whether the server is well, in the words in which the real one says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from urllib.parse import parse_qs
+
+from polyver.kube.http.http import Response
+from polyver.kube.objects.codec import encode_json
+
+__all__ = ["Checks", "health"]
+
+Checks = Mapping[str, Callable[[], str]]
+"""By their names: each answers with what is wrong, or with nothing."""
+
+_PLAIN = [("Content-Type", "text/plain; charset=utf-8")]
+_WHOLE = [*_PLAIN, ("X-Content-Type-Options", "nosniff")]
+
+
+def health(path: str, query: str, checks: Checks, *, failing: int = 500) -> Response:
+    """The answer to /healthz, /livez or /readyz, or to one of the checks below them.
+
+    >>> health("/livez", "verbose", {"ping": lambda: ""}).body
+    b'[+]ping ok\\nlivez check passed\\n'
+    """
+    name, _, check = path.removeprefix("/").partition("/")
+    if check:
+        return _one(checks[check](), failing) if check in checks else _nothing()
+    if path.endswith("/"):
+        return _nothing()
+    options = parse_qs(query, keep_blank_values=True)
+    excluded = set(options.get("exclude", ()))
+    lines = [_line(each, checks, excluded) for each in checks]
+    if unknown := sorted(excluded - set(checks)):
+        names = ",".join(encode_json(each).decode() for each in unknown)
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
+    # What is wrong is told only to those who may ask for the check itself.
+    if any(line.startswith("[-]") for line in lines):
+        return Response(failing, list(_WHOLE), _text([*lines, f"{name} check failed"]))
+    passed = _text([*lines, f"{name} check passed"])
+    return Response(200, list(_WHOLE), passed if "verbose" in options else b"ok")
+
+
+def _one(problem: str, failing: int) -> Response:
+    if problem:
+        return Response(failing, list(_WHOLE), f"internal server error: {problem}\n".encode())
+    return Response(200, list(_PLAIN), b"ok")
+
+
+def _line(check: str, checks: Checks, excluded: set[str]) -> str:
+    if check in excluded:
+        return f"[+]{check} excluded: ok"
+    return f"[-]{check} failed: reason withheld" if checks[check]() else f"[+]{check} ok"
+
+
+def _text(lines: list[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _nothing() -> Response:
+    return Response(404, list(_WHOLE), b"404 page not found\n")

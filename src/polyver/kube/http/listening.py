@@ -1,0 +1,252 @@
+"""Listening: TLS connections that cannot hold each other up, and an end that loses no answer.
+
+A connection's first byte tells TLS from plain HTTP, whose clients deserve an answer, so that is
+looked at before anybody speaks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import socket
+import ssl
+import sys
+import termios
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+from polyver.core import PolyverError
+from polyver.kube.http.connections import Connection, Hall, Known
+from polyver.kube.http.http import Application, AtOnce
+from polyver.kube.http.watchdog import watched
+
+__all__ = ["CannotListen", "bind", "serving", "tls_context"]
+
+_HANDSHAKE = 10.0
+_GOODBYE = 0.02
+_TLS_HANDSHAKE = 0x16
+_BACKLOG = 512
+_PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 60_000}
+_PLAIN_HTTP = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
+
+
+class CannotListen(PolyverError):
+    """An address that cannot be had."""
+
+
+def tls_context(certificate: Path, key: Path, *, clients: Path | None = None) -> ssl.SSLContext:
+    """TLS with a certificate; those whose authority is in `clients` may show one of their own."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.load_cert_chain(certificate, key, password=_no_password)
+    if clients:
+        context.load_verify_locations(clients)
+        context.verify_mode = ssl.CERT_OPTIONAL
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _no_password() -> str:
+    # Without this OpenSSL would ask for one on the terminal.
+    raise ValueError("the key is encrypted")
+
+
+def bind(host: str, port: int, *, option: str = "--port") -> socket.socket:
+    """A socket that listens; port 0 is any that is free. The option chooses another one."""
+    where = f"{host}:{port}"
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        hint = "use an address of this machine, such as 127.0.0.1"
+        raise CannotListen(f"{host} is no host that is known here", hint=hint) from None
+    family, kind, protocol, _, address = found[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        reason, hint = _why(error, option)
+        raise CannotListen(f"cannot listen on {where}: {reason}", hint=hint) from None
+    return listener
+
+
+def _why(error: OSError, option: str) -> tuple[str, str]:
+    import errno
+
+    match error.errno:
+        case errno.EADDRINUSE:
+            hint = f"choose another with {option}, or any free one with {option} 0"
+            return "the port is in use", hint
+        case errno.EACCES:
+            return "this user may not", "choose a port above 1023"
+        case errno.EADDRNOTAVAIL:
+            return "this machine has no such address", "use 127.0.0.1"
+    return error.strerror or str(error), ""
+
+
+def _nothing_known(_: asyncio.Transport) -> dict[str, Any]:
+    return {}
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    app: Application,
+    listener: socket.socket,
+    context: Callable[[], ssl.SSLContext] | None,
+    *,
+    at_once: AtOnce | None = None,
+    known: Known = _nothing_known,
+    ending: Callable[[], None] = lambda: None,
+    patience: float = 5.0,
+) -> AsyncIterator[None]:
+    """Serve while the body runs.
+
+    If `at_once` is given, bodies that have come as a whole are first shown to whom it names for
+    their head, and to the application if there is nobody or no answer. Exceptions of these end the
+    connection.
+
+    Each new connection asks for its TLS context; without any it is plain HTTP. At the end nobody
+    is accepted any more, `ending` is called, and requests in flight have `patience` seconds to
+    finish.
+    """
+    with watched():
+        server = _Server(Hall(app, at_once, known), listener, context)
+        try:
+            yield
+        finally:
+            await server.stop(ending, patience)
+
+
+class _Server:
+    """The connections of one listening socket."""
+
+    def __init__(
+        self, hall: Hall, listener: socket.socket, context: Callable[[], ssl.SSLContext] | None
+    ) -> None:
+        self._hall = hall
+        self._listener = listener
+        self._context = context
+        self._loop = asyncio.get_running_loop()
+        self._arriving: set[asyncio.Task[None]] = set()
+        self._accepting = self._loop.create_task(self._accept())
+
+    # Arriving.
+
+    async def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = await self._loop.sock_accept(self._listener)
+            except OSError:
+                # Out of file descriptors, mostly; whoever waits is accepted when some are free.
+                await asyncio.sleep(0.05)
+                continue
+            task = self._loop.create_task(self._welcome(connection))
+            self._arriving.add(task)
+            task.add_done_callback(self._arriving.discard)
+
+    async def _welcome(self, connection: socket.socket) -> None:
+        """Find out what the client speaks; one that is silent waits here, in nobody's way."""
+        try:
+            _notice_the_dead(connection)
+            async with asyncio.timeout(_HANDSHAKE):
+                first = await self._first_byte(connection)
+            if (first == _TLS_HANDSHAKE) is (self._context is not None):
+                await self._connect(connection)
+                return
+            _hang_up(connection, _PLAIN_HTTP if chr(first).isalpha() else b"")
+        except (OSError, TimeoutError):
+            pass
+        except asyncio.CancelledError:
+            connection.close()
+            raise
+        connection.close()
+
+    async def _first_byte(self, connection: socket.socket) -> int:
+        ready = self._loop.create_future()
+        self._loop.add_reader(connection, _set, ready)
+        try:
+            await ready
+        finally:
+            self._loop.remove_reader(connection)
+        first = connection.recv(1, socket.MSG_PEEK)
+        return first[0] if first else 0
+
+    async def _connect(self, connection: socket.socket) -> None:
+        context = self._context() if self._context else None
+        await self._loop.connect_accepted_socket(
+            lambda: Connection(self._hall),
+            connection,
+            ssl=context,
+            ssl_handshake_timeout=_HANDSHAKE if context else None,
+        )
+
+    # Leaving.
+
+    async def stop(self, ending: Callable[[], None], patience: float) -> None:
+        self._hall.close()
+        await _cancelled(self._accepting, *self._arriving)
+        self._listener.close()
+        ending()
+        for connection in list(self._hall.connections):
+            connection.shutdown()
+        await _until(lambda: not self._hall.tasks and not self._unsent(), patience)
+        # Who listens has heard by now that this is the end; a client with an idle connection in
+        # its pool does not, and is not waited for.
+        await _until(lambda: not self._hall.connections, _GOODBYE)
+        for connection in list(self._hall.connections):
+            connection.transport.abort()
+        await _cancelled(*self._hall.tasks)
+        await _until(lambda: not self._hall.connections, _GOODBYE)
+
+    def _unsent(self) -> bool:
+        return any(_bytes_unsent(each.transport) for each in self._hall.connections)
+
+
+async def _until(done: Callable[[], bool], patience: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(patience):
+            while not done():
+                await asyncio.sleep(0.002)
+
+
+def _bytes_unsent(transport: asyncio.Transport) -> int:
+    """How much of what was written the other side has not taken yet."""
+    connection = transport.get_extra_info("socket")
+    try:
+        queued = fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4))
+    except (AttributeError, OSError, ValueError):
+        # It is closed already, and how a transport shows that depends on how far it is.
+        return 0
+    return transport.get_write_buffer_size() + int.from_bytes(queued, sys.byteorder)
+
+
+async def _cancelled(*tasks: asyncio.Task[None]) -> None:
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
+
+
+def _set(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)
+
+
+def _notice_the_dead(connection: socket.socket) -> None:
+    """Let the system probe silent connections, so that half-open ones end."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _PROBES.items():
+        if (option := getattr(socket, name, None)) is not None:
+            connection.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def _hang_up(connection: socket.socket, answer: bytes) -> None:
+    # What is not read when a socket closes makes the system drop what was sent.
+    connection.recv(65536)
+    connection.send(answer)
+    connection.shutdown(socket.SHUT_WR)

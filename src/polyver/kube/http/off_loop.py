@@ -1,0 +1,181 @@
+"""Work whose cost depends on its input, done in worker threads while the event loop goes on.
+
+Python code in a worker thread shares the interpreter lock with the event loop: everybody makes
+progress, the event loop waits for its turn for one switch interval. That is why the interval is
+shortened here, and why few threads work at a time. A worker that is not done in time is stopped:
+an exception is raised in its thread, so that it does not keep the lock busy for nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+from polyver.kube.http.aside import Aside
+
+__all__ = ["MOST_SECONDS", "Turns", "end_workers", "off_loop", "running_off_loop"]
+
+T = TypeVar("T")
+
+MOST_SECONDS = 60.0
+"""How long a request may take on kube-apiserver, unless it sets a timeout of its own."""
+_THREADS = 4
+_SWITCH_INTERVAL = 0.001
+_TURN = 0.005
+
+_NEVER = 2**30
+_LONGEST_PAUSE = 60.0
+_STEPS_END = 1.0
+
+
+class _Collector:
+    """Has Python's collector leave old objects alone while there is large work.
+
+    A full collection looks at every object, with the interpreter locked: with the millions that a
+    large request is decoded into that is half a second in which nobody is answered, again and
+    again. Most of them are freed without the collector when the work is done.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs = 0
+        self._since = 0.0
+        self._threshold = 0
+        """The usual threshold, while another one is set."""
+
+    def pause(self) -> None:
+        with self._lock:
+            self._jobs += 1
+            young, middle, old = gc.get_threshold()
+            if self._jobs == 1 and old != _NEVER:
+                self._threshold = old
+                gc.set_threshold(young, middle, _NEVER)
+                self._since = time.monotonic()
+
+    def end_pause(self) -> None:
+        with self._lock:
+            self._jobs -= 1
+        # Resume later: the next step of the same request still uses the same objects.
+        asyncio.get_running_loop().call_later(_STEPS_END, self.go_on)
+
+    def go_on(self) -> None:
+        """Have old objects collected again, if there is no work or has been some for long."""
+        with self._lock:
+            if self._jobs and time.monotonic() - self._since < _LONGEST_PAUSE:
+                return
+            young, middle, old = gc.get_threshold()
+            if old == _NEVER:
+                gc.set_threshold(young, middle, self._threshold)
+
+
+_collector = _Collector()
+_running: dict[int, str] = {}
+_pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Aside] = WeakKeyDictionary()
+
+
+async def off_loop(work: Callable[[], T], *, seconds: float = MOST_SECONDS) -> T:
+    """Return what the work returns; `TimeoutError` if that takes too long.
+
+    The work must not touch what the event loop changes meanwhile.
+    """
+    task = asyncio.current_task()
+    job = _Job(work, task.get_name() if task is not None else "")
+    _collector.pause()
+    try:
+        async with asyncio.timeout(seconds):
+            return await _pool().run(job)
+    finally:
+        job.stop()
+        _collector.end_pause()
+
+
+def running_off_loop() -> list[str]:
+    """Return the names of the tasks whose work is going on in worker threads."""
+    return list(_running.values())
+
+
+def _pool() -> Aside:
+    loop = asyncio.get_running_loop()
+    found = _pools.get(loop)
+    if found is None:
+        found = _pools[loop] = Aside(_THREADS)
+        sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_INTERVAL))
+    return found
+
+
+def end_workers() -> None:
+    """End the worker threads of the running event loop; new work would start new ones."""
+    if (pool := _pools.pop(asyncio.get_running_loop(), None)) is not None:
+        pool.close()
+    _collector.go_on()
+
+
+class _Stopped(BaseException):
+    """Raised in a worker thread whose result nobody waits for any more."""
+
+
+class _Job(Generic[T]):
+    """Work that can be stopped from outside of its thread."""
+
+    def __init__(self, work: Callable[[], T], name: str) -> None:
+        self._work = work
+        self._name = name
+        self._lock = threading.Lock()
+        self._thread = 0
+        self._over = False
+
+    def __call__(self) -> T:
+        with self._lock:
+            if self._over:
+                raise _Stopped
+            self._thread = threading.get_ident()
+            _running[self._thread] = self._name
+        try:
+            return self._work()
+        finally:
+            with self._lock:
+                self._over = True
+                _running.pop(self._thread, None)
+            _deliver()
+
+    def stop(self) -> None:
+        """End the work, if it is still going on."""
+        with self._lock:
+            over, self._over = self._over, True
+            if not over and self._thread:
+                _raise_in(self._thread)
+
+
+def _deliver() -> None:
+    """Give the interpreter an opportunity to raise what was raised from outside, here."""
+
+
+def _raise_in(thread: int) -> None:
+    import ctypes
+
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Stopped))
+
+
+class Turns:
+    """Lets others have their turn in a long loop on the event loop."""
+
+    __slots__ = ("_end",)
+
+    def __init__(self) -> None:
+        self._end = time.monotonic() + _TURN
+
+    @property
+    def over(self) -> bool:
+        """True if it is time to call `next`."""
+        return time.monotonic() > self._end
+
+    async def next(self) -> None:
+        """Let everybody else go on first."""
+        await asyncio.sleep(0)
+        self._end = time.monotonic() + _TURN

@@ -1,0 +1,142 @@
+"""Measures how long the event loop keeps others waiting, and names the request that is to blame.
+
+A thread asks the event loop again and again to answer, as a client would. The time until it answers
+is the lag. The lag that the server is to blame for is at most the CPU time that the process used
+meanwhile: the rest of it belongs to other processes of the machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from weakref import WeakKeyDictionary
+
+from polyver.kube.http.logs import Log
+from polyver.kube.http.off_loop import end_workers, running_off_loop
+from polyver.kube.http.times import Times
+
+__all__ = ["LAG", "LAG_TEXT", "Watchdog", "lags", "watchdog", "watched"]
+
+LAG = "polyver_event_loop_lag_seconds"
+LAG_TEXT = "How long the event loop took to answer, asked ten times a second."
+_EVERY = 0.1
+_SLOW = 0.5
+"""How long the event loop may be held before it is worth a line in the log."""
+_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_LONGEST_NAME = 200
+
+_watchdogs: WeakKeyDictionary[asyncio.AbstractEventLoop, Watchdog] = WeakKeyDictionary()
+
+
+class Watchdog:
+    """Watches one event loop."""
+
+    def __init__(self, log: Log) -> None:
+        self.lags = Times(_BOUNDS)
+        self.users = 0
+        self._log = log
+        self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
+        self._answered = threading.Event()
+        self._ended = threading.Event()
+        self._answer = (0.0, 0.0)
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self._answered.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.wait(_EVERY):
+            try:
+                self._ask()
+            except RuntimeError:  # the loop is closed
+                return
+
+    def _ask(self) -> None:
+        began, used = time.monotonic(), time.process_time()
+        self._answered.clear()
+        if self._ended.is_set():  # and nobody will answer any more
+            return
+        self._loop.call_soon_threadsafe(self._note)
+        doing = "" if self._answered.wait(_SLOW) else self._doing()
+        self._answered.wait()
+        if self._ended.is_set():
+            return
+        answered, used_then = self._answer
+        lag = answered - began
+        held = min(lag, used_then - used)
+        if held > _SLOW:
+            self._report(held, lag, doing)
+        self.lags.observe(lag)
+
+    def _note(self) -> None:
+        self._answer = (time.monotonic(), time.process_time())
+        self._answered.set()
+
+    def _doing(self) -> str:
+        """Return what the event loop works on, and where in the code it is."""
+        task = asyncio.current_task(self._loop)
+        place = _place(sys._current_frames().get(self._loop_thread))
+        return f"{task.get_name()} at {place}" if task is not None else place
+
+    def _report(self, held: float, lag: float, doing: str) -> None:
+        facts = {"held": f"{held:.2f} s", "waited": f"{lag:.2f} s"}
+        if doing:
+            facts["by"] = doing[:_LONGEST_NAME]
+        if working := running_off_loop():
+            facts["workers"] = ", ".join(working)[:_LONGEST_NAME]
+        self._log.warning("the event loop was held, and everybody waited", **facts)
+
+
+def _place(frame: FrameType | None) -> str:
+    """Return the innermost line of polyver's own code."""
+    while frame is not None:
+        file = Path(frame.f_code.co_filename)
+        if "polyver" in file.parts:
+            return f"{file.name}:{frame.f_lineno} {frame.f_code.co_name}"
+        frame = frame.f_back
+    return "code of others"
+
+
+@contextmanager
+def watched(log: Log | None = None) -> Iterator[Watchdog]:
+    """Watch the running event loop while the body runs; several bodies share one watchdog."""
+    loop = asyncio.get_running_loop()
+    found = _watchdogs.get(loop)
+    if found is None:
+        found = _watchdogs[loop] = Watchdog(log or Log())
+        found.start()
+    found.users += 1
+    try:
+        yield found
+    finally:
+        found.users -= 1
+        if not found.users:
+            found.stop()
+            _watchdogs.pop(loop, None)
+            end_workers()
+
+
+def watchdog() -> Watchdog | None:
+    """Return the watchdog of the running event loop, if it is watched."""
+    try:
+        return _watchdogs.get(asyncio.get_running_loop())
+    except RuntimeError:
+        return None
+
+
+def lags() -> Times:
+    """Return how long the running event loop took to answer; nothing if it is not watched."""
+    found = watchdog()
+    return Times(_BOUNDS) if found is None else found.lags

@@ -1,0 +1,1 @@
+"""How objects become the rows of tables, for `polyver.kube.objects.tables`."""

@@ -1,0 +1,153 @@
+"""How parts of an object become the text of a cell: the pieces that printers are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from polyver.kube.objects._printing.ages import age_of
+from polyver.kube.objects._printing.columns import Cell, CellOf, Column, Object
+
+__all__ = [
+    "at",
+    "column",
+    "count",
+    "counted",
+    "flag",
+    "integer",
+    "labels",
+    "maker",
+    "number",
+    "selector",
+    "since",
+    "subjects",
+    "text",
+    "wide",
+]
+
+
+def at(obj: Any, path: str) -> Any:
+    """What is found by field names with dots between them; None if there is nothing.
+
+    >>> at({"spec": {"type": "ClusterIP"}}, "spec.type")
+    'ClusterIP'
+    """
+    for name in path.split("."):
+        if not isinstance(obj, dict):
+            return None
+        obj = obj.get(name)
+    return obj
+
+
+def column(
+    name: str, cell: CellOf, description: str, *, holds: str = "string", priority: int = 0
+) -> tuple[Column, CellOf]:
+    """A column and the cell that an object has in it."""
+    return Column(name, holds, description=description, priority=priority), cell
+
+
+def integer(name: str, cell: CellOf, description: str) -> tuple[Column, CellOf]:
+    """A column of whole numbers."""
+    return column(name, cell, description, holds="integer")
+
+
+def wide(name: str, cell: CellOf, description: str) -> tuple[Column, CellOf]:
+    """A column that kubectl shows with `-o wide` alone."""
+    return column(name, cell, description, priority=1)
+
+
+def maker(cell: Callable[[Object], Cell]) -> CellOf:
+    """A cell that does not depend on the time."""
+    return lambda obj, _: cell(obj)
+
+
+def text(path: str, missing: str = "") -> CellOf:
+    """The text at a path, or what is shown if it is missing."""
+
+    def cell(obj: Object, _: datetime) -> Cell:
+        found = at(obj, path)
+        return missing if found is None else str(found)
+
+    return cell
+
+
+def number(path: str) -> CellOf:
+    """The number at a path, or 0."""
+    return lambda obj, _: at(obj, path) or 0
+
+
+def flag(path: str) -> CellOf:
+    """Whether what is at a path is so."""
+    return lambda obj, _: bool(at(obj, path))
+
+
+def count(*paths: str) -> CellOf:
+    """How many items the lists or maps at some paths have together."""
+    return lambda obj, _: sum(len(at(obj, path) or ()) for path in paths)
+
+
+def since(path: str, missing: str = "<unknown>") -> CellOf:
+    """How long ago the time at a path was."""
+
+    def cell(obj: Object, now: datetime) -> Cell:
+        time = at(obj, path)
+        return age_of(time, now) if time else missing
+
+    return cell
+
+
+def labels(path: str) -> CellOf:
+    """The labels at a path as a selector writes them."""
+    return lambda obj, _: joined_labels(at(obj, path) or {}) or "<none>"
+
+
+def joined_labels(found: Mapping[str, str]) -> str:
+    return ",".join(sorted(f"{key}={value}" for key, value in found.items()))
+
+
+def selector(path: str, empty: str = "<none>") -> CellOf:
+    """The label selector at a path as kubectl takes it with `-l`."""
+    return lambda obj, _: _selector(at(obj, path) or {}) or empty
+
+
+def _selector(found: Mapping[str, Any]) -> str:
+    wanted = [(key, f"{key}={value}") for key, value in (found.get("matchLabels") or {}).items()]
+    wanted += [
+        (each["key"], _expression(each["key"], each.get("operator", ""), each.get("values") or ()))
+        for each in found.get("matchExpressions") or ()
+    ]
+    return ",".join(shown for _, shown in sorted(wanted, key=lambda each: each[0]))
+
+
+def _expression(key: str, operator: str, values: Iterable[str]) -> str:
+    match operator:
+        case "Exists":
+            return key
+        case "DoesNotExist":
+            return f"!{key}"
+        case _:
+            return f"{key} {operator.lower()} ({','.join(sorted(values))})"
+
+
+def subjects(kind: str) -> CellOf:
+    """The names of those subjects of a role binding that are of one kind."""
+
+    def name(subject: Mapping[str, str]) -> str:
+        inside = f"{subject.get('namespace', '')}/" if kind == "ServiceAccount" else ""
+        return inside + subject.get("name", "")
+
+    return lambda obj, _: ", ".join(
+        name(each) for each in obj.get("subjects") or () if each.get("kind") == kind
+    )
+
+
+def counted(shown: list[str], *, most: int, total: int | None = None, between: str = ",") -> str:
+    """The first few of many, and how many more there are.
+
+    >>> counted(["a", "b", "c"], most=2)
+    'a,b + 1 more...'
+    """
+    total = len(shown) if total is None else total
+    more = f" + {total - most} more..." if len(shown) >= most < total else ""
+    return between.join(shown[:most]) + more

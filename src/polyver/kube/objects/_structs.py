@@ -1,0 +1,342 @@
+"""Values as the structs of the real server hold them: what fits is kept, what does not is told."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import re
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from polyver.kube.objects.shape import Shape
+from polyver.languages.values.equality import (
+    InvalidValue,
+    base64_problem,
+    micro_time,
+    quantity,
+    time,
+)
+from polyver.languages.values.json_values import Number, Pairs, plain, plain_number, quoted, written
+
+__all__ = ["Stop", "Walk", "what_is"]
+
+_LEAST_OF_RESOURCES = Decimal("1e-3")
+
+
+def what_is(value: Any) -> str:
+    """What a value is, in the words of Go's errors."""
+    match value:
+        case Pairs() | dict():
+            return "object"
+        case list():
+            return "array"
+        case bool():
+            return "bool"
+        case str():
+            return "string"
+    return "number"
+
+
+class Stop(Exception):
+    """An error after which nothing more is read."""
+
+
+_OBJECT = (dict, Pairs)
+_Step = tuple[Shape | None, str | int]
+
+
+class Walk:
+    """Reads values as types say; keeps the first error, and goes on as the real server does."""
+
+    def __init__(self, within: Walk | None = None) -> None:
+        self.error = ""
+        self.problems: dict[str, None] = {}
+        self._steps: list[_Step] = [*within._steps] if within else []
+        """The way to the value in hand: fields, with the struct that has them, keys, indices."""
+        self._pinned = len(self._steps)
+        """Errors of a reader within another name the struct that the other one was in."""
+
+    def value(self, value: Any, shape: Shape, before: Any = None) -> Any:
+        """A value that is not null; into what was there before, if its field is there twice."""
+        if shape.format in _CUSTOM:
+            return self._custom(value, shape)
+        if shape.type == "object":
+            if not isinstance(value, _OBJECT):
+                self._mismatch(value, shape)
+                return before or {}
+            if shape.values is None:
+                return self._object(value, shape, before or {})
+            return self._map(value, shape, shape.values, before or {})
+        if shape.type == "array":
+            return self._list(value, shape, before or [])
+        return self._scalar(value, shape)
+
+    def _object(self, value: Any, shape: Shape, before: dict[str, Any]) -> dict[str, Any]:
+        found = dict(before)
+        for key, inner in self._pairs(value, shape):
+            if key not in shape.fields:
+                self._problem("unknown")
+            elif inner is not None:
+                found[key] = self.value(inner, shape.fields[key], found.get(key))
+            elif not _ignores_null(shape, key):
+                found[key] = None
+        return _shown(found, shape)
+
+    def _map(
+        self, value: Any, shape: Shape, values: Shape, before: dict[str, Any]
+    ) -> dict[str, Any]:
+        found = dict(before)
+        for key, inner in self._pairs(value):
+            found[key] = self._item(inner, values)
+        if shape.name == "v1.ResourceList":
+            return {
+                key: quantity(amount, least=_LEAST_OF_RESOURCES) for key, amount in found.items()
+            }
+        return found
+
+    def _pairs(self, value: Any, shape: Shape | None = None) -> Iterator[tuple[str, Any]]:
+        """The keys and values of an object, with the way to each while it is looked at."""
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                self._steps.append((shape, key))
+                yield key, inner
+                self._steps.pop()
+            return
+        seen: set[str] = set()
+        for key, inner in value:
+            self._steps.append((shape, key))
+            if key in seen and (shape is None or key in shape.fields):
+                self._problem("duplicate")
+            seen.add(key)
+            yield key, inner
+            self._steps.pop()
+
+    def _list(self, value: Any, shape: Shape, before: list[Any]) -> list[Any]:
+        if not isinstance(value, list) or isinstance(value, Pairs):
+            self._mismatch(value, shape)
+            return before
+        assert shape.items is not None
+        found = []
+        for at, inner in enumerate(value):
+            self._steps.append((None, at))
+            found.append(self._item(inner, shape.items, before[at] if at < len(before) else None))
+            self._steps.pop()
+        return found
+
+    def _item(self, value: Any, shape: Shape, before: Any = None) -> Any:
+        """What stands in a list or a map, where null is the zero of its type."""
+        if value is not None:
+            return self.value(value, shape, before)
+        return _zero(shape) if before is None else before
+
+    def _scalar(self, value: Any, shape: Shape) -> Any:
+        match shape.type, value:
+            case "string", str():
+                return value
+            case "boolean", bool():
+                return value
+            case "integer", int() | float() if not isinstance(value, bool):
+                return self._integer(value, shape.name, _BITS[shape.format])
+            case "number", int() | float() if not isinstance(value, bool):
+                return plain_number(value, self._target(shape.name))
+        self._mismatch(value, shape)
+        return _zero(shape)
+
+    def _integer(self, value: float, name: str, most: int) -> int:
+        if isinstance(value, int) and -most - 1 <= value <= most:
+            return value
+        self._wrong(f"number {written(value)}", name)
+        return 0
+
+    def _custom(self, value: Any, shape: Shape) -> Any:
+        match shape.format:
+            case "raw" | "fields":
+                return _as_written(value)
+            case "json":
+                return plain(value, "", {})
+            case "byte":
+                return self._bytes(value, shape)
+            case "int-or-string":
+                return self._int_or_string(value)
+            case form if parse := _PARSERS.get(form):
+                return self._parsed(value, parse)
+        assert shape.values is not None
+        return self._schema(value, shape.values, shape.format)
+
+    def _parsed(self, value: Any, parse: Callable[[str], str | None]) -> str | None:
+        if parse is not quantity and not isinstance(value, str):
+            raise Stop(self._text(what_is(value), "string"))
+        try:
+            return parse(_literal(value))
+        except InvalidValue as error:
+            raise Stop(str(error)) from None
+
+    def _bytes(self, value: Any, shape: Shape) -> str:
+        if isinstance(value, list) and not isinstance(value, Pairs):
+            return base64.b64encode(bytes(self._byte(each) for each in value)).decode()
+        if not isinstance(value, str):
+            self._mismatch(value, shape)
+            return ""
+        if problem := base64_problem(value):
+            self.error = self.error or problem
+            return ""
+        return base64.b64encode(base64.b64decode(value)).decode()
+
+    def _byte(self, value: Any) -> int:
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 256:
+            return value
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value is not None:
+            self._wrong(f"number {written(value)}" if number else what_is(value), "uint8")
+        return 0
+
+    def _int_or_string(self, value: Any) -> int | str:
+        if isinstance(value, str):
+            return value
+        inner = Walk(self)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        found = inner._integer(value, "int32", _BITS["int32"]) if number else 0
+        if not number:
+            inner._wrong(what_is(value), "int32")
+        if inner.error:
+            raise Stop(inner.error)
+        return found
+
+    def _schema(self, value: Any, schema: Shape, form: str) -> Any:
+        """A schema where something else may be: read by a reader that knows no strictness."""
+        if form == "schema-or-bool" and not isinstance(value, _OBJECT):
+            if not isinstance(value, bool):
+                raise Stop("boolean or JSON schema expected")
+            return value
+        inner, found = Walk(self), None
+        if isinstance(value, _OBJECT):
+            found = inner.value(value, schema)
+        elif isinstance(value, list):
+            schemas = Shape(type="array", name="[]v1.JSONSchemaProps", items=schema)
+            found = inner.value(value, _STRINGS if form == "schema-or-strings" else schemas)
+        if inner.error:
+            raise Stop(inner.error)
+        return None if found == [] else found
+
+    def _problem(self, what: str) -> None:
+        if not self._pinned:
+            steps = (
+                f"[{step}]" if isinstance(step, int) else f".{step}" for _, step in self._steps
+            )
+            self.problems[f"{what} field {quoted(''.join(steps)[1:])}"] = None
+
+    def _mismatch(self, value: Any, shape: Shape) -> None:
+        self._wrong(what_is(value), shape.name)
+
+    def _wrong(self, what: str, name: str) -> None:
+        self.error = self.error or self._text(what, name)
+
+    def _text(self, what: str, name: str) -> str:
+        return f"json: cannot unmarshal {what} into {self._target(name)}"
+
+    def _target(self, name: str) -> str:
+        fields = [(shape, str(step)) for shape, step in self._steps if shape is not None]
+        if not fields:
+            return f"Go value of type {name}"
+        path = ".".join(part for shape, key in fields for part in (*_embedded(shape, key), key))
+        own = self._steps[: self._pinned or None]
+        struct = [shape for shape, _ in own if shape is not None][-1].name.rpartition(".")[2]
+        return f"Go struct field {struct}.{path} of type {name}"
+
+
+_CUSTOM = frozenset(
+    "raw fields json byte int-or-string quantity date-time microtime"
+    " schema-or-bool schema-or-array schema-or-strings".split()
+)
+_PARSERS: Mapping[str, Callable[[str], str | None]] = {
+    "quantity": quantity,
+    "date-time": time,
+    "microtime": micro_time,
+}
+_BITS = {"int32": (1 << 31) - 1, "int64": (1 << 63) - 1}
+_STRINGS = Shape(type="array", name="[]string", items=Shape(type="string", name="string"))
+
+
+def _literal(value: Any) -> str:
+    """A value as it stands in the text, but for the quotes."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return written(value)
+    return msgspec.json.encode(_as_written(value)).decode()
+
+
+def _as_written(value: Any) -> Any:
+    """Plain data in which a number keeps its decimals."""
+    match value:
+        case Pairs() | dict():
+            pairs = value.items() if isinstance(value, dict) else value
+            return {key: _as_written(inner) for key, inner in pairs}
+        case list():
+            return [_as_written(inner) for inner in value]
+        case Number():
+            return int(value.text) if _INTEGER.fullmatch(value.text) else float(value)
+    return value
+
+
+_INTEGER = re.compile("-?[0-9]{1,400}")
+
+
+def _embedded(shape: Shape, key: str) -> list[str]:
+    """The struct that a field stands in, if its fields only seem to be those of another."""
+    for part in shape.inlined.values():
+        if key in part.fields:
+            return [part.name.rpartition(".")[2]]
+    return []
+
+
+def _ignores_null(shape: Shape, key: str) -> bool:
+    """Whether null leaves a field as it is: one that is no pointer, list or mapping."""
+    if key in shape.omits:
+        return shape.fields[key].type not in ("object", "array")
+    return shape.absent.get(key) is not None
+
+
+_NOTHING: tuple[object, ...] = ("", 0, [], {}, None)
+
+
+def _shown(found: dict[str, Any], shape: Shape) -> dict[str, Any]:
+    """An object as replies have it: without what is empty, with what is never left out."""
+    shown = {
+        key: value
+        for key, value in found.items()
+        if not (
+            value is None
+            or (value == [] and not shape.keeps_empty)
+            or (key in shape.omits and value in _NOTHING)
+        )
+    }
+    for key, value in shape.absent.items():
+        if key not in shown:
+            shown[key] = copy.deepcopy(value)
+    return shown
+
+
+def _zero(shape: Shape) -> Any:
+    """What a type holds before anything is read into it."""
+    if shape.type == "object" and shape.values is None and not shape.format:
+        return copy.deepcopy(dict(shape.absent))
+    if shape.format in _ZEROES:
+        return _ZEROES[shape.format]
+    return _ZEROES.get(shape.type)
+
+
+_ZEROES: Mapping[str, object] = {
+    "quantity": "0",
+    "int-or-string": 0,
+    "date-time": None,
+    "microtime": None,
+    "schema-or-bool": False,
+    "integer": 0,
+    "number": 0,
+    "boolean": False,
+    "string": "",
+}

@@ -1,0 +1,22 @@
+"""Server-side apply and managedFields on plain data: who owns which field of an object."""
+
+from polyver.kube.objects.apply._apply import apply
+from polyver.kube.objects.apply._entries import Entry, InvalidEntries, read_entries
+from polyver.kube.objects.apply._fields import Fields
+from polyver.kube.objects.apply._scale import track_scale
+from polyver.kube.objects.apply._update import Scope, resets_of, times_kept, track_update
+from polyver.kube.objects.apply._walk import fields_of
+
+__all__ = [
+    "Entry",
+    "Fields",
+    "InvalidEntries",
+    "Scope",
+    "apply",
+    "fields_of",
+    "read_entries",
+    "resets_of",
+    "times_kept",
+    "track_scale",
+    "track_update",
+]

@@ -1,0 +1,329 @@
+"""Server-side apply: an object as its appliers together want it, and who owns what of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from polyver.kube.objects.apply._check import misfits
+from polyver.kube.objects.apply._entries import (
+    Entry,
+    Identity,
+    Owned,
+    Owners,
+    stored_entries,
+    write_entries,
+)
+from polyver.kube.objects.apply._fields import (
+    Fields,
+    common,
+    difference,
+    has,
+    json_text,
+    path_text,
+    paths,
+    union,
+)
+from polyver.kube.objects.apply._merge import merge, named, remove
+from polyver.kube.objects.apply._types import Mistyped, Type, type_of
+from polyver.kube.objects.apply._update import (
+    Conflicts,
+    Scope,
+    Taken,
+    bare,
+    known_owners,
+    settle,
+    stripped,
+    updated,
+)
+from polyver.kube.objects.apply._walk import Object, compare, owned, same
+from polyver.kube.objects.status import ApiError, bad_request
+
+__all__ = ["apply"]
+
+BEFORE = "before-first-apply"
+KUBECTL = "kubectl"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+MOST_ANNOTATIONS = 256 * 1024
+_mapping = msgspec.json.Decoder(dict[str, Any])
+
+
+def apply(
+    live: Object | None,
+    config: Object,
+    *,
+    scope: Scope,
+    manager: str,
+    now: str,
+    force: bool = False,
+) -> tuple[Object, list[Entry]]:
+    """What is to be stored when somebody applies a configuration, and its managedFields.
+
+    `live` is None if there is no such object yet. The object that comes back has no
+    managedFields and no defaults yet; it is `live` without them if nothing changes.
+    """
+    _check(config, scope)
+    there = scope.empty if live is None else bare(live)
+    try:
+        applying = _Applying(there, config, scope, _owners_of(live, there, scope, now))
+        found, owners = _outcome(applying, there, scope, manager=manager, force=force)
+    except Mistyped as error:
+        raise _mistyped("live", there, scope) or ApiError(500, "", str(error)) from None
+    if same(there, found):
+        found = there
+    else:
+        owners = _timed(owners, scope.owner(manager, "Apply"), now)
+    return _with_last_applied(found, config, manager), write_entries(owners)
+
+
+def _outcome(
+    applying: _Applying, live: Object, scope: Scope, *, manager: str, force: bool
+) -> tuple[Object, Owners]:
+    try:
+        return applying.outcome(manager, force=force)
+    except Taken as taken:
+        conflicts = taken.conflicts
+    if manager == KUBECTL:
+        conflicts = _not_last_applied(conflicts, live, scope)
+    if conflicts:
+        raise _refusal(conflicts)
+    return applying.outcome(manager, force=True)
+
+
+def _check(config: Object, scope: Scope) -> None:
+    api_version, kind = _text(config, "apiVersion"), _text(config, "kind")
+    group_version = api_version if "/" in api_version else f"/{api_version}"
+    if (api_version, kind) != (scope.api_version, scope.kind):
+        raise bad_request(f"invalid object type: {group_version}, Kind={kind}")
+    metadata = config.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    if isinstance(metadata.get("managedFields"), list):
+        raise bad_request("metadata.managedFields must be nil")
+    if refused := _mistyped("patch", config, scope):
+        raise refused
+
+
+def _mistyped(role: str, obj: Object, scope: Scope) -> ApiError | None:
+    """Return the error for an object with values that cannot stand where they are."""
+    problem = misfits(obj, scope.place)
+    if not problem:
+        return None
+    metadata = obj.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    api_version = scope.api_version
+    group_version = api_version if "/" in api_version else f"/{api_version}"
+    which = f"{_text(metadata, 'namespace')}/{_text(metadata, 'name')}"
+    which = f"{which}; {group_version}, Kind={scope.kind}"
+    return ApiError(500, "", f"failed to create typed {role} object ({which}): {problem}")
+
+
+def _text(metadata: Object, key: str) -> str:
+    value = metadata.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _owners_of(live: Object | None, there: Object, scope: Scope, now: str) -> Owners:
+    """The owners of what is there; without any, all of it was there before the first apply."""
+    entries = (live or {}).get("metadata", {}).get("managedFields")
+    if entries or live is None:
+        return stored_entries(entries)
+    return updated(scope.empty, there, {}, scope=scope, manager=BEFORE, now=now)
+
+
+def _timed(owners: Owners, owner: Identity, now: str) -> Owners:
+    mine = owners.get(owner)
+    return owners if mine is None else {**owners, owner: mine._replace(time=now)}
+
+
+class _Applying:
+    """One configuration on its way into an object."""
+
+    def __init__(self, live: Object, config: Object, scope: Scope, owners: Owners) -> None:
+        self._live, self._config, self._scope = live, config, scope
+        self._owners = known_owners(owners, scope)
+
+    def outcome(self, manager: str, *, force: bool) -> tuple[Object, Owners]:
+        scope, owner = self._scope, self._scope.owner(manager, "Apply")
+        last = self._owners.get(owner)
+        mine = scope.reset(owned(self._config, scope.place))
+        time = last.time if last else None
+        owners = {**self._owners, owner: Owned(scope.api_version, mine, time)}
+        merged = merge(self._live, self._config, scope.place)
+        if last is not None and self._drops(last, mine):
+            merged = _Pruning(scope, owners, last).pruned(merged)
+        owners, _ = settle(self._live, merged, owners, scope=scope, force=force, writer=owner)
+        return merged, _without_identity(owners, owner)
+
+    def _drops(self, last: Owned, mine: Fields) -> bool:
+        """Whether anything may be gone: it was applied last time, and is not now.
+
+        Where several versions are in play, conversions have to tell.
+        """
+        version = self._scope.api_version
+        if any(each.api_version != version for each in self._owners.values()):
+            return bool(last.fields)
+        return bool(difference(last.fields, mine))
+
+
+def _without_identity(owners: Owners, owner: Identity) -> Owners:
+    if owner not in owners:
+        return owners
+    mine = owners[owner]._replace(fields=stripped(owners[owner].fields))
+    left = {identity: each for identity, each in owners.items() if identity != owner}
+    return {**left, owner: mine} if mine.fields else left
+
+
+class _Pruning:
+    """Taking out what somebody applied last time, does not apply now, and nobody else owns."""
+
+    def __init__(self, scope: Scope, owners: Owners, last: Owned) -> None:
+        self._scope, self._owners, self._last = scope, owners, last
+
+    def pruned(self, merged: Object) -> Object:
+        try:
+            return self._pruned(merged)
+        except Mistyped as error:
+            raise Mistyped(f"failed to prune fields: {error}") from None
+
+    def _pruned(self, merged: Object) -> Object:
+        version = self._last.api_version
+        whole = self._converted(merged, version, "merged object to last applied version")
+        if whole is None:
+            return merged
+        place = self._place(version)
+        last = named(self._last.fields, place)
+        left = self._with_owned(whole, remove(whole, last, place))
+        left = self._converted(left, version, "pruned object to last applied version") or whole
+        gone = difference(_named_fields(whole, place), _named_fields(left, place))
+        found = remove(whole, common(gone, last), place)
+        return self._converted(found, self._scope.api_version, "pruned object") or merged
+
+    def _place(self, version: str) -> Type:
+        return type_of(self._scope.shapes[version])
+
+    def _converted(self, value: Object, version: str, what: str) -> Object | None:
+        return self._scope.in_version(value, version, what)
+
+    def _with_owned(self, merged: Object, left: Object) -> Object:
+        """What is left, with what others own put back, in the versions that they own it in."""
+        first, rest = self._last.api_version, dict[str, Fields]()
+        for each in self._owners.values():
+            rest[each.api_version] = union(rest.get(each.api_version, {}), each.fields)
+        # In the version at hand first: it may hold what conversions need.
+        for version in sorted(rest, key=lambda each: (each != first, each)):
+            try:
+                merged, left = self._with_owned_in(version, rest[version], merged, left)
+            except Mistyped as error:
+                raise Mistyped(f"failed add back owned items: {error}") from None
+        return left
+
+    def _with_owned_in(
+        self, version: str, theirs: Fields, merged: Object, left: Object
+    ) -> tuple[Object, Object]:
+        there = self._converted(merged, version, f"merged object at version {version}")
+        here = self._converted(left, version, f"pruned object at version {version}")
+        if there is None or here is None:
+            return merged, left
+        place = self._place(version)
+        stays = union(_named_fields(here, place), named(theirs, place))
+        return there, remove(there, difference(_named_fields(there, place), stays), place)
+
+
+def _named_fields(value: Object, place: Type) -> Fields:
+    return named(owned(value, place), place)
+
+
+def _refusal(conflicts: Conflicts) -> ApiError:
+    """The conflicts by owner, as the real server tells of them."""
+    found = [
+        (owner, path_text(path))
+        for owner in sorted(conflicts, key=lambda owner: owner.text)
+        for path in paths(conflicts[owner])
+    ]
+    causes = [
+        {
+            "reason": "FieldManagerConflict",
+            "message": f"conflict with {owner.shown}",
+            "field": path,
+        }
+        for owner, path in found
+    ]
+    message = f"Apply failed with {len(found)} conflicts: {_listed(found)}"
+    if len(found) == 1:
+        [(owner, path)] = found
+        message = f"Apply failed with 1 conflict: conflict with {owner.shown}: {path}"
+    return ApiError(409, "Conflict", message, details={"causes": causes})
+
+
+def _listed(found: list[tuple[Identity, str]]) -> str:
+    lines: list[str] = []
+    last = None
+    for owner, path in found:
+        if owner != last:
+            lines.append(f"conflicts with {owner.shown}:")
+        last = owner
+        lines.append(f"- {path}")
+    return "\n".join(lines)
+
+
+def _not_last_applied(conflicts: Conflicts, live: Object, scope: Scope) -> Conflicts:
+    """Conflicts without those on what client-side apply wrote and nobody changed since.
+
+    Thus whoever moves from client-side to server-side apply does not meet conflicts with himself.
+    """
+    allowed = _last_applied(live, scope)
+    left = {}
+    for owner, fields in conflicts.items():
+        taken = [path for path in paths(fields) if not has(allowed, path)]
+        if taken:
+            left[owner] = _set_of(taken)
+    return left
+
+
+def _set_of(found: list[tuple[str, ...]]) -> Fields:
+    fields: Fields = {}
+    for path in found:
+        node: Fields = {}
+        for element in reversed(path):
+            node = {element: node}
+        fields = union(fields, node)
+    return fields
+
+
+def _annotation(value: Object) -> str:
+    annotations = (value.get("metadata") or {}).get("annotations") or {}
+    text = annotations.get(LAST_APPLIED)
+    return text if isinstance(text, str) else ""
+
+
+def _last_applied(live: Object, scope: Scope) -> Fields:
+    text = _annotation(live)
+    if not text:
+        return {}
+    try:
+        last = _mapping.decode(text)
+        if last.get("apiVersion") != scope.api_version or misfits(last, scope.place):
+            return {}
+        changes = compare(last, live, scope.place)
+        changed = union(union(changes.modified, changes.added), changes.removed)
+        return difference(owned(last, scope.place), changed)
+    except (msgspec.DecodeError, Mistyped):
+        return {}
+
+
+def _with_last_applied(found: Object, config: Object, manager: str) -> Object:
+    """The object, with client-side apply's annotation in step if kubectl keeps one."""
+    if manager != KUBECTL or not _annotation(found):
+        return found
+    metadata = dict(config.get("metadata") or {})
+    if metadata.get("annotations") is not None:
+        kept = {key: each for key, each in metadata["annotations"].items() if key != LAST_APPLIED}
+        metadata["annotations"] = kept
+    text = json_text({**config, "metadata": metadata}) + "\n"
+    annotations = {**found["metadata"]["annotations"], LAST_APPLIED: text}
+    if sum(len(key.encode()) + len(each.encode()) for key, each in annotations.items()) > (
+        MOST_ANNOTATIONS
+    ):
+        del annotations[LAST_APPLIED]
+    return {**found, "metadata": {**found["metadata"], "annotations": annotations}}

@@ -1,0 +1,176 @@
+"""The entries of metadata.managedFields: who owns what, since when, in which API version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from polyver.core import PolyverError
+from polyver.kube.objects.apply._fields import (
+    LEAF,
+    Fields,
+    InvalidFields,
+    json_text,
+    read_fields,
+    union,
+)
+
+__all__ = [
+    "Entry",
+    "Identity",
+    "InvalidEntries",
+    "Owned",
+    "Owners",
+    "capped",
+    "read_entries",
+    "resets",
+    "stored_entries",
+    "write_entries",
+]
+
+Entry = dict[str, Any]
+MOST_UPDATERS = 10
+ANCIENT = "ancient-changes"
+
+
+class InvalidEntries(PolyverError):
+    """managedFields that cannot be read."""
+
+
+class Identity(NamedTuple):
+    """What makes one owner: appliers are the same in all API versions, updaters are not."""
+
+    manager: str
+    operation: str
+    api_version: str
+    subresource: str
+
+    @property
+    def applies(self) -> bool:
+        return self.operation == "Apply"
+
+    @property
+    def text(self) -> str:
+        """What owners are ordered by."""
+        parts = zip(("manager", "operation", "apiVersion", "subresource"), self, strict=True)
+        return ",".join(f'"{key}":{json_text(each)}' for key, each in parts if each) + "}"
+
+    @property
+    def shown(self) -> str:
+        """The owner in the text of a conflict."""
+        where = f' with subresource "{self.subresource}"' if self.subresource else ""
+        return f'"{self.manager}"{where}' + ("" if self.applies else f" using {self.api_version}")
+
+
+class Owned(NamedTuple):
+    """What somebody owns, in the API version that it was written in."""
+
+    api_version: str
+    fields: Fields
+    time: str | None = None
+
+
+Owners = dict[Identity, Owned]
+
+
+def stored_entries(entries: Iterable[Entry] | None) -> Owners:
+    """Entries that were written here, and so need no check."""
+    return {_identity(entry): _owned(entry, entry.get("fieldsV1", LEAF)) for entry in entries or ()}
+
+
+def read_entries(entries: Iterable[Any]) -> Owners:
+    """Entries as a client wrote them; refused if any of them is wrong."""
+    owners: Owners = {}
+    for entry in entries:
+        if not isinstance(entry, dict) or entry.get("operation") not in ("Apply", "Update"):
+            raise InvalidEntries("operation must be `Apply` or `Update`")
+        if not entry.get("apiVersion"):
+            raise InvalidEntries("apiVersion must not be empty")
+        if entry.get("fieldsType") != "FieldsV1":
+            raise InvalidEntries("fieldsType must be FieldsV1")
+        try:
+            fields = read_fields(entry.get("fieldsV1") or LEAF)
+            owners[_identity(entry)] = _owned({**entry, "time": _time(entry.get("time"))}, fields)
+        except (InvalidFields, ValueError, TypeError) as error:
+            raise InvalidEntries(str(error)) from error
+    return owners
+
+
+def _identity(entry: Entry) -> Identity:
+    operation = entry["operation"]
+    version = "" if operation == "Apply" else entry["apiVersion"]
+    return Identity(entry.get("manager") or "", operation, version, entry.get("subresource") or "")
+
+
+def _owned(entry: Entry, fields: Fields) -> Owned:
+    return Owned(entry["apiVersion"], fields, entry.get("time"))
+
+
+def _time(given: object) -> str | None:
+    if given is None:
+        return None
+    when = datetime.fromisoformat(str(given)).astimezone(UTC)
+    return when.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def resets(entries: Sequence[Any] | None) -> bool:
+    """Whether a client asks to forget all owners: with [] or [{}]."""
+    if not entries:
+        return entries is not None
+    entry = entries[0]
+    return len(entries) == 1 and isinstance(entry, dict) and not any(map(_is_set, entry.values()))
+
+
+def _is_set(value: object) -> bool:
+    return value is not None and value != ""
+
+
+def write_entries(owners: Owners) -> list[Entry]:
+    """The entries in the real server's order: appliers first, then by time and name."""
+    return [_entry(*each) for each in sorted(owners.items(), key=_rank)]
+
+
+def _rank(item: tuple[Identity, Owned]) -> tuple[str, ...]:
+    identity, owned = item
+    seconds = owned.time or ""
+    return identity.operation, seconds, identity.manager, owned.api_version, identity.subresource
+
+
+def _entry(identity: Identity, owned: Owned) -> Entry:
+    entry = {
+        "manager": identity.manager,
+        "operation": identity.operation,
+        "apiVersion": owned.api_version,
+        "time": owned.time,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": owned.fields,
+        "subresource": identity.subresource,
+    }
+    return {key: value for key, value in entry.items() if value is not None and value != ""}
+
+
+def capped(owners: Owners) -> Owners:
+    """Owners of whom at most ten are updaters: the oldest become one, per API version."""
+    updaters = [identity for identity in owners if not identity.applies]
+    excess = len(updaters) - MOST_UPDATERS
+    if excess <= 0:
+        return owners
+    updaters.sort(key=lambda identity: (owners[identity].time or "", identity.text))
+    left, first = dict(owners), dict[str, Identity]()
+    for identity in updaters:
+        if excess <= 0:
+            break
+        if first.setdefault(identity.api_version, identity) is not identity:
+            _bury(left, first[identity.api_version], identity)
+            excess -= 1
+    return left
+
+
+def _bury(owners: Owners, first: Identity, identity: Identity) -> None:
+    """Put what an updater owns to the ancient changes, which begin with the first one's."""
+    version, fields, time = owners.pop(identity)
+    bucket = Identity(ANCIENT, "Update", identity.api_version, "")
+    if bucket not in owners:
+        owners[bucket] = owners.pop(first)
+    owners[bucket] = Owned(version, union(fields, owners[bucket].fields), time)

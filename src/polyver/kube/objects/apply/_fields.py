@@ -1,0 +1,323 @@
+"""Sets of fields in the form that managedFields has on the wire, and the algebra of them.
+
+A set is a nested mapping: `{"f:spec": {".": {}, "f:color": {}}}` holds `.spec` and `.spec.color`.
+A place belongs to the set when it holds nothing or has a `.`; a set never has a place without
+members in or below it, so equal sets are equal mappings. Sets share their parts: never change one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import msgspec
+
+from polyver.core import PolyverError
+from polyver.languages.values.strings import float_text
+
+__all__ = [
+    "LEAF",
+    "SELF",
+    "Fields",
+    "InvalidFields",
+    "common",
+    "difference",
+    "element_text",
+    "has",
+    "in_order",
+    "json_text",
+    "leaves",
+    "member",
+    "path_text",
+    "paths",
+    "read_fields",
+    "union",
+    "without",
+]
+
+Fields: TypeAlias = "dict[str, Fields]"
+Path: TypeAlias = tuple[str, ...]
+
+SELF = "."
+LEAF: Fields = {}
+"""A place that belongs to the set, with nothing below it."""
+
+
+class InvalidFields(PolyverError):
+    """What should be a set of fields and is none."""
+
+
+def union(one: Fields, other: Fields) -> Fields:
+    """What is in either.
+
+    >>> union({"f:a": {}}, {"f:a": {"f:b": {}}})
+    {'f:a': {'.': {}, 'f:b': {}}}
+    """
+    if not other or one is other:
+        return one
+    return _joined(one, other) if one else other
+
+
+def difference(one: Fields, other: Fields) -> Fields:
+    """What is in the first and not in the second; what is below a place of the second stays.
+
+    >>> difference({"f:a": {".": {}, "f:b": {}}}, {"f:a": {}})
+    {'f:a': {'f:b': {}}}
+    """
+    return _children_less(one, other) if one and other else one
+
+
+def without(one: Fields, other: Fields) -> Fields:
+    """What is in the first and neither in the second nor below anything in it.
+
+    >>> without({"f:a": {".": {}, "f:b": {}}, "f:c": {}}, {"f:a": {}})
+    {'f:c': {}}
+    """
+    left: Fields = {}
+    for element, node in one.items():
+        apart = other.get(element)
+        if apart is None:
+            left[element] = node
+        elif not _is_member(apart):
+            rest = _node_without(node, apart)
+            if rest is not None:
+                left[element] = rest
+    return left
+
+
+def _node_without(one: Fields, other: Fields) -> Fields | None:
+    below = without({key: node for key, node in one.items() if key != SELF}, other)
+    return member(below) if _is_member(one) else below or None
+
+
+def common(one: Fields, other: Fields) -> Fields:
+    """What is in both."""
+    shared: Fields = {}
+    for element, node in one.items():
+        twin = other.get(element)
+        if twin is None or element == SELF:
+            continue
+        below = common(node, twin)
+        if _is_member(node) and _is_member(twin):
+            shared[element] = member(below)
+        elif below:
+            shared[element] = below
+    return shared
+
+
+def leaves(fields: Fields) -> Fields:
+    """What is in the set without anything below it that is in the set too.
+
+    >>> leaves({"f:a": {".": {}, "f:b": {}}})
+    {'f:a': {'f:b': {}}}
+    """
+    return {key: leaves(node) for key, node in fields.items() if key != SELF}
+
+
+def has(fields: Fields, path: Path) -> bool:
+    """Whether a place belongs to the set."""
+    node: Fields | None = fields
+    for element in path:
+        node = node.get(element) if node else None
+        if node is None:
+            return False
+    return bool(path) and node is not None and _is_member(node)
+
+
+def paths(fields: Fields, prefix: Path = ()) -> Iterator[Path]:
+    """The places in the order of the real server: those of one level, then those below them."""
+    fields = in_order(fields)  # Whoever stored it may have put it in another order.
+    for element, node in fields.items():
+        if element != SELF and _is_member(node):
+            yield (*prefix, element)
+    for element, node in fields.items():
+        if node:
+            yield from paths(node, (*prefix, element))
+
+
+def member(node: Fields | None) -> Fields:
+    """A place as one that belongs to the set."""
+    return {SELF: LEAF, **node} if node and SELF not in node else node or LEAF
+
+
+def _is_member(node: Fields) -> bool:
+    return not node or SELF in node
+
+
+def _joined(one: Fields, other: Fields) -> Fields:
+    joined, grown = dict(one), False
+    for element, node in other.items():
+        mine = joined.get(element)
+        if mine is None:
+            joined[element], grown = node, True
+        elif mine is not node:
+            joined[element] = _node_joined(mine, node)
+    return in_order(joined) if grown else joined
+
+
+def _node_joined(one: Fields, other: Fields) -> Fields:
+    if not one or not other:
+        return member(one or other)
+    return _joined(one, other)
+
+
+def _children_less(one: Fields, other: Fields) -> Fields:
+    left: Fields = {}
+    for element, node in one.items():
+        if element == SELF:
+            continue
+        apart = other.get(element)
+        rest = node if apart is None else _node_less(node, apart)
+        if rest is not None:
+            left[element] = rest
+    return left
+
+
+def _node_less(one: Fields, other: Fields) -> Fields | None:
+    below = _children_less(one, other)
+    if _is_member(one) and not _is_member(other):
+        return member(below)
+    return below or None
+
+
+def in_order(fields: Fields) -> Fields:
+    """The places of one level in the order of the real server."""
+    return dict(sorted(fields.items(), key=_rank_of)) if len(fields) > 1 else fields
+
+
+def _rank_of(item: tuple[str, Fields]) -> tuple[Any, ...]:
+    element = item[0]
+    return (1, element) if element[0] == "f" else _rank(element)
+
+
+@lru_cache(maxsize=4096)
+def _rank(element: str) -> tuple[Any, ...]:
+    match element[0]:
+        case ".":
+            return (0,)
+        case "k":
+            pairs = sorted(msgspec.json.decode(element[2:]).items())
+            return (2, tuple((name, *_value_rank(value)) for name, value in pairs))
+        case "v":
+            return (3, *_value_rank(msgspec.json.decode(element[2:])))
+        case _:
+            return (4, int(element[2:]))
+
+
+def _value_rank(value: object) -> tuple[int, Any]:
+    """Numbers come before texts, texts before booleans, as in the real server."""
+    match value:
+        case bool():
+            return (2, value)
+        case int() | float():
+            return (0, value)
+        case str():
+            return (1, value)
+        case _:
+            return (3, json_text(value))
+
+
+def json_text(value: object) -> str:
+    """A value as Go writes it in JSON: what HTML would read is escaped, 80.0 is 80."""
+    if isinstance(value, float):
+        return float_text(value)
+    if type(value) is str and len(value) < MOST_REMEMBERED:
+        return _string_text(value)
+    return _escaped(value)
+
+
+def _escaped(value: object) -> str:
+    return msgspec.json.encode(value, order="sorted").decode().translate(_ESCAPES)
+
+
+@lru_cache(maxsize=4096)
+def _string_text(value: str) -> str:
+    """Names of items come again and again."""
+    return _escaped(value)
+
+
+MOST_REMEMBERED = 80
+_mapping = msgspec.json.Decoder(dict[str, Any])
+_ESCAPES = {ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
+
+
+def path_text(path: Path) -> str:
+    """A place as errors name it.
+
+    >>> path_text(("f:spec", "f:ports", 'k:{"name":"http"}', "f:port"))
+    '.spec.ports[name="http"].port'
+    """
+    return "".join(map(element_text, path))
+
+
+def element_text(element: str) -> str:
+    """One step of a place as errors name it."""
+    rest = element[2:]
+    match element[0]:
+        case "f":
+            return f".{rest}"
+        case "k":
+            values: dict[str, object] = msgspec.json.decode(rest)
+            return f"[{','.join(f'{name}={_shown(values[name])}' for name in sorted(values))}]"
+        case "v":
+            return f"[={_shown(msgspec.json.decode(rest))}]"
+        case _:
+            return f"[{rest}]"
+
+
+def _shown(value: object) -> str:
+    """A value as Go prints it: control characters are not as in JSON."""
+    text = msgspec.json.encode(value).decode()
+    return _CONTROL.sub(lambda found: f"\\x{found[1]}" if found[1] else found[0], text)
+
+
+_CONTROL = re.compile(r"\\\\|\\u00([01][0-9a-f])")
+
+
+def read_fields(given: object) -> Fields:
+    """A set as a client wrote it, in its one proper form; steps of unknown sorts are forgotten."""
+    return _read(given)[0]
+
+
+def _read(given: object) -> tuple[Fields, bool]:
+    """What is below a place, and whether the place itself belongs to the set."""
+    if not isinstance(given, Mapping):
+        raise InvalidFields(f"a place of a set of fields is no mapping: {given!r}")
+    read: Fields = {}
+    belongs = False
+    for element, node in given.items():
+        if element == SELF:
+            belongs = True
+            continue
+        proper = _read_element(element)
+        if proper:
+            below, is_member = _read(node)
+            read[proper] = member(below) if is_member else below
+    return in_order(read), belongs or not read
+
+
+def _read_element(element: str) -> str:
+    if len(element) < 2 or element[1] != ":":
+        raise InvalidFields(f"a step of a set of fields has no sort: {element!r}")
+    try:
+        return _proper(element[0], element[2:])
+    except (msgspec.DecodeError, ValueError) as error:
+        raise InvalidFields(f"a step of a set of fields cannot be read: {element!r}") from error
+
+
+def _proper(sort: str, rest: str) -> str:
+    match sort:
+        case "f":
+            return f"f:{rest}"
+        case "k":
+            values = _mapping.decode(rest)
+            pairs = [f"{json_text(key)}:{json_text(values[key])}" for key in sorted(values)]
+            return f"k:{{{','.join(pairs)}}}"
+        case "v":
+            return f"v:{json_text(msgspec.json.decode(rest))}"
+        case "i":
+            return f"i:{int(rest)}"
+        case _:
+            return ""

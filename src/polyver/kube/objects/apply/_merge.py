@@ -1,0 +1,149 @@
+"""Putting an applied configuration into an object, and taking fields out of one.
+
+Results are new where they differ and share what does not; what is given stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from polyver.kube.objects.apply._fields import SELF, Fields, member
+from polyver.kube.objects.apply._types import DEDUCED, Type, element_of, form_of
+
+__all__ = ["DEDUCED", "merge", "named", "remove"]
+
+_NOTHING: Final = object()
+
+
+def merge(live: Any, config: Any, place: Type) -> Any:
+    """An object with a configuration put in: mappings and associative lists merge, others replace.
+
+    >>> merge({"a": 1, "b": {"c": 2}}, {"b": {"d": 3}}, DEDUCED)
+    {'a': 1, 'b': {'c': 2, 'd': 3}}
+    """
+    if live is config or live is _NOTHING:
+        return config
+    form = form_of(config, place) or form_of(live, place)
+    if form == "map" and not place.atomic and (live or config):
+        return _merge_maps(_as(live, dict), _as(config, dict), place)
+    if form == "list" and place.associative and (live or config):
+        return _merge_lists(_as(live, list), _as(config, list), place)
+    return config
+
+
+def _as(value: Any, kind: type[Any]) -> Any:
+    return value if isinstance(value, kind) else kind()
+
+
+def _merge_maps(live: dict[str, Any], config: dict[str, Any], place: Type) -> dict[str, Any]:
+    merged = dict(live)
+    for key, value in config.items():
+        merged[key] = merge(live.get(key, _NOTHING), value, place.within(key))
+    return merged
+
+
+def _merge_lists(live: list[Any], config: list[Any], place: Type) -> list[Any]:
+    mine = {element_of(item, place): item for item in config}
+    names = [element_of(item, place) for item in live]
+    theirs: dict[str, Any] = {}
+    for name, item in zip(names, live, strict=True):
+        # Of several with one name none is merged: their owner of old did not tell them apart.
+        theirs[name] = None if name in theirs else item
+    items = []
+    for index, name in _order(names, list(mine)):
+        if name not in mine:
+            items.append(live[index])
+        elif place.items is not None:
+            items.append(merge(theirs.get(name, _NOTHING), mine[name], place.items))
+    return items
+
+
+def _order(live: list[str], config: list[str]) -> Iterator[tuple[int, str]]:
+    """Where items go: those of the configuration in its order, others where they were.
+
+    Each comes with its index in the live list, if it is taken from there. An item that both have
+    is where the configuration has it; live items before the next of those come first.
+    """
+    ours, known, done = set(config), set(live), set[str]()
+    shared = [name for name in reversed(config) if name in known]
+    left = right = 0
+    while left < len(live) or right < len(config):
+        name = live[left] if left < len(live) else None
+        if name is not None and name not in ours:
+            yield left, name
+            left += 1
+            continue
+        if right == len(config):
+            left += 1
+            continue
+        wanted = config[right]
+        if name is not None and name != wanted and shared and shared[-1] != name:
+            left += 1  # it has been, or will be, where the configuration has it
+            continue
+        yield -1, wanted
+        left += name == wanted or name in done
+        right += 1
+        done.add(wanted)
+        if shared and shared[-1] == wanted:
+            shared.pop()
+
+
+def remove(value: Any, fields: Fields, place: Type) -> Any:
+    """A value without the fields of a set; what becomes empty by that becomes null.
+
+    >>> remove({"a": 1, "b": {"c": 2}}, {"f:a": {}, "f:b": {"f:c": {}}}, DEDUCED)
+    {'b': None}
+    """
+    form = form_of(value, place)
+    if form == "scalar":
+        return value
+    if form == "map" and value and not place.atomic:
+        return _remove_keys(value, fields, place) or None
+    if form == "list" and value and place.associative:
+        return _remove_items(value, fields, place) or None
+    return None
+
+
+def _remove_keys(value: dict[str, Any], fields: Fields, place: Type) -> dict[str, Any]:
+    left = {}
+    for key, each in value.items():
+        node = fields.get(f"f:{key}")
+        if node is None:
+            left[key] = each
+        elif node and SELF not in node:
+            left[key] = remove(each, node, place.within(key))
+    return left
+
+
+def _remove_items(items: list[Any], fields: Fields, place: Type) -> list[Any]:
+    left = []
+    for item in items:
+        node = fields.get(element_of(item, place))
+        if node is None or place.items is None:
+            left.append(item)
+        elif node and SELF not in node:
+            left.append(remove(item, node, place.items))
+    return left
+
+
+def named(fields: Fields, place: Type | None) -> Fields:
+    """A set in which fields with a name belong to it themselves if anything below them does."""
+    found: Fields = {}
+    for element, node in fields.items():
+        if not node:
+            found[element] = node
+            continue
+        key = element[2:]
+        by_name = element[0] == "f" and place is not None and key in place.fields
+        below = named(node, _inner(element, place))
+        found[element] = member(below) if by_name else below
+    return found
+
+
+def _inner(element: str, place: Type | None) -> Type | None:
+    if place is None:
+        return None
+    if element[0] == "f" and place.mapping:
+        return place.fields.get(element[2:]) or place.values
+    return place.items if element[0] == "k" else None

@@ -1,0 +1,50 @@
+"""Who owns the number of replicas after a write to /scale, which knows nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from polyver.kube.objects.apply._entries import (
+    Entry,
+    Identity,
+    Owned,
+    stored_entries,
+    write_entries,
+)
+from polyver.kube.objects.apply._fields import LEAF, Fields, difference, has
+
+__all__ = ["track_scale"]
+
+
+def track_scale(
+    entries: Sequence[Entry],
+    *,
+    manager: str,
+    api_version: str,
+    paths: Mapping[str, Sequence[str]],
+) -> list[Entry]:
+    """The managedFields of an object after somebody changed its replicas through /scale.
+
+    `paths` says for each API version where they are: `{"apps/v1": ("spec", "replicas")}`; entries
+    of other versions go. The new entry has no time, as on the real server.
+    """
+    known = stored_entries(entries).items()
+    owners = {each: owned for each, owned in known if owned.api_version in paths}
+    places = {version: tuple(f"f:{name}" for name in path) for version, path in paths.items()}
+    if not any(has(owned.fields, places[owned.api_version]) for owned in owners.values()):
+        return write_entries(owners)  # What nobody owned is nobody's still.
+    left = {
+        identity: owned._replace(fields=difference(owned.fields, _only(places[owned.api_version])))
+        for identity, owned in owners.items()
+    }
+    left = {identity: owned for identity, owned in left.items() if owned.fields}
+    identity = Identity(manager or "unknown", "Update", api_version, "scale")
+    left[identity] = Owned(api_version, _only(places[api_version]))
+    return write_entries(left)
+
+
+def _only(path: tuple[str, ...]) -> Fields:
+    fields = LEAF
+    for element in reversed(path):
+        fields = {element: fields}
+    return fields

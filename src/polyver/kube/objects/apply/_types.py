@@ -1,0 +1,223 @@
+"""How the parts of an object are owned: what a shape means to server-side apply.
+
+Shapes say what may stand somewhere; here stands only what decides about owners, with the gaps
+filled in the way that the real server fills them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Literal
+
+from polyver.core import PolyverError
+from polyver.kube.objects.apply._fields import json_text
+from polyver.kube.objects.shape import Shape
+
+__all__ = ["DEDUCED", "Form", "Mistyped", "Type", "element_of", "form_of", "type_of"]
+
+Scalar = Literal["", "numeric", "string", "boolean", "untyped"]
+Form = Literal["", "map", "scalar", "list"]
+
+
+class Mistyped(PolyverError):
+    """A value that has no place in its shape."""
+
+
+@dataclass(slots=True, eq=False)
+class Type:
+    """One place: as a mapping, as a list and as a scalar, whichever of them it may be."""
+
+    scalar: Scalar = ""
+    mapping: bool = False
+    fields: Mapping[str, Type] = field(default_factory=dict)
+    values: Type | None = None
+    """What all keys hold that have no name; None: there may be none."""
+    atomic: bool = False
+    """Whether a mapping here has one owner as a whole."""
+    sequence: bool = False
+    items: Type | None = None
+    associative: bool = False
+    """Whether the items of a list here have owners of their own."""
+    keys: tuple[str, ...] = ()
+    """What tells the items apart; empty: they are the values of a set."""
+    defaults: Mapping[str, object] = field(default_factory=dict)
+    """What stands for keys that are missing."""
+
+    def within(self, key: str) -> Type:
+        """The place of a key."""
+        inner = self.fields.get(key) or self.values
+        if inner is None:
+            raise Mistyped(f".{key}: field not declared in schema")
+        return inner
+
+
+_WHOLE = Type("untyped", mapping=True, atomic=True, sequence=True)
+_WHOLE.values = _WHOLE.items = _WHOLE
+DEDUCED = Type("untyped", mapping=True, sequence=True, items=_WHOLE)
+"""What nobody described: mappings are granular, lists are owned as a whole."""
+DEDUCED.values = DEDUCED
+
+_TEXT = Shape("string")
+_WHEN = Shape("string", format="date-time")
+_TEXTS = Shape("object", values=_TEXT)
+_OWNER = Shape("object", values=Shape(), atomic=True)
+METADATA = Shape(
+    "object",
+    fields={
+        "annotations": _TEXTS,
+        "creationTimestamp": _WHEN,
+        "deletionGracePeriodSeconds": Shape("integer"),
+        "deletionTimestamp": _WHEN,
+        "finalizers": Shape("array", items=_TEXT, list_type="set"),
+        "generateName": _TEXT,
+        "generation": Shape("integer"),
+        "labels": _TEXTS,
+        "managedFields": Shape("array", items=Shape("object")),
+        "name": _TEXT,
+        "namespace": _TEXT,
+        "ownerReferences": Shape(
+            "array", items=_OWNER, list_type="map", keys=("uid",), key_defaults={"uid": ""}
+        ),
+        "resourceVersion": _TEXT,
+        "selfLink": _TEXT,
+        "uid": _TEXT,
+    },
+)
+
+
+@lru_cache(maxsize=1024)
+def type_of(shape: Shape) -> Type:
+    """What the shape of a whole object means to server-side apply."""
+    return _Reader().whole(shape)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._read: dict[tuple[int, bool], Type] = {}
+
+    def whole(self, shape: Shape) -> Type:
+        """A whole object: it has metadata, whatever its shape says of it."""
+        found = self.read(shape)
+        return self._with_identity(shape, found, loose=shape.preserves)
+
+    def read(self, shape: Shape, *, loose: bool = False) -> Type:
+        """One place; `loose`: above it unknown fields are kept, so here too nothing is unknown."""
+        loose = shape.preserves or (loose and not shape.name)
+        known = self._read.get((id(shape), loose))
+        if known is None:
+            known = self._read[id(shape), loose] = Type()
+            self._fill(known, shape, loose)
+        return known
+
+    def _fill(self, found: Type, shape: Shape, loose: bool) -> None:
+        match shape.type:
+            case _ if shape.format == "raw":
+                found.scalar, found.mapping, found.sequence = "untyped", True, True
+                found.atomic, found.values, found.items = True, _WHOLE, _WHOLE
+            case _ if shape.format.startswith("schema-or-"):
+                found.scalar, found.mapping, found.sequence = "untyped", True, True
+                found.values, found.items = DEDUCED, _WHOLE
+            case _ if shape.format == "quantity":
+                found.scalar = "untyped"
+            case "object":
+                self._as_mapping(found, shape, loose)
+            case "array":
+                self._as_list(found, shape, loose)
+            case "any":
+                found.scalar = "untyped"
+                self._as_mapping(found, shape, loose)
+                self._as_list(found, shape, loose)
+            case "integer" | "number":
+                found.scalar = "numeric"
+            case "boolean":
+                found.scalar = "boolean"
+            case "string":
+                found.scalar = "string" if shape.format in ("", "byte") else "untyped"
+
+    def _as_mapping(self, found: Type, shape: Shape, loose: bool) -> None:
+        found.mapping, found.atomic = True, shape.atomic
+        found.fields = {key: self.read(each, loose=loose) for key, each in shape.fields.items()}
+        if shape.values is not None:
+            found.values = self.read(shape.values, loose=loose)
+        elif loose or not (shape.fields or shape.embedded or shape.closed):
+            found.values = DEDUCED
+        if shape.embedded:
+            found.fields = self._with_identity(shape, found, loose=loose).fields
+
+    def _as_list(self, found: Type, shape: Shape, loose: bool) -> None:
+        found.sequence, found.associative = True, shape.list_type != "atomic"
+        found.items = _WHOLE if shape.items is None else self.read(shape.items, loose=loose)
+        if shape.list_type != "map":
+            return
+        found.keys = shape.keys
+        # Built-in items that leave a key out are printed with it, and are the same items.
+        always = shape.items.absent if shape.items is not None else {}
+        known = {key: always[key] for key in shape.keys if always.get(key) is not None}
+        found.defaults = {**known, **shape.key_defaults}
+
+    def _with_identity(self, shape: Shape, found: Type, *, loose: bool) -> Type:
+        described = shape.fields.get("metadata")
+        metadata = described if described is not None and described.fields else METADATA
+        text = self.read(_TEXT)
+        fields = {"apiVersion": text, "kind": text, "metadata": self.read(metadata)}
+        # With fields of its own an object takes no others, and now it has some.
+        values = found.values if loose or shape.fields or shape.values is not None else None
+        return Type(
+            mapping=True, fields={**found.fields, **fields}, values=values, atomic=found.atomic
+        )
+
+
+def form_of(value: object, place: Type) -> Form:
+    """As what a value stands at a place; a null stands as nothing."""
+    kind = type(value)
+    if value is None:
+        return ""
+    if kind is dict and place.mapping:
+        return "map"
+    if kind is list and place.sequence:
+        return "list"
+    if place.scalar and kind is not dict and kind is not list:
+        return "scalar"
+    raise Mistyped(f"no place for {kind.__name__}")
+
+
+def element_of(item: object, place: Type) -> str:
+    """What an item of an associative list is called in a set of fields.
+
+    >>> ports = Type(sequence=True, associative=True, keys=("name",))
+    >>> element_of({"name": "http", "port": 80}, ports)
+    'k:{"name":"http"}'
+    """
+    if not place.keys:
+        return f"v:{json_text(_scalar(item))}"
+    if not isinstance(item, dict):
+        what = "a null element" if item is None else "non-map elements"
+        raise Mistyped(f"associative list with keys may not have {what}")
+    pairs = [_pair(key, item[key]) for key in place.keys if key in item]
+    if len(pairs) < len(place.keys):
+        missing = [key for key in place.keys if key in place.defaults and key not in item]
+        pairs += [_pair(key, place.defaults[key]) for key in missing]
+    if not pairs:
+        names = " ".join(f'"{key}"' for key in place.keys)
+        raise Mistyped(
+            f"associative list with keys has an element that omits all key fields [{names}] "
+            "(and doesn't have default values for any key fields)"
+        )
+    return f"k:{{{','.join(sorted(pairs))}}}"
+
+
+def _pair(key: str, value: object) -> str:
+    return f'"{key}":{json_text(value)}'
+
+
+def _scalar(item: object) -> object:
+    match item:
+        case dict():
+            raise Mistyped("associative list without keys has an element that's a map type")
+        case list():
+            raise Mistyped("not supported: associative list with lists as elements")
+        case None:
+            raise Mistyped("associative list without keys has an element that's an explicit null")
+    return item

@@ -1,0 +1,338 @@
+"""Who owns what after a write that was no apply: what changed belongs to whoever changed it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from polyver.core import PolyverError
+from polyver.kube.objects.apply._check import misfits
+from polyver.kube.objects.apply._entries import (
+    Entry,
+    Identity,
+    InvalidEntries,
+    Owned,
+    Owners,
+    capped,
+    read_entries,
+    resets,
+    stored_entries,
+    write_entries,
+)
+from polyver.kube.objects.apply._fields import LEAF, Fields, common, difference, union, without
+from polyver.kube.objects.apply._types import Mistyped, Type, type_of
+from polyver.kube.objects.apply._walk import Comparison, Object, compare
+from polyver.kube.objects.shape import Shape
+
+__all__ = [
+    "Conflicts",
+    "Scope",
+    "Taken",
+    "bare",
+    "known_owners",
+    "resets_of",
+    "settle",
+    "stripped",
+    "times_kept",
+    "track_update",
+    "updated",
+]
+
+_STATUS: Fields = {"f:status": LEAF}
+_SPEC: Fields = {"f:spec": LEAF}
+_BESIDES_STATUS: Fields = {"f:metadata": LEAF, "f:spec": LEAF}
+_BESIDES_STATUS_OF: Mapping[str, Fields] = {
+    "Deployment": {"f:metadata": {"f:labels": LEAF}, "f:spec": LEAF},
+    "Pod": {"f:metadata": {"f:deletionTimestamp": LEAF, "f:ownerReferences": LEAF}, "f:spec": LEAF},
+    "VolumeAttachment": _BESIDES_STATUS,
+}
+_NEVER_OWNED: Fields = {
+    "f:apiVersion": LEAF,
+    "f:kind": LEAF,
+    "f:metadata": {
+        ".": LEAF,
+        "f:clusterName": LEAF,
+        "f:creationTimestamp": LEAF,
+        "f:generation": LEAF,
+        "f:managedFields": LEAF,
+        "f:name": LEAF,
+        "f:namespace": LEAF,
+        "f:resourceVersion": LEAF,
+        "f:selfLink": LEAF,
+        "f:uid": LEAF,
+    },
+}
+
+
+def _as_it_is(value: Object, api_version: str) -> Object:
+    """The conversion of kinds whose versions differ in nothing but their name."""
+    return {**value, "apiVersion": api_version}
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Through what a kind is written: an API version, and perhaps a subresource."""
+
+    api_version: str
+    kind: str
+    shapes: Mapping[str, Shape]
+    """By API version. What was written in a version that is not here has no owner any more; of a
+    custom kind nobody can tell, and owners stay as they were until somebody removes the entry."""
+    subresource: str = ""
+    resets: Mapping[str, Fields] = field(default_factory=dict)
+    """By API version: what writes through here cannot change, with all that is below it."""
+    convert: Callable[[Object, str], Object] = _as_it_is
+    """An object in another API version."""
+
+    @property
+    def place(self) -> Type:
+        return type_of(self.shapes[self.api_version])
+
+    @property
+    def custom(self) -> bool:
+        return not self.shapes[self.api_version].name
+
+    @property
+    def empty(self) -> Object:
+        """What an object is compared with that did not exist: built-in ones have a spec before
+        anybody has written anything in it."""
+        absent = self.shapes[self.api_version].absent
+        return {**absent, "apiVersion": self.api_version, "kind": self.kind}
+
+    def in_version(self, value: Object, api_version: str, what: str) -> Object | None:
+        """An object in an API version; None if there is no such version.
+
+        Refused, with the words for `what` was to be converted, if it has no place in its shape.
+        """
+        if value.get("apiVersion") == api_version:
+            return value
+        if api_version not in self.shapes:
+            return None
+        converted = self.convert(value, api_version)
+        problem = misfits(converted, type_of(self.shapes[api_version]))
+        if problem:
+            raise Mistyped(f"failed to convert {what}: {problem}")
+        return converted
+
+    def owner(self, manager: str, operation: str) -> Identity:
+        version = "" if operation == "Apply" else self.api_version
+        return Identity(manager or "unknown", operation, version, self.subresource)
+
+    def reset(self, fields: Fields) -> Fields:
+        """Fields without those that writes through here cannot change."""
+        apart = self.resets.get(self.api_version)
+        return without(fields, apart) if apart else fields
+
+
+def resets_of(
+    *versions: str, kind: str = "", subresource: str = "", custom: bool = True
+) -> dict[str, Fields]:
+    """What writes cannot change, in these API versions of a kind that has a /status.
+
+    For a custom kind these are all its versions in writes to /status, and the version of the
+    request alone in writes to the object itself.
+    """
+    if subresource != "status":
+        return {} if subresource == "scale" else dict.fromkeys(versions, _STATUS)
+    besides = _BESIDES_STATUS if custom else _BESIDES_STATUS_OF.get(kind, _SPEC)
+    return dict.fromkeys(versions, besides)
+
+
+class Taken(PolyverError):
+    """Fields that others own; who forces takes them."""
+
+    def __init__(self, conflicts: Conflicts) -> None:
+        super().__init__("fields belong to others")
+        self.conflicts = conflicts
+
+
+Conflicts = dict[Identity, Fields]
+_SELF = Identity("current-operation", "Update", "", "")
+
+
+def track_update(
+    old: Object | None, new: Object, *, scope: Scope, manager: str, now: str
+) -> list[Entry]:
+    """The managedFields of an object after a create, an update or a patch.
+
+    Both objects carry the managedFields that they have: what a client changed in those of the
+    new object counts, unless it is wrong or came through a subresource. `now` is a time such as
+    `2026-01-31T12:00:00Z`; no entry gets it unless its owner really changed something.
+    """
+    try:
+        owners = _owners_for(old, new, scope)
+        if old is not None and not owners:
+            return []  # Nobody owns anything until somebody applies.
+        live = scope.empty if old is None else bare(old)
+        owners = updated(live, bare(new), owners, scope=scope, manager=manager, now=now)
+        return write_entries(owners)
+    except Mistyped:
+        # Such an object is refused later on, for a better reason.
+        return _entries(old) if old is not None else []
+
+
+def _entries(value: Object) -> list[Entry]:
+    found = (value.get("metadata") or {}).get("managedFields")
+    return found if isinstance(found, list) else []
+
+
+def _owners_for(old: Object | None, new: Object, scope: Scope) -> Owners:
+    """The owners to begin with: as a client wants them, or as they were."""
+    before = _entries(old) if old is not None else []
+    given = (new.get("metadata") or {}).get("managedFields")
+    if scope.subresource or not isinstance(given, list) or given == before:
+        return stored_entries(before)
+    if resets(given) and not (scope.custom and not given):
+        return {}
+    try:
+        return read_entries(given) or stored_entries(before)
+    except InvalidEntries:
+        return stored_entries(before)
+
+
+def bare(value: Object) -> Object:
+    """An object without its managedFields."""
+    metadata = value.get("metadata")
+    if not isinstance(metadata, dict) or "managedFields" not in metadata:
+        return value
+    left = {key: each for key, each in metadata.items() if key != "managedFields"}
+    return {**value, "metadata": left}
+
+
+def updated(
+    old: Object, new: Object, owners: Owners, *, scope: Scope, manager: str, now: str
+) -> Owners:
+    """The owners after a write that was no apply."""
+    owners, changes = settle(old, new, known_owners(owners, scope), scope=scope, force=True)
+    mine = scope.reset(union(changes.modified, changes.added))
+    mine = stripped(mine)
+    if mine:
+        owner = scope.owner(manager, "Update")
+        before = owners.get(owner)
+        fields = union(mine, before.fields) if before else mine
+        owners[owner] = Owned(scope.api_version, fields, now)
+    return capped(owners)
+
+
+def stripped(fields: Fields) -> Fields:
+    """Fields without those that nobody ever owns."""
+    return difference(fields, _NEVER_OWNED)
+
+
+def settle(
+    old: Object,
+    new: Object,
+    owners: Owners,
+    *,
+    scope: Scope,
+    force: bool,
+    writer: Identity = _SELF,
+) -> tuple[Owners, Comparison]:
+    """The owners other than the writer after a change, and the change.
+
+    What changed is theirs no longer, and what is gone is nobody's. Without force it is a conflict
+    if somebody else owned what changed.
+    """
+    changes = _Changes(old, new, scope)
+    conflicts: Conflicts = {}
+    left: Owners = {}
+    for identity, owned in owners.items():
+        change = None if identity == writer else changes.in_version(owned.api_version)
+        if identity == writer:
+            left[identity] = owned
+        if change is None:
+            continue
+        taken = common(owned.fields, union(change.modified, change.added))
+        if taken:
+            conflicts[identity] = taken
+        fields = difference(difference(owned.fields, taken), change.removed)
+        left[identity] = owned if fields is owned.fields else owned._replace(fields=fields)
+    if conflicts and not force:
+        raise Taken(conflicts)
+    left = {identity: owned for identity, owned in left.items() if owned.fields}
+    return left, changes.here
+
+
+class _Changes:
+    """What changed between two objects, in every API version that somebody owns fields in."""
+
+    def __init__(self, old: Object, new: Object, scope: Scope) -> None:
+        self._old, self._new, self._scope = old, new, scope
+        self.here = self._filtered(compare(old, new, scope.place), scope.api_version)
+        self._known: dict[str, Comparison | None] = {scope.api_version: self.here}
+
+    def in_version(self, api_version: str) -> Comparison | None:
+        if api_version not in self._known:
+            self._known[api_version] = self._compared(api_version)
+        return self._known[api_version]
+
+    def _compared(self, api_version: str) -> Comparison | None:
+        old = self._scope.in_version(self._old, api_version, "old object")
+        new = self._scope.in_version(self._new, api_version, "new object")
+        if old is None or new is None:
+            return None
+        found = compare(old, new, type_of(self._scope.shapes[api_version]))
+        return self._filtered(found, api_version)
+
+    def _filtered(self, found: Comparison, api_version: str) -> Comparison:
+        apart = self._scope.resets.get(api_version)
+        return Comparison(*(without(fields, apart) for fields in found)) if apart else found
+
+
+def known_owners(owners: Owners, scope: Scope) -> Owners:
+    """The owners in versions that there still are, with what has become atomic owned as such.
+
+    The real server takes a version that a definition has no longer for a failed conversion.
+    """
+    gone = [each for each in owners.values() if each.api_version not in scope.shapes]
+    if gone and scope.custom:
+        version = gone[0].api_version
+        raise Mistyped(f"request to convert CR to an invalid group/version: {version}")
+    return {
+        identity: owned._replace(fields=_reconciled(owned.fields, type_of(shape)))
+        for identity, owned in owners.items()
+        if (shape := scope.shapes.get(owned.api_version)) is not None
+    }
+
+
+def _reconciled(fields: Fields, place: Type) -> Fields:
+    found, changed = {}, False
+    for element, node in fields.items():
+        within = _within(element, place) if node else None
+        proper = node if within is None else _reconciled_node(node, within)
+        changed = changed or proper is not node
+        found[element] = proper
+    return found if changed else fields
+
+
+def _reconciled_node(node: Fields, place: Type) -> Fields:
+    if place.mapping:
+        if not place.fields and place.values is not None and place.values.scalar == "untyped":
+            return node  # Nobody said how this is owned, so nobody can have changed it.
+        return LEAF if place.atomic else _reconciled(node, place)
+    if place.sequence:
+        return _reconciled(node, place) if place.associative else LEAF
+    return node
+
+
+def _within(element: str, place: Type) -> Type | None:
+    if place.mapping and element[0] == "f":
+        return place.fields.get(element[2:]) or place.values
+    return place.items if place.sequence else None
+
+
+def times_kept(old: Object, new: Object) -> Object:
+    """An object with the times of the old one if they are all that differs, so that nothing does.
+
+    To be called with what is about to be stored, after defaults and admission.
+    """
+    before, after = _entries(old), _entries(new)
+    if len(before) != len(after) or not all(map(_same_but_time, before, after)):
+        return new
+    if before == after or bare(old) != bare(new):
+        return new
+    return {**new, "metadata": {**new["metadata"], "managedFields": before}}
+
+
+def _same_but_time(one: Entry, other: Entry) -> bool:
+    return {**one, "time": None} == {**other, "time": None}

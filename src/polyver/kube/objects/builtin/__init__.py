@@ -1,0 +1,31 @@
+"""What is known of the kinds that every Kubernetes server has: their names and their types."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from polyver.kube.objects.builtin._kinds import builtin_kinds
+from polyver.kube.objects.builtin._types import shape_named, type_names
+from polyver.kube.objects.shape import Shape
+
+__all__ = ["builtin_kinds", "metadata_shape", "shape_of"]
+
+
+def shape_of(group: str, version: str, kind: str) -> Shape:
+    """The shape of a built-in kind, or of what requests to one may hold.
+
+    DeleteOptions and Status are found in `meta.k8s.io` and, as clients write them, in `v1`.
+
+    >>> shape_of("apps", "v1", "Deployment").fields["spec"].name
+    'v1.DeploymentSpec'
+    """
+    name = f"{group.partition('.')[0] or 'core'}/{version}.{kind}"
+    if not group and name not in type_names():
+        name = f"meta/{version}.{kind}"
+    return shape_named(name)
+
+
+@cache
+def metadata_shape() -> Shape:
+    """The shape of the metadata that objects of all kinds have."""
+    return shape_of("", "v1", "ConfigMap").fields["metadata"]

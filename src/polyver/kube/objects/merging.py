@@ -1,0 +1,106 @@
+"""The ways of Go that a strategic merge patch shows: what is equal, how lists are put in order,
+and how values read in errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from polyver.kube.objects.codec import encode_json
+from polyver.kube.objects.status import bad_request
+
+Identity = tuple[type, Any]
+
+_TYPES = {
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    str: "string",
+    dict: "map[string]interface {}",
+    list: "[]interface {}",
+    type(None): "%!s(<nil>)",
+}
+
+
+def identity(value: Any) -> Identity:
+    """What makes two plain values equal: 1, 1.0 and true are three.
+
+    >>> identity(1) == identity(True)
+    False
+    """
+    if isinstance(value, dict | list):
+        raise bad_request("the patch has a mapping or a list where it needs a plain value")
+    return type(value), value
+
+
+def go_type(value: Any) -> str:
+    """What Go calls the type of a value."""
+    return _TYPES.get(type(value), type(value).__name__)
+
+
+def go_text(value: Any, verb: str = "v") -> str:
+    """A value as Go prints it with %v, or with %s, which complains of what is not a text.
+
+    >>> go_text({"b": [1, None], "a": {"c": "d"}})
+    'map[a:map[c:d] b:[1 <nil>]]'
+    >>> go_text(1, "s")
+    '%!s(int64=1)'
+    """
+    match value:
+        case str():
+            return value
+        case dict():
+            pairs = " ".join(f"{key}:{go_text(value[key], verb)}" for key in sorted(value))
+            return f"map[{pairs}]"
+        case list():
+            return f"[{' '.join(go_text(each, verb) for each in value)}]"
+        case None:
+            return "<nil>"
+    text = _number(value) if isinstance(value, float) else encode_json(value).decode()
+    return f"%!s({go_type(value)}={text})" if verb == "s" else text
+
+
+def _number(value: float) -> str:
+    """The shortest digits, with an exponent from a million on."""
+    number = Decimal(repr(value)).normalize()
+    exponent = number.adjusted()
+    if -4 <= exponent < 6:
+        return f"{number:f}"
+    return f"{number.scaleb(-exponent):f}e{'-' if exponent < 0 else '+'}{abs(exponent):02d}"
+
+
+def in_order(pairs: list[tuple[Identity, Any]], ranks: Mapping[Identity, int]) -> list[Any]:
+    """Items by the ranks of their keys; one without a rank goes before all that stand there."""
+    if all(key in ranks for key, _ in pairs):
+        return [item for _, item in sorted(pairs, key=lambda pair: ranks[pair[0]])]
+    placed: list[tuple[Identity, Any]] = []
+    for key, item in pairs:
+        place = len(placed)
+        while place and _goes_before(key, placed[place - 1][0], ranks):
+            place -= 1
+        placed.insert(place, (key, item))
+    return [item for _, item in placed]
+
+
+def _goes_before(key: Identity, other: Identity, ranks: Mapping[Identity, int]) -> bool:
+    if key not in ranks or other not in ranks:
+        return True
+    return ranks[key] < ranks[other]
+
+
+def interleaved(
+    others: list[Any],
+    named: list[Any],
+    ranks: Mapping[Identity, int],
+    key_of: Callable[[Any], Identity],
+) -> list[Any]:
+    """Two lists in one that keeps both orders: each of the others before what it came before."""
+    merged: list[Any] = []
+    left = list(reversed(others))
+    for item in named:
+        rank = ranks.get(key_of(item), -1)
+        while left and 0 <= ranks.get(key_of(left[-1]), -1) < rank:
+            merged.append(left.pop())
+        merged.append(item)
+    return merged + left[::-1]

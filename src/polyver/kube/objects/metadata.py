@@ -1,0 +1,51 @@
+"""What every Kubernetes object says of itself, and finding objects among documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from polyver.kube.objects.codec import prepare
+from polyver.languages.values.manifests import Document
+
+__all__ = ["Metadata", "objects_of"]
+
+
+class Metadata(Struct):
+    """The part of an object's metadata that says which object it is."""
+
+    name: str
+    namespace: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class _Typed(Struct, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
+
+
+def objects_of(documents: Iterable[Document], group: str, *kinds: str) -> Iterator[Document]:
+    """The documents that hold an object of one of these kinds, those inside a List included."""
+    for document in documents:
+        for item in _flat(document):
+            typed = item.read(_Typed) if isinstance(item.value, dict) else _Typed()
+            if typed.kind in kinds and typed.api_version.partition("/")[0] == group:
+                yield item.without_nulls()
+
+
+def _flat(document: Document) -> Iterator[Document]:
+    value = document.value
+    if isinstance(value, dict) and value.get("kind") == "List" and "items" in value:
+        for number in range(len(document.read(_List).items)):
+            yield document.part("items", number)
+    else:
+        yield document
+
+
+class _List(Struct):
+    items: list[object]
+
+
+prepare(Metadata, _Typed, _List)

@@ -1,0 +1,132 @@
+"""The rules for defaults in a CRD: they fit where they stand, and hold nothing unknown."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from polyver.kube.objects.schema._checks import Checks
+from polyver.kube.objects.schema._embedded import MalformedMetadata, check_embedded, coerce_embedded
+from polyver.kube.objects.schema._old import NEW
+from polyver.kube.objects.schema._pruning import prune
+from polyver.kube.objects.schema._report import Report
+from polyver.kube.objects.schema._rules import Findings, compile_rules
+from polyver.kube.objects.schema._structural import invalid
+from polyver.kube.objects.schema.structure import META_FIELDS, read_structure
+from polyver.kube.objects.status import Cause
+from polyver.languages.values.strings import same
+
+__all__ = ["check_defaults", "coerce_defaults"]
+
+_EMBEDDED = "x-kubernetes-embedded-resource"
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a default stands: in which whole object, on which way, and whether in its metadata."""
+
+    root: Mapping[str, Any]
+    way: tuple[str | None, ...] = ()
+    """Names of fields, and None for the items of a list."""
+    in_metadata: bool = False
+
+    def around(self, value: Any) -> dict[str, Any]:
+        """An object that has the value at this place, and a kind."""
+        first, *rest = self.way
+        for step in reversed(rest):
+            value = [value] if step is None else {step: value}
+        return {"apiVersion": "validation/v1", "kind": "Validation", str(first): value}
+
+
+def check_defaults(schema: Mapping[str, Any], path: str) -> list[Cause]:
+    """Return what is wrong with the defaults in the schema of a kind."""
+    root = copy.deepcopy({**schema, _EMBEDDED: True})
+    return _check(root, path, _Place(root))
+
+
+def coerce_defaults(schema: Mapping[str, Any]) -> None:
+    """Drop what metadata does not know from defaults of embedded resources, in place.
+
+    kube-apiserver does so while it validates a schema, and stores it without these fields.
+    """
+    if schema.get("default") is not None:
+        coerce_embedded(schema["default"], read_structure(schema), "", [])
+    for inner in (*(schema.get("properties") or {}).values(), schema.get("items")):
+        if isinstance(inner, Mapping):
+            coerce_defaults(inner)
+
+
+def _check(schema: Mapping[str, Any], path: str, place: _Place) -> list[Cause]:
+    if schema.get(_EMBEDDED):
+        place = _Place(schema)
+    causes: list[Cause] = []
+    if schema.get("default") is not None:
+        check = _check_in_metadata if place.in_metadata else _check_default
+        causes += check(schema, f"{path}.default", place)
+    items = schema.get("items")
+    if isinstance(items, Mapping):
+        causes += _check(items, f"{path}.items", replace(place, way=(*place.way, None)))
+    fields = schema.get("properties") or {}
+    for name in sorted(fields):
+        meta = place.in_metadata or bool(schema.get(_EMBEDDED) and name in META_FIELDS)
+        inner = replace(place, way=(*place.way, name), in_metadata=meta)
+        causes += _check(fields[name], f"{path}.properties[{name}]", inner)
+    return causes
+
+
+def _check_default(schema: Mapping[str, Any], path: str, place: _Place) -> list[Cause]:
+    default, structure = schema["default"], read_structure(schema)
+    causes: list[Cause] = []
+    pruned = copy.deepcopy(default)
+    prune(pruned, structure, "", [])
+    is_pruned = not same(pruned, default)
+    malformed: list[Cause] = []
+    try:
+        coerce_embedded(default, structure, path, [])
+    except MalformedMetadata as problem:
+        malformed = [problem.cause]
+    if is_pruned:
+        causes.append(invalid(path, default, "must not have unknown fields"))
+    if malformed:
+        return causes + malformed
+    found = check_embedded(default, structure, path)
+    return causes + (found or _check_value(schema, path, root=schema is place.root))
+
+
+def _check_in_metadata(schema: Mapping[str, Any], path: str, place: _Place) -> list[Cause]:
+    whole, structure = place.around(copy.deepcopy(schema["default"])), read_structure(place.root)
+    text = "must result in valid metadata"
+    try:
+        coerce_embedded(whole, structure, "", [])
+    except MalformedMetadata as problem:
+        return [invalid(path, schema["default"], f"{text}: {problem}")]
+    found = [f"{cause.field}: {cause.message}" for cause in check_embedded(whole, structure, "")]
+    if found:
+        problems = found[0] if len(found) == 1 else f"[{', '.join(found)}]"
+        return [invalid(path, schema["default"], f"{text}: {problems}")]
+    return _check_value(schema, path, root=schema is place.root)
+
+
+def _without_int_or_string(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema as the real server checks defaults by: there, int-or-string says nothing."""
+    made = {key: value for key, value in schema.items() if key != "x-kubernetes-int-or-string"}
+    fields = schema.get("properties") or {}
+    made["properties"] = {name: _without_int_or_string(each) for name, each in fields.items()}
+    for name in ("items", "additionalProperties"):
+        if isinstance(schema.get(name), Mapping):
+            made[name] = _without_int_or_string(schema[name])
+    return made
+
+
+def _check_value(schema: Mapping[str, Any], path: str, *, root: bool) -> list[Cause]:
+    report = Report(path)
+    Checks(_without_int_or_string(schema), None).run(schema["default"], "", NEW, report)
+    causes = list(dict.fromkeys(report.causes))
+    rules = None if causes else compile_rules(schema, read_structure(schema), root=root)
+    if rules is None:
+        return causes
+    findings = Findings()
+    rules.check_default(schema["default"], path, findings)
+    return findings.causes

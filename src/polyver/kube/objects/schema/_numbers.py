@@ -1,0 +1,125 @@
+"""The rules for numbers, which the real server checks in two ways: as integers and as floats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polyver.kube.objects.schema._report import Report
+from polyver.languages.values.strings import fits_int64, is_whole, number_text
+
+__all__ = ["Numbers", "read_numbers"]
+
+_LARGEST_FLOAT = 3.4028235677973366e38
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """A bound and its place in the texts."""
+
+    value: float
+    fits: bool
+    """Whether the limit is itself of the type of what it limits."""
+    exclusive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What a number must be."""
+
+    type: str
+    format: str
+    multiple: _Limit | None
+    least: _Limit | None
+    most: _Limit | None
+
+    @property
+    def trivial(self) -> bool:
+        """Whether every integer will do."""
+        return not (self.multiple or self.least or self.most) and self.format != "int32"
+
+    def check(self, value: int | float, path: str, report: Report) -> None:
+        if not _in_range(value, self.type, self.format):
+            self._out_of_range("Checked", path, report)
+        if self.multiple is not None:
+            self._check_multiple(self.multiple, value, path, report)
+        if self.least is not None:
+            self._check_least(self.least, value, path, report)
+        if self.most is not None:
+            self._check_most(self.most, value, path, report)
+
+    def _out_of_range(self, what: str, path: str, report: Report) -> None:
+        form = f"with format {self.format}" if self.format else "(default format)"
+        report.general(f"{what} value must be of type {self.type} {form} in {path}")
+
+    def _comparable(
+        self, limit: _Limit, what: str, value: int | float, path: str, report: Report
+    ) -> tuple[int | float, int | float]:
+        """The value and the limit, both as integers or both as floats."""
+        if not limit.fits:
+            self._out_of_range(what, path, report)
+            return float(value), limit.value
+        return (value, _cut(limit.value)) if isinstance(value, int) else (value, limit.value)
+
+    def _check_multiple(self, limit: _Limit, value: int | float, path: str, report: Report) -> None:
+        found, factor = self._comparable(limit, "MultipleOf", value, path, report)
+        if factor <= 0:
+            text = f"factor MultipleOf declared for {path} must be positive: {number_text(factor)}"
+            report.invalid(path, factor, text)
+        elif not _is_multiple(found, factor):
+            text = f"{path} in body should be a multiple of {number_text(factor)}"
+            report.invalid(path, found, text)
+
+    def _check_least(self, limit: _Limit, value: int | float, path: str, report: Report) -> None:
+        found, least = self._comparable(limit, "Minimum boundary", value, path, report)
+        if found < least or (limit.exclusive and found == least):
+            words = "greater than" if limit.exclusive else "greater than or equal to"
+            report.invalid(path, found, f"{path} in body should be {words} {number_text(least)}")
+
+    def _check_most(self, limit: _Limit, value: int | float, path: str, report: Report) -> None:
+        found, most = self._comparable(limit, "Maximum boundary", value, path, report)
+        if found > most or (limit.exclusive and found == most):
+            words = "less than" if limit.exclusive else "less than or equal to"
+            report.invalid(path, found, f"{path} in body should be {words} {number_text(most)}")
+
+
+def read_numbers(schema: Mapping[str, Any], types: tuple[str, ...], form: str) -> Numbers:
+    """The rules for numbers in a schema."""
+    kind = types[0] if types in (("integer",), ("number",)) else ""
+    known = {"integer": ("int32", "int64"), "number": ("float", "double")}.get(kind, ())
+    form = form if form in known else ""
+
+    def limit(name: str, exclusive: str = "") -> _Limit | None:
+        value = schema.get(name)
+        if value is None:
+            return None
+        fits = _in_range(float(value), kind, form)
+        return _Limit(float(value), fits, bool(schema.get(exclusive)))
+
+    return Numbers(
+        kind,
+        form,
+        limit("multipleOf"),
+        limit("minimum", "exclusiveMinimum"),
+        limit("maximum", "exclusiveMaximum"),
+    )
+
+
+def _cut(value: float) -> int:
+    """A float as an integer; too large a one becomes the smallest, as on the real server."""
+    return int(value) if fits_int64(int(value)) else -(2**63)
+
+
+def _in_range(value: int | float, kind: str, form: str) -> bool:
+    if kind == "integer":
+        if isinstance(value, float) and not value.is_integer():
+            return False
+        return -(2**31) <= value < 2**31 if form == "int32" else fits_int64(int(value))
+    return form != "float" or abs(value) < _LARGEST_FLOAT
+
+
+def _is_multiple(value: int | float, factor: int | float) -> bool:
+    if isinstance(value, int) and isinstance(factor, int):
+        return value % factor == 0
+    return is_whole(1 / factor * value if factor < 1 else value / factor)

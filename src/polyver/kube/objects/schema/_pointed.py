@@ -1,0 +1,127 @@
+"""What of its objects a definition points at: their scale, columns of tables, selectable fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from polyver.kube.objects.status import Cause, duplicate, invalid_field, required, too_many
+
+__all__ = ["check_columns", "check_scale", "check_selectable"]
+
+_TYPES = ("boolean", "date", "integer", "number", "string")
+_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
+_MOST_SELECTABLE = 8
+_STEP = re.compile(r"[.\[\]]|[^.\[\]]+")
+
+
+def check_scale(scale: Mapping[str, Any], path: str) -> Iterable[Cause]:
+    """What is wrong with the paths of replicas and their selector."""
+    for name, root in (("specReplicasPath", ".spec"), ("statusReplicasPath", ".status")):
+        if not scale.get(name):
+            yield required(f"{path}.{name}")
+        else:
+            text = f"should be a json path under {root}"
+            yield from _check_under(scale[name], (f"{root}.",), f"{path}.{name}", text)
+    if selector := scale.get("labelSelectorPath"):
+        text = "should be a json path under either .spec or .status"
+        roots = (".spec.", ".status.")
+        yield from _check_under(selector, roots, f"{path}.labelSelectorPath", text)
+
+
+def _check_under(found: str, roots: tuple[str, ...], path: str, problem: str) -> Iterable[Cause]:
+    wrong = list(_check_simple(found, path))
+    yield from wrong
+    if not wrong and not found.startswith(roots):
+        yield invalid_field(path, found, problem)
+
+
+def _check_simple(found: str, path: str) -> Iterable[Cause]:
+    if not found.startswith("."):
+        yield invalid_field(path, found, "must be a simple json path starting with .")
+
+
+def check_columns(columns: Iterable[Mapping[str, Any]], path: str) -> Iterable[Cause]:
+    """What is wrong with the columns of tables."""
+    for number, column in enumerate(columns):
+        yield from _check_column(column, f"{path}[{number}]")
+
+
+def _check_column(column: Mapping[str, Any], path: str) -> Iterable[Cause]:
+    kind, shape, where = column.get("type"), column.get("format"), column.get("jsonPath")
+    if not column.get("name"):
+        yield required(f"{path}.name")
+    one_of = f"must be one of {','.join(_TYPES)}"
+    if not kind:
+        yield required(f"{path}.type", one_of)
+    elif kind not in _TYPES:
+        yield invalid_field(f"{path}.type", kind, one_of)
+    if shape and shape not in _FORMATS:
+        yield invalid_field(f"{path}.format", shape, f"must be one of {','.join(_FORMATS)}")
+    if not where:
+        yield required(f"{path}.JSONPath")
+    else:
+        yield from _check_simple(where, f"{path}.JSONPath")
+
+
+def check_selectable(
+    fields: Iterable[Mapping[str, Any]], schema: Mapping[str, Any], path: str
+) -> Iterable[Cause]:
+    """What is wrong with the fields that a field selector may name."""
+    seen: set[tuple[str, ...]] = set()
+    for number, field in enumerate(fields):
+        found, place = field.get("jsonPath") or "", f"{path}[{number}].jsonPath"
+        if not found:
+            yield required(place)
+            continue
+        try:
+            names, inside = _reached(found, schema)
+        except ValueError as error:
+            yield invalid_field(place, found, f"is an invalid path: {error}")
+            continue
+        yield from _check_selected(found, names, inside, place)
+        if names in seen:
+            yield duplicate(place, found)
+        seen.add(names)
+    if len(seen) > _MOST_SELECTABLE:
+        yield too_many(path, len(seen), _MOST_SELECTABLE)
+
+
+def _check_selected(
+    found: str, names: tuple[str, ...], schema: object, place: str
+) -> Iterable[Cause]:
+    if names[:1] == ("metadata",):
+        yield invalid_field(place, found, "must not point to fields in metadata")
+    kind = schema.get("type") if isinstance(schema, Mapping) else None
+    if kind not in ("string", "boolean", "integer"):
+        text = "must point to a field of type string, boolean or integer."
+        more = "Enum string fields and strings with formats are allowed."
+        yield invalid_field(place, found, f"{text} {more}")
+
+
+def _reached(path: str, schema: object) -> tuple[tuple[str, ...], object]:
+    """The names on a path, and the schema at its end; ValueError where it does not lead there."""
+    names: list[str] = []
+    steps = iter(_STEP.findall(path))
+    for step in steps:
+        if step == "[":
+            raise ValueError("array notation is not allowed")
+        if step != ".":
+            raise ValueError(f"expected [ or . but got: {step}")
+        name = next(steps, None)
+        if name is None:
+            raise ValueError("unexpected end of JSON path")
+        schema = _inside(schema, name)
+        names.append(name)
+    return tuple(names), schema
+
+
+def _inside(schema: object, name: str) -> object:
+    if isinstance(schema, Mapping):
+        fields, others = schema.get("properties"), schema.get("additionalProperties")
+        if fields and name in fields:
+            return fields[name]
+        if not fields and others is not None:
+            return others
+    raise ValueError("does not refer to a valid field")

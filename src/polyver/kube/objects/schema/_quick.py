@@ -1,0 +1,191 @@
+"""A quick yes to most objects of a custom kind: its schema as a type that msgspec checks in C.
+
+A yes means that nothing is unknown, nothing is null that may not be, and nothing is wrong. Anything
+else may still be right, and is left to the checks that know all the words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import GenericAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias, Union
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from polyver.kube.objects.codec import prepare
+from polyver.kube.objects.schema._checks import Checks
+from polyver.kube.objects.schema._old import NEW
+from polyver.kube.objects.schema._report import Report
+
+__all__ = ["Quick"]
+
+_Schema: TypeAlias = Mapping[str, Any]
+_Type: TypeAlias = Any
+"""A type as annotations have it, made at run time."""
+_META: Final = ("apiVersion", "kind", "metadata")
+_MOST: Final = 2**63 - 1
+_SCALARS: Final = frozenset([str, int, float, bool])
+_ALTERNATIVES: Final = ("anyOf", "oneOf", "allOf", "not")
+_Anything: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool
+
+
+class _Inexpressible(Exception):
+    """A schema that says something that no type says."""
+
+
+class _Leaf:
+    """A text, a number or a boolean that has to be looked at more closely."""
+
+    checks: Checks
+    one: _Leaf
+
+
+class Quick:
+    """Whether a whole object is right, as far as can be told quickly."""
+
+    def __init__(self, schema: _Schema) -> None:
+        try:
+            self._type = _root(schema)
+        except _Inexpressible:
+            self._type = None
+            return
+        prepare(self._type)
+
+    def fits(self, obj: dict[str, Any]) -> bool:
+        if self._type is None:
+            return False
+        try:
+            msgspec.convert(obj, self._type, dec_hook=_look)
+        except (msgspec.ValidationError, OverflowError):
+            return False
+        return True
+
+
+def _look(kind: type[_Leaf], value: Any) -> _Leaf:
+    report = Report()
+    if type(value) in _SCALARS:
+        kind.checks.run(value, "", NEW, report)
+        if not report.causes:
+            return kind.one
+    raise ValueError("to be looked at with all the words")
+
+
+def _root(schema: _Schema) -> _Type:
+    """The type of whole objects; their metadata is checked by others."""
+    properties = schema.get("properties") or {}
+    for name, kind in zip(_META, ("string", "string", "object"), strict=True):
+        said = {key for key in properties.get(name) or {} if key != "description"}
+        if name in properties and (said != {"type"} or properties[name]["type"] != kind):
+            raise _Inexpressible
+    rest = {name: each for name, each in properties.items() if name not in _META}
+    known: dict[str, _Type] = {"apiVersion": str, "kind": str, "metadata": dict[str, Any]}
+    return _struct({**schema, "properties": rest}, known)
+
+
+def _place(schema: _Schema) -> _Type:
+    if schema.get("x-kubernetes-embedded-resource"):
+        raise _Inexpressible
+    match schema.get("type"):
+        case "object":
+            found = _object(schema)
+        case "array":
+            found = _array(schema)
+        case None if _is_anything(schema):
+            found = _Anything
+        case _:
+            return _scalar(schema)
+    return found | None if schema.get("nullable") and not schema.get("enum") else found
+
+
+def _is_anything(schema: _Schema) -> bool:
+    about = ("description", "nullable", "default", "title")
+    return {key for key in schema if key not in about} == {"x-kubernetes-preserve-unknown-fields"}
+
+
+def _scalar(schema: _Schema) -> _Type:
+    said = {*schema} - {"description", "title", "default", "example"}
+    texts, least, most = schema.get("enum") or (), schema.get("minimum"), schema.get("maximum")
+    match schema.get("type"):
+        case "boolean" if said == {"type"}:
+            return bool
+        case "string" if said == {"type", "enum"} and all(isinstance(each, str) for each in texts):
+            return Literal[tuple(texts)]
+        case "string" if said <= {"type", "minLength", "maxLength"}:
+            return _sized(str, schema, "Length")
+        case "integer" if said <= {"type", "minimum", "maximum"} and _are_whole(least, most):
+            least, most = (-_MOST if least is None else least), (_MOST if most is None else most)
+            return Annotated[int, msgspec.Meta(ge=int(least), le=int(most))]
+    return _leaf(schema)
+
+
+def _are_whole(*limits: float | None) -> bool:
+    """Whether limits are such that a number in the middle of the range of int64 is left to them."""
+    return all(each is None or (each == int(each) and abs(each) <= _MOST) for each in limits)
+
+
+def _leaf(schema: _Schema) -> type[_Leaf]:
+    class Leaf(_Leaf):
+        """Told from all others by its type, which is how msgspec tells what to do."""
+
+        checks = Checks(schema, None)
+
+    Leaf.one = Leaf()
+    return Leaf
+
+
+def _object(schema: _Schema) -> _Type:
+    others = schema.get("additionalProperties")
+    if others is None:
+        if schema.get("x-kubernetes-preserve-unknown-fields") and not schema.get("properties"):
+            _refuse(schema, "required", "minProperties", "maxProperties", "enum", *_ALTERNATIVES)
+            return dict[str, Any]
+        return _struct(schema, {})
+    if not isinstance(others, Mapping):
+        raise _Inexpressible
+    _refuse(schema, "properties", "required", "enum", *_ALTERNATIVES)
+    return _sized(GenericAlias(dict, (str, _place(others))), schema, "Properties")
+
+
+def _struct(schema: _Schema, known: Mapping[str, _Type]) -> _Type:
+    _refuse(
+        schema, "minProperties", "maxProperties", "enum", "additionalProperties", *_ALTERNATIVES
+    )
+    properties = schema.get("properties") or {}
+    required = set(schema.get("required") or ())
+    if not required <= {*properties, *known}:
+        raise _Inexpressible
+    types = {**known, **{name: _place(each) for name, each in properties.items()}}
+    names = {f"field_{number}": name for number, name in enumerate(types)}
+    fields = [
+        (field, types[name]) if name in required else (field, Union[types[name], UnsetType], UNSET)  # noqa: UP007 - made at run time
+        for field, name in names.items()
+    ]
+    return msgspec.defstruct(
+        "Fields",
+        # Those with a default have to stand behind those without.
+        sorted(fields, key=len),
+        rename=names,
+        forbid_unknown_fields=not schema.get("x-kubernetes-preserve-unknown-fields"),
+        gc=False,
+    )
+
+
+def _array(schema: _Schema) -> _Type:
+    items = schema.get("items")
+    _refuse(schema, "enum", "x-kubernetes-preserve-unknown-fields", "uniqueItems", *_ALTERNATIVES)
+    if not isinstance(items, Mapping):
+        raise _Inexpressible
+    return _sized(GenericAlias(list, (_place(items),)), schema, "Items")
+
+
+def _sized(found: _Type, schema: _Schema, what: str) -> _Type:
+    least, most = schema.get(f"min{what}"), schema.get(f"max{what}")
+    if least is None and most is None:
+        return found
+    return Annotated[found, msgspec.Meta(min_length=least, max_length=most)]
+
+
+def _refuse(schema: _Schema, *names: str) -> None:
+    if any(name in schema for name in names):
+        raise _Inexpressible

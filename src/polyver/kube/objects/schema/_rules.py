@@ -1,0 +1,318 @@
+"""The rules in CEL of a schema, compiled once, and checked for objects along its places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+from polyver.kube.objects.schema._old import NEW, OldItems, is_unchanged
+from polyver.kube.objects.schema._paths import rule_path
+from polyver.kube.objects.schema.structure import Structure
+from polyver.kube.objects.status import Cause
+from polyver.languages import cel
+from polyver.languages.values.strings import shown
+
+__all__ = ["MOST_COST", "Findings", "Rules", "compile_rules", "has_rules"]
+
+MOST_COST: Final = 10_000_000
+"""What all rules for one object may cost."""
+_LONGEST_MESSAGE: Final = 5 * 1024
+_RULES = "x-kubernetes-validations"
+_SPENT = "running out of cost budget, no further validation rules will be run"
+Schema = Mapping[str, Any]
+
+
+def has_rules(schema: Schema) -> bool:
+    """Whether there is a rule anywhere in a schema."""
+    if schema.get(_RULES):
+        return True
+    inside = [*(schema.get("properties") or {}).values()]
+    inside += [schema.get("items"), schema.get("additionalProperties")]
+    return any(has_rules(each) for each in inside if isinstance(each, Mapping))
+
+
+@dataclass(slots=True)
+class Findings:
+    """What rules found: what refuses an object, and what is only told because it was so before."""
+
+    left: int = MOST_COST
+    """What may still be spent; less than zero when nothing more is checked."""
+    causes: list[Cause] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def is_over(self) -> bool:
+        return self.left < 0
+
+
+class _Rule:
+    """One rule: what it asks, and what it says when the answer is no."""
+
+    def __init__(self, given: Schema, schema: Schema, environment: cel.Environment) -> None:
+        self._given = given
+        self.optional_old = bool(given.get("optionalOldSelf"))
+        self.problem = ""
+        self.path = rule_path(schema, given.get("fieldPath") or "") or ""
+        self.expression: cel.Expression | None = None
+        self._message: cel.Expression | None = None
+        try:
+            self.expression = environment.rule(_text(given), optional_old=self.optional_old)
+            text = given.get("messageExpression")
+            if text:
+                self._message = environment.message(text, optional_old=self.optional_old)
+        except cel.Uncompilable as problem:
+            self.problem = f"rule compile error: {problem}"
+
+    @property
+    def name(self) -> str:
+        """What it is called where it cannot be checked."""
+        return ((self._given.get("message") or "") or (self._given.get("rule") or "")).strip()
+
+    @property
+    def uses_old(self) -> bool:
+        return self.expression is not None and self.expression.uses_old
+
+    def seen(self, variables: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What it sees; an old value may be one that is perhaps there."""
+        if not self.optional_old:
+            return variables
+        old = variables.get("oldSelf")
+        return {**variables, "oldSelf": cel.NONE if old is None else cel.Optional(old)}
+
+    def refused(self, path: str, value: Any, kind: str, text: str) -> Cause:
+        """The answer to a value that breaks it."""
+        if self.path:
+            path = f"{path}.{self.path}" if path else self.path
+        place = path or "<nil>"
+        whole = kind in ("object", "array")
+        match self._given.get("reason"):
+            case "FieldValueForbidden":
+                return Cause(place, f"Forbidden: {text}", "FieldValueForbidden")
+            case "FieldValueRequired":
+                return Cause(place, f"Required value: {text}", "FieldValueRequired")
+            case "FieldValueDuplicate":
+                found = "" if whole else f": {shown(value)}"
+                return Cause(place, f"Duplicate value{found}", "FieldValueDuplicate")
+        return Cause(place, f"Invalid value: {'' if whole else f'{shown(value)}: '}{text}")
+
+    def told(self, variables: Mapping[str, Any], findings: Findings) -> str:
+        """Its message; one that cannot be made is replaced by the plain one.
+
+        An old value that is perhaps there is none for the message: so it is on the real server.
+        """
+        plain = (self._given.get("message") or "").strip() or f"failed rule: {self.name}"
+        if self._message is None:
+            return plain
+        outcome = self._message.program.evaluate(variables)
+        if outcome.cost > findings.left:
+            findings.left = -1
+            return f"messageExpression evaluation failed due to {_SPENT}"
+        findings.left -= outcome.cost
+        text = outcome.value.strip() if isinstance(outcome.value, str) else ""
+        usable = text and "\n" not in text and len(text.encode()) <= _LONGEST_MESSAGE
+        return text if usable else plain
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What a value was before an update, as far as it can be told: it and what is around it."""
+
+    value: Any = NEW
+    old: Any = NEW
+    structure: Structure | None = None
+    around: _Before | None = None
+    root: bool = False
+
+    def inside(self, key: str) -> _Before:
+        """The same for a field."""
+        if self.old is NEW:
+            return self
+        if self.root and key in ("apiVersion", "kind"):
+            return _Before()
+        known = isinstance(self.old, Mapping) and isinstance(self.value, Mapping)
+        place = self.structure.child(key) if self.structure else None
+        if not known or key not in self.old or key not in self.value or place is None:
+            return _Before(around=self)
+        return _Before(self.value[key], self.old[key], place, self)
+
+    def item(self, number: int, olds: OldItems) -> _Before:
+        """The same for an item of a list."""
+        if self.old is NEW:
+            return self
+        old = olds.like(self.value[number])
+        place = self.structure.items if self.structure else None
+        if old is NEW or old is None:
+            return _Before(around=self)
+        return _Before(self.value[number], old, place, self)
+
+    @property
+    def is_same(self) -> bool:
+        """Whether it, or the nearest thing around it that can be compared, stays as it was."""
+        if self.old is not NEW:
+            return is_unchanged(self.value, self.old, self.structure)
+        return self.around is not None and self.around.is_same
+
+
+class Rules:
+    """The rules at a place and further inside."""
+
+    def __init__(self, schema: Schema, structure: Structure, *, root: bool = False) -> None:
+        self._schema = schema
+        self._structure = structure
+        self._root = root or bool(schema.get("x-kubernetes-embedded-resource"))
+        self._type: str = schema.get("type") or ""
+        self._own = self._compile(schema.get(_RULES) or ())
+        fields = schema.get("properties") or {}
+        self._fields = {
+            name: Rules(each, structure.fields[name])
+            for name, each in fields.items()
+            if has_rules(each)
+        }
+        self._values = self._below("additionalProperties", structure.values)
+        self._items = self._below("items", structure.items)
+
+    def _below(self, name: str, structure: Structure | None) -> Rules | None:
+        inside = self._schema.get(name)
+        if not isinstance(inside, Mapping) or structure is None or not has_rules(inside):
+            return None
+        return Rules(inside, structure)
+
+    def _compile(self, given: Any) -> list[_Rule]:
+        place = cel.declared(self._schema, "selfType", root=self._root) if given else None
+        if place is None:
+            return []
+        environment = cel.Environment(place)
+        return [_Rule(each, self._schema, environment) for each in given if _text(each)]
+
+    @cached_property
+    def _place(self) -> cel.Place:
+        return cel.Place(self._schema, root=self._root)
+
+    def check(self, value: Any, old: Any, findings: Findings) -> None:
+        """Check an object that is to be created, or replaces another."""
+        before = _Before(value, old, self._structure, root=True) if old is not None else _Before()
+        self._check(value, old, "", before, findings)
+
+    def check_default(self, value: Any, path: str, findings: Findings) -> None:
+        """Check a default: as a value that stays as it is, and then as one that is new."""
+        known = len(findings.causes)
+        self._check(value, value, path, _Before(), findings)
+        if len(findings.causes) == known:
+            self._check(value, None, path, _Before(), findings)
+
+    def _check(self, value: Any, old: Any, path: str, before: _Before, findings: Findings) -> None:
+        if value is None or findings.is_over:
+            return
+        if self._own:
+            self._check_own(value, old, path, before, findings)
+        if isinstance(value, list):
+            self._check_items(value, old, path, before, findings)
+        elif isinstance(value, dict):
+            self._check_fields(value, old if isinstance(old, dict) else {}, path, before, findings)
+
+    def _check_items(
+        self, value: list[Any], old: Any, path: str, before: _Before, findings: Findings
+    ) -> None:
+        if self._items is None:
+            return
+        olds = OldItems(old, self._structure)
+        for number, item in enumerate(value):
+            was = olds.like(item)
+            inner = before.item(number, olds)
+            was = None if was is NEW else was
+            self._items._check(item, was, f"{path}[{number}]", inner, findings)
+
+    def _check_fields(
+        self,
+        value: dict[str, Any],
+        old: Mapping[str, Any],
+        path: str,
+        before: _Before,
+        findings: Findings,
+    ) -> None:
+        for key in value if self._values is not None else ():
+            assert self._values is not None
+            inner = before.inside(key)
+            self._values._check(value[key], old.get(key), f"{path}[{key}]", inner, findings)
+        for key, rules in self._fields.items():
+            if key in value:
+                where = f"{path}.{key}" if path else key
+                rules._check(value[key], old.get(key), where, before.inside(key), findings)
+
+    def _check_own(
+        self, value: Any, old: Any, path: str, before: _Before, findings: Findings
+    ) -> None:
+        if findings.left <= 0:
+            self._stop(path, f"validation failed due to {_SPENT}", findings)
+            return
+        variables = {"self": _seen(value, self._place)}
+        if old is not None:
+            variables["oldSelf"] = _seen(old, self._place)
+        for rule in self._own:
+            if findings.is_over:
+                return
+            if self._breaks(rule, variables, path, findings):
+                text = rule.told(variables, findings)
+                cause = rule.refused(path, value, self._type, text)
+                if before.is_same and not rule.uses_old:
+                    findings.warnings.append(f"{cause.field}: {cause.message}")
+                else:
+                    findings.causes.append(cause)
+
+    def _breaks(
+        self, rule: _Rule, variables: Mapping[str, Any], path: str, findings: Findings
+    ) -> bool:
+        """Whether a value breaks a rule; where that cannot be told, it is said why."""
+        if rule.expression is None:
+            findings.causes.append(self._failed(path, rule.problem))
+            return False
+        seen = rule.seen(variables)
+        if rule.uses_old and "oldSelf" not in seen:
+            return False
+        outcome = rule.expression.program.evaluate(seen)
+        if outcome.cost > findings.left:
+            self._stop(path, f"validation failed due to {_SPENT}", findings)
+            return False
+        findings.left -= outcome.cost
+        if outcome.failure is not None:
+            self._fail(rule, outcome.failure, path, findings)
+        return outcome.failure is None and outcome.value is not True
+
+    def _fail(self, rule: _Rule, failure: str, path: str, findings: Findings) -> None:
+        if failure.startswith("operation cancelled: actual cost limit exceeded"):
+            text = "no further validation rules will be run due to call cost exceeds limit for rule"
+            self._stop(path, f"'{failure}': {text}: {rule.name}", findings)
+        elif failure.startswith("no such overload"):
+            text = "call arguments did not match a supported operator, function or macro signature"
+            text = f"'{failure}': {text} for rule: {rule.name}"
+            findings.causes.append(self._failed(path, text))
+        else:
+            text = f"{failure} evaluating rule: {rule.name}"
+            findings.causes.append(self._failed(path, text))
+
+    def _failed(self, path: str, text: str) -> Cause:
+        return Cause(path or "<nil>", f"Invalid value: {shown(self._type)}: {text}")
+
+    def _stop(self, path: str, text: str, findings: Findings) -> None:
+        findings.causes.append(self._failed(path, text))
+        findings.left = -1
+
+
+def _text(rule: Schema) -> str:
+    text: str = rule.get("rule") or ""
+    return text if text.strip() else ""
+
+
+def _seen(value: Any, place: cel.Place) -> Any:
+    """What a rule sees of a value; what is wrong with it matters only if it looks at it."""
+    try:
+        return cel.to_value(value, place)
+    except cel.Failure as problem:
+        return problem
+
+
+def compile_rules(schema: Schema, structure: Structure, *, root: bool = True) -> Rules | None:
+    """The rules of a schema, if it has any."""
+    return Rules(schema, structure, root=root) if has_rules(schema) else None

@@ -1,0 +1,189 @@
+"""The schema of one version of a custom kind, compiled."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Final
+
+from polyver.kube.objects.schema._checks import Checks
+from polyver.kube.objects.schema._defaults import complete, fill_in
+from polyver.kube.objects.schema._embedded import check_embedded, coerce_embedded
+from polyver.kube.objects.schema._lists import check_lists
+from polyver.kube.objects.schema._old import NEW
+from polyver.kube.objects.schema._patterns import has_large_pattern
+from polyver.kube.objects.schema._pruning import prune
+from polyver.kube.objects.schema._quick import Quick
+from polyver.kube.objects.schema._report import Report
+from polyver.kube.objects.schema._rules import Findings, compile_rules
+from polyver.kube.objects.schema.structure import read_structure, shape_of
+from polyver.kube.objects.status import Cause
+
+__all__ = ["Schema", "compile_schema", "is_valid"]
+
+_BLOCKING: Final = frozenset(
+    f"FieldValue{each}"
+    for each in ("NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid")
+)
+_UNCHECKED: Final = Cause(
+    "<nil>",
+    "Invalid value: null: some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation",
+)
+
+
+class Schema:
+    """What a version of a custom kind does to its objects.
+
+    >>> schema = compile_schema({
+    ...     "type": "object",
+    ...     "properties": {"size": {"type": "integer", "default": 1, "maximum": 9}},
+    ... })
+    >>> thing = {"apiVersion": "ex.io/v1", "kind": "Thing", "colour": "red"}
+    >>> schema.prune(thing)
+    ['colour']
+    >>> schema.default(thing)
+    >>> thing["size"]
+    1
+    >>> schema.validate(thing | {"size": 10})[0].message
+    'Invalid value: 10: size in body should be less than or equal to 9'
+    """
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self._schema = schema
+        self.shape = shape_of(schema, root=True)
+        self._structure = read_structure(schema)
+        self._rules = compile_rules(schema, self._structure)
+        self._root = replace(self._structure, embedded=True)
+        self._checks = Checks(schema, self._structure)
+        status = (schema.get("properties") or {}).get("status")
+        place = self._structure.fields.get("status")
+        self._status = Checks(status, place) if status is not None else None
+
+    @cached_property
+    def costly(self) -> bool:
+        """True if the patterns of the schema make validation slow even for a small object."""
+        return has_large_pattern(self._schema)
+
+    @cached_property
+    def _quick(self) -> Quick:
+        # Made with the first object: many kinds are served and never used.
+        return Quick(self._schema)
+
+    def prune(self, obj: dict[str, Any]) -> list[str]:
+        """Drop the fields that the schema does not know, in place; the paths are returned.
+
+        The paths are in the order in which the real server warns of them. The metadata of whole
+        objects further inside is pruned, too, and `MalformedMetadata` raised if it cannot be
+        read; the object's own is left to whoever reads it.
+        """
+        if self._quick.fits(obj):
+            return []
+        dropped: list[str] = []
+        prune(obj, self._root, "", dropped)
+        dropped.sort()
+        if self._structure.has_embedded:
+            more: list[str] = []
+            coerce_embedded(obj, self._structure, "", more)
+            dropped += sorted(more)
+        return dropped
+
+    def conform(self, obj: dict[str, Any], *, drop_nulls: bool = True) -> list[str]:
+        """Prune and then fill in, in place; most objects need neither, which is seen at once."""
+        if self._quick.fits(obj):
+            complete(obj, self._structure)
+            return []
+        dropped = self.prune(obj)
+        self.default(obj, drop_nulls=drop_nulls)
+        return dropped
+
+    def default(self, obj: dict[str, Any], *, drop_nulls: bool = True) -> None:
+        """Fill in defaults, in place, and drop nulls that may not be.
+
+        The real server keeps such nulls in what server-side apply yields, and then refuses them.
+        """
+        if not drop_nulls and not self._structure.has_defaults:
+            return
+        if not self._quick.fits(obj):
+            fill_in(obj, self._structure, drop=drop_nulls)
+        elif self._structure.has_defaults:
+            complete(obj, self._structure)
+
+    def validate(self, obj: dict[str, Any]) -> list[Cause]:
+        """All that is wrong with an object that is to be created, its own metadata apart."""
+        causes: list[Cause] = []
+        if not self._quick.fits(obj):
+            report = Report()
+            self._checks.run(obj, "", NEW, report)
+            causes += dict.fromkeys(report.causes)
+        causes += check_embedded(obj, self._structure, "")
+        causes += check_lists(obj, self._structure, "")
+        return self._completed(causes, obj)
+
+    def validate_update(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[Cause]:
+        """All that is wrong with an object that replaces another, less what stays as it was."""
+        causes: list[Cause] = []
+        if not self._quick.fits(new):
+            report = Report()
+            self._checks.check(new, "", old, report)
+            causes += dict.fromkeys(report.causes)
+        causes += check_embedded(new, self._structure, "")
+        return self._completed(causes + self._new_doubles(new, old), new, old)
+
+    def validate_status(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[Cause]:
+        """All that is wrong with the status of an object that replaces another's.
+
+        The texts name places inside of the status, without it: so they do on the real server.
+        """
+        report = Report("status")
+        if self._status is not None and "status" in new:
+            self._status.check(new["status"], "", old.get("status", NEW), report)
+        causes = list(dict.fromkeys(report.causes))
+        return self._completed(causes + self._new_doubles(new, old), new, old)
+
+    def tolerated(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[str]:
+        """What rules say of an object that replaces another, and was so before: it may stay."""
+        if self._rules is None:
+            return []
+        findings = Findings()
+        self._rules.check(new, old, findings)
+        return findings.warnings
+
+    def _new_doubles(self, new: dict[str, Any], old: Mapping[str, Any]) -> list[Cause]:
+        causes = check_lists(new, self._structure, "")
+        return [] if causes and check_lists(old, self._structure, "") else causes
+
+    def _completed(
+        self, causes: list[Cause], new: dict[str, Any], old: Mapping[str, Any] | None = None
+    ) -> list[Cause]:
+        """With what rules in CEL find, unless there are mistakes that they would stumble over."""
+        if self._rules is None:
+            return causes
+        if any(cause.reason in _BLOCKING for cause in causes):
+            return [*causes, _UNCHECKED]
+        findings = Findings()
+        self._rules.check(new, old, findings)
+        return causes + findings.causes
+
+
+def compile_schema(schema: Mapping[str, Any]) -> Schema:
+    """Compile the openAPIV3Schema of a version; it must have passed `check_schema`."""
+    return Schema(copy.deepcopy(schema))
+
+
+def is_valid(schema: Mapping[str, Any]) -> Callable[[Any], bool]:
+    """What tells whether a value is right at a place that has a schema.
+
+    >>> is_valid({"type": "integer", "maximum": 9})(10)
+    False
+    """
+    checks = Checks(schema, None)
+
+    def holds(value: Any) -> bool:
+        report = Report()
+        checks.run(value, "", NEW, report)
+        return not report.causes
+
+    return holds

@@ -1,0 +1,234 @@
+"""Refusals as clients know them: a Status object with its code, reason, text and causes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polyver.core import PolyverError
+from polyver.kube.objects.kinds import Kind
+from polyver.languages.values.strings import quoted, shown
+
+__all__ = [
+    "ApiError",
+    "Cause",
+    "already_exists",
+    "bad_request",
+    "conflict",
+    "duplicate",
+    "expired",
+    "forbidden",
+    "forbidden_field",
+    "internal",
+    "invalid",
+    "invalid_field",
+    "not_allowed",
+    "not_found",
+    "required",
+    "too_large",
+    "too_long",
+    "too_many",
+    "type_invalid",
+    "unsupported",
+]
+
+
+class ApiError(PolyverError):
+    """A refusal: what the server answers with, whoever asked."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        *,
+        details: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details
+        self.headers = headers or {}
+        self.metadata = metadata or {}
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """The Status object that clients get."""
+        status: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": dict(self.metadata),
+            "status": "Failure",
+            "message": self.message,
+        }
+        if self.reason:
+            status["reason"] = self.reason
+        if self.details is not None:
+            status["details"] = dict(self.details)
+        return status | {"code": self.code}
+
+    @classmethod
+    def from_status(cls, status: Mapping[str, Any]) -> ApiError:
+        """The refusal that a Status object tells of."""
+        code, reason, message = status.get("code"), status.get("reason"), status.get("message")
+        return cls(
+            code if isinstance(code, int) and code else 500,
+            reason or "",
+            message or "",
+            details=status.get("details"),
+            metadata=status.get("metadata"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing that is wrong with an object, and the field that it is wrong in."""
+
+    field: str
+    message: str
+    reason: str = "FieldValueInvalid"
+
+    @property
+    def as_detail(self) -> dict[str, str]:
+        return {"reason": self.reason, "message": self.message, "field": self.field}
+
+
+def invalid_field(field: str, value: object, problem: str) -> Cause:
+    """A value that breaks a rule.
+
+    >>> invalid_field("spec.size", 7, "must be less than 5").message
+    'Invalid value: 7: must be less than 5'
+    """
+    return Cause(field, f"Invalid value: {shown(value)}: {problem}")
+
+
+def type_invalid(field: str, value: object, problem: str) -> Cause:
+    """A value of the wrong type."""
+    return Cause(field, f"Invalid value: {shown(value)}: {problem}", "FieldValueTypeInvalid")
+
+
+def required(field: str, problem: str = "") -> Cause:
+    """A value that has to be there."""
+    return Cause(
+        field, "Required value" + (f": {problem}" if problem else ""), "FieldValueRequired"
+    )
+
+
+def forbidden_field(field: str, problem: str) -> Cause:
+    """A value that may not be there."""
+    return Cause(field, f"Forbidden: {problem}", "FieldValueForbidden")
+
+
+def duplicate(field: str, value: object) -> Cause:
+    """A value that is there already."""
+    return Cause(field, f"Duplicate value: {shown(value)}", "FieldValueDuplicate")
+
+
+def unsupported(field: str, value: object, known: Sequence[object]) -> Cause:
+    """A value that is none of those that are known."""
+    values = ", ".join(shown(each) for each in known)
+    supported = f": supported values: {values}" if values else ""
+    return Cause(field, f"Unsupported value: {shown(value)}{supported}", "FieldValueNotSupported")
+
+
+def too_long(field: str, most: int) -> Cause:
+    """A text with too many bytes."""
+    unit = "byte" if most == 1 else "bytes"
+    return Cause(field, f"Too long: may not be more than {most} {unit}", "FieldValueTooLong")
+
+
+def too_many(field: str, found: int, most: int) -> Cause:
+    """A list with too many items."""
+    items = "item" if most == 1 else "items"
+    return Cause(field, f"Too many: {found}: must have at most {most} {items}", "FieldValueTooMany")
+
+
+def _about(kind: Kind, name: str = "") -> dict[str, Any]:
+    """Which object: the details name the resource where others would name the kind."""
+    named = {"name": name} if name else {}
+    return named | ({"group": kind.group} if kind.group else {}) | {"kind": kind.plural}
+
+
+def not_found(kind: Kind, name: str) -> ApiError:
+    """There is no such object.
+
+    >>> from polyver.kube.objects.kinds import Kind
+    >>> widgets = Kind("ex.io", "v1", "Widget", "widgets", "widget", namespaced=True)
+    >>> print(not_found(widgets, "a"))
+    widgets.ex.io "a" not found
+    """
+    message = f"{kind.resource} {quoted(name)} not found"
+    return ApiError(404, "NotFound", message, details=_about(kind, name))
+
+
+def already_exists(kind: Kind, name: str, *, deleting: bool = False) -> ApiError:
+    """There is such an object."""
+    message = f"{kind.resource} {quoted(name)} already exists"
+    message = f"object is being deleted: {message}" if deleting else message
+    return ApiError(409, "AlreadyExists", message, details=_about(kind, name))
+
+
+def conflict(kind: Kind, name: str, problem: str) -> ApiError:
+    """The object is not as the request expects it."""
+    message = f"Operation cannot be fulfilled on {kind.resource} {quoted(name)}: {problem}"
+    return ApiError(409, "Conflict", message, details=_about(kind, name))
+
+
+MODIFIED = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
+
+
+def forbidden(kind: Kind, name: str, problem: str, causes: Iterable[Cause] = ()) -> ApiError:
+    """The request is understood and refused."""
+    named = f" {quoted(name)}" if name else ""
+    details = _about(kind, name)
+    found = [cause.as_detail for cause in causes]
+    return ApiError(
+        403,
+        "Forbidden",
+        f"{kind.resource}{named} is forbidden: {problem}",
+        details=details | ({"causes": found} if found else {}),
+    )
+
+
+def invalid(kind: Kind, name: str, causes: Sequence[Cause]) -> ApiError:
+    """The object breaks rules; all of them are named."""
+    texts = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
+    problem = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    details: dict[str, Any] = {"name": name} if name else {}
+    details |= {"group": kind.group} if kind.group else {}
+    details |= {"kind": kind.kind, "causes": [cause.as_detail for cause in causes]}
+    message = f"{kind.qualified} {quoted(name)} is invalid: {problem}"
+    return ApiError(422, "Invalid", message, details=details)
+
+
+def bad_request(message: str) -> ApiError:
+    """The request cannot be understood."""
+    return ApiError(400, "BadRequest", message)
+
+
+def not_allowed() -> ApiError:
+    """A method that the path does not know."""
+    message = "the server does not allow this method on the requested resource"
+    return ApiError(405, "MethodNotAllowed", message, details={})
+
+
+def expired(message: str, *, metadata: Mapping[str, Any] | None = None) -> ApiError:
+    """What was asked for is no longer known."""
+    return ApiError(410, "Expired", message, metadata=metadata)
+
+
+def too_large(most: int) -> ApiError:
+    """A body that is larger than the server takes."""
+    return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {most}")
+
+
+def internal(message: str) -> ApiError:
+    """Something that should not happen, told without a traceback."""
+    details = {"causes": [{"message": message}]}
+    return ApiError(500, "InternalError", f"Internal error occurred: {message}", details=details)

@@ -1,0 +1,264 @@
+"""The paths of kinds and what can be done there, as an OpenAPI document lists them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from polyver.kube.objects.kinds import Kind, Subresource
+from polyver.kube.server._openapi_schemas import component_name
+from polyver.kube.server._openapi_words import META, PARAMETERS, referring
+
+__all__ = ["part_component", "paths_of"]
+
+Item = dict[str, object]
+
+_LISTING = (
+    "allowWatchBookmarks continue fieldSelector labelSelector limit resourceVersion"
+    " resourceVersionMatch sendInitialEvents timeoutSeconds watch"
+).split()
+_DELETING_MANY = (
+    "continue dryRun fieldSelector gracePeriodSeconds labelSelector limit orphanDependents"
+    " propagationPolicy resourceVersion resourceVersionMatch sendInitialEvents timeoutSeconds"
+).split()
+_DELETING = "dryRun gracePeriodSeconds orphanDependents propagationPolicy".split()
+_WRITING = "dryRun fieldManager fieldValidation".split()
+_PATCHING = [*_WRITING, "force"]
+_PATCHES = ("application/json-patch+json", "application/merge-patch+json")
+_APPLY = "application/apply-patch+yaml"
+_STRATEGIC = "application/strategic-merge-patch+json"
+_SERVED = ("application/json", "application/yaml")
+_STREAMED = ("application/json", "application/json;stream=watch", "application/yaml")
+# Some of the small differences that kube-apiserver makes between built-in and custom kinds.
+_OF_CUSTOM_KINDS = {"get": ("resourceVersion",), "deletecollection": tuple(_LISTING)}
+_MEANINGS = {"200": "OK", "201": "Created", "202": "Accepted", "401": "Unauthorized"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """Something that can be done at a path."""
+
+    verb: str
+    method: str
+    action: str
+    prefix: str
+    words: str
+    codes: tuple[str, ...]
+    parameters: tuple[str, ...] = ()
+    body: str = ""
+
+
+_COLLECTION = (
+    _Way("list", "get", "list", "list", "List or watch", ("200",), tuple(_LISTING)),
+    _Way(
+        "create",
+        "post",
+        "post",
+        "create",
+        "Create",
+        ("200", "201", "202"),
+        tuple(_WRITING),
+        "object",
+    ),
+    _Way(
+        "deletecollection",
+        "delete",
+        "deletecollection",
+        "delete",
+        "Delete several of",
+        ("200",),
+        tuple(_DELETING_MANY),
+        "options",
+    ),
+)
+_SINGLE = (
+    _Way("get", "get", "get", "read", "Read", ("200",)),
+    _Way("update", "put", "put", "replace", "Replace", ("200", "201"), tuple(_WRITING), "object"),
+    _Way(
+        "delete",
+        "delete",
+        "delete",
+        "delete",
+        "Delete",
+        ("200", "202"),
+        tuple(_DELETING),
+        "options",
+    ),
+    _Way("patch", "patch", "patch", "patch", "Change", ("200", "201"), tuple(_PATCHING), "patch"),
+)
+_PART = (_SINGLE[0], _SINGLE[1], _COLLECTION[1], _SINGLE[3])
+
+
+def paths_of(kind: Kind) -> Iterator[tuple[str, Item]]:
+    """Every path of a kind, with what can be done there."""
+    root = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.api_version}"
+    if kind.namespaced:
+        if "list" in kind.verbs:
+            yield f"{root}/{kind.plural}", _everywhere(kind)
+        root = f"{root}/namespaces/{{namespace}}"
+    collection = f"{root}/{kind.plural}"
+    yield from _present(collection, _operations(kind, _COLLECTION), kind, named=False)
+    single = f"{collection}/{{name}}"
+    yield from _present(single, _operations(kind, _SINGLE), kind, named=True)
+    for part in kind.subresources:
+        operations = _part_operations(kind, part)
+        yield from _present(f"{single}/{part.name}", operations, kind, named=True)
+
+
+def part_component(kind: Kind, part: Subresource) -> str:
+    """The schema of what a subresource holds."""
+    if part.group is None:
+        return component_name(kind, part.kind)
+    return component_name(Kind(part.group, part.version, part.kind, "", "", namespaced=False))
+
+
+def _everywhere(kind: Kind) -> Item:
+    name = f"list{_title(kind)}{kind.kind}ForAllNamespaces"
+    operation = _operation(kind, _COLLECTION[0], name, component_name(kind, kind.list_kind))
+    return _item({"get": operation}, [])
+
+
+def _present(
+    path: str, operations: dict[str, Item], kind: Kind, *, named: bool
+) -> Iterator[tuple[str, Item]]:
+    if not operations:
+        return
+    shared = []
+    if kind.namespaced:
+        shared.append(_in_path("namespace", "The namespace of the object."))
+    if named:
+        shared.append(_in_path("name", f"The name of the {kind.kind}."))
+    yield path, _item(operations, shared)
+
+
+def _item(operations: dict[str, Item], shared: list[Item]) -> Item:
+    """A path: what all its operations take stands beside them, as kube-apiserver writes it."""
+    shared = [*shared, _parameter("pretty")]
+    if len(operations) == 1:
+        ((method, operation),) = operations.items()
+        parameters = operation.pop("parameters", None)
+        shared += parameters if isinstance(parameters, list) else []
+        operations = {method: operation}
+    return {**operations, "parameters": sorted(shared, key=lambda each: str(each["name"]))}
+
+
+def _operations(kind: Kind, ways: tuple[_Way, ...]) -> dict[str, Item]:
+    own, listed = component_name(kind), component_name(kind, kind.list_kind)
+    scope = "Namespaced" if kind.namespaced else ""
+    made = {}
+    for way in ways:
+        if way.verb not in kind.verbs:
+            continue
+        many = "Collection" if way.verb == "deletecollection" else ""
+        name = f"{way.prefix}{_title(kind)}{many}{scope}{kind.kind}"
+        made[way.method] = _operation(kind, way, name, listed if way.verb == "list" else own)
+    return made
+
+
+def _part_operations(kind: Kind, part: Subresource) -> dict[str, Item]:
+    scope = "Namespaced" if kind.namespaced else ""
+    end = f"{scope}{kind.kind}{part.name[:1].upper()}{part.name[1:]}"
+    component = part_component(kind, part)
+    mark = _mark(kind)
+    if not kind.custom and part.group is not None:
+        mark = {"group": part.group, "version": part.version, "kind": part.kind}
+    made = {}
+    for way in _PART:
+        if way.verb in part.verbs:
+            name = f"{way.prefix}{_title(kind)}{end}"
+            operation = _operation(kind, way, name, component)
+            words = f"{way.words} the {part.name} of a {kind.kind}."
+            made[way.method] = {
+                **operation,
+                "description": words,
+                "x-kubernetes-group-version-kind": mark,
+            }
+    return made
+
+
+def _operation(kind: Kind, way: _Way, name: str, component: str) -> Item:
+    served = _STREAMED if way.verb == "list" and not kind.custom else _SERVED
+    answer = f"{META}Status" if way.method == "delete" else component
+    codes = ("200",) if kind.custom and way.verb == "patch" else way.codes
+    return {
+        "tags": [_tag(kind)],
+        "description": f"{way.words} objects of the kind {kind.kind}.",
+        "operationId": name,
+        **_parameters(kind, way),
+        **_request(kind, way, component),
+        "responses": {
+            **{code: _answer(code, answer, served) for code in codes},
+            "401": {"description": _MEANINGS["401"]},
+        },
+        "x-kubernetes-action": way.action,
+        "x-kubernetes-group-version-kind": _mark(kind),
+    }
+
+
+def _parameters(kind: Kind, way: _Way) -> Item:
+    names = way.parameters
+    if kind.custom:
+        names = _OF_CUSTOM_KINDS.get(way.verb, names)
+    return {"parameters": [_parameter(each) for each in names]} if names else {}
+
+
+def _request(kind: Kind, way: _Way, component: str) -> Item:
+    if way.verb == "deletecollection" and kind.custom:
+        return {}
+    if way.body == "options":
+        content = _content(f"{META}DeleteOptions", _SERVED if kind.custom else ("*/*",))
+        return {"requestBody": {"content": content}}
+    if way.body == "patch":
+        forms = (*_PATCHES, *(() if kind.custom else (_STRATEGIC,)), _APPLY)
+        return {"requestBody": {"content": _content(f"{META}Patch", forms), "required": True}}
+    if way.body == "object":
+        content = _content(component, _SERVED if kind.custom else ("*/*",))
+        return {"requestBody": {"content": content, "required": True}}
+    return {}
+
+
+def _answer(code: str, component: str, served: tuple[str, ...]) -> Item:
+    return {"description": _MEANINGS[code], "content": _content(component, served)}
+
+
+def _content(component: str, media: tuple[str, ...]) -> Item:
+    schema = {"schema": referring(component)}
+    return dict.fromkeys(media, schema)
+
+
+@cache
+def _parameter(name: str) -> Item:
+    kind, description = PARAMETERS[name]
+    schema = {"type": kind, "uniqueItems": True}
+    return {"name": name, "in": "query", "description": description, "schema": schema}
+
+
+def _in_path(name: str, description: str) -> Item:
+    schema = {"type": "string", "uniqueItems": True}
+    place = {"name": name, "in": "path", "description": description}
+    return {**place, "required": True, "schema": schema}
+
+
+def _mark(kind: Kind) -> Item:
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
+
+
+_WORDS = re.compile(r"[^A-Za-z0-9]+")
+
+
+@cache
+def _words(group: str) -> str:
+    """A group in the names of operations: `RbacAuthorization`, `WidgetsExIo`."""
+    text = (group or "core").removesuffix(".k8s.io")
+    return "".join(word[:1].upper() + word[1:] for word in _WORDS.split(text))
+
+
+def _title(kind: Kind) -> str:
+    return f"{_words(kind.group)}{kind.version[:1].upper()}{kind.version[1:]}"
+
+
+def _tag(kind: Kind) -> str:
+    words = _words(kind.group)
+    return f"{words[:1].lower()}{words[1:]}_{kind.version}"

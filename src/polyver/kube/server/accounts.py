@@ -1,0 +1,263 @@
+"""Service accounts as users: the tokens that are made for them, and what a token still proves.
+
+A token counts only as long as the account, and the object that it is bound to, are the ones it was
+made for; this is looked up with every request, so that a deletion counts at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from polyver.kube.objects.builtin import shape_of
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import (
+    Cause,
+    bad_request,
+    conflict,
+    invalid,
+    invalid_field,
+    not_found,
+)
+from polyver.kube.objects.tables import builtin_printer
+from polyver.kube.server.answers import data_answer
+from polyver.kube.server.bodies import read_object
+from polyver.kube.server.call import Call, Server
+from polyver.kube.server.hooked import mutate_create, subject_of, validate
+from polyver.kube.server.http import Response, User
+from polyver.kube.server.identity import AUDIENCE, Verdict, account_user, shared_audiences
+from polyver.kube.server.options import WriteOptions
+from polyver.kube.server.owning import own
+from polyver.kube.server.parts import Whole
+from polyver.kube.server.resource import Resource
+from polyver.kube.server.rules import Object, Rules
+from polyver.kube.server.tokens import BadToken, Claims, Named, Private, Signer
+from polyver.kube.server.writing import match_namespace
+from polyver.languages.values.strings import quoted
+
+__all__ = ["Accounts"]
+
+_SHORTEST, _LONGEST, _USUAL = 600, 1 << 32, 3600
+_GRACE = 60.0
+"""How many seconds something still counts after its deletion was asked for."""
+_BOUND = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
+_GONE = "service account token has been invalidated"
+_KIND = Kind(
+    "authentication.k8s.io", "v1", "TokenRequest", "TokenRequest", "tokenrequest", namespaced=True
+)
+_decoder = msgspec.json.Decoder()
+
+
+class _RequestRules(Rules):
+    def default(self, obj: Object) -> None:
+        if obj["spec"].get("expirationSeconds") is None:
+            obj["spec"]["expirationSeconds"] = _USUAL
+
+    def check_create(self, obj: Object) -> list[Cause]:
+        return list(_check(obj["spec"]))
+
+
+def _check(spec: Object) -> Iterator[Cause]:
+    if found := spec.get("attestations"):
+        text = "attestations may only be specified with a webhook bound object reference"
+        yield invalid_field("spec.attestations", found, text)
+        return
+    seconds, field = spec["expirationSeconds"], "spec.expirationSeconds"
+    if seconds < _SHORTEST:
+        yield invalid_field(field, seconds, "may not specify a duration less than 10 minutes")
+    if seconds > _LONGEST:
+        yield invalid_field(field, seconds, "may not specify a duration larger than 2^32 seconds")
+
+
+class Accounts:
+    """Makes tokens for service accounts, and tells whose a token is."""
+
+    def __init__(self, server: Server, key: Callable[[], bytes]) -> None:
+        self._server = server
+        self._signer = Signer(key)
+        shape = shape_of(_KIND.group, _KIND.version, _KIND.kind)
+        self._requests = Resource(
+            _KIND,
+            _RequestRules(),
+            builtin_printer(_KIND.group, _KIND.kind),
+            shape=shape,
+            shapes={_KIND.api_version: shape},
+        )
+
+    # Making one.
+
+    async def request(self, call: Call) -> Response:
+        """A token for the account that the path names."""
+        subject = await subject_of(
+            call, "CREATE", name=call.place.name, subresource="token", other_kind=_KIND
+        )
+        call = replace(call, resource=self._requests)
+        agent = call.request.headers.get("user-agent", "")
+        options = WriteOptions.read(call.query, "CreateOptions", agent=agent)
+        asked = await call.run(lambda: read_object(call, options.validation))
+        match_namespace(call, asked)
+        account = self._account(call, asked)
+        await own(call, Whole(self._requests.rules, "token"), asked, None, options.manager)
+        if subject is not None:
+            asked = await mutate_create(call, subject, asked)
+        metadata, spec = asked["metadata"], asked["spec"]
+        metadata |= {"name": call.place.name, "uid": account["metadata"]["uid"]}
+        metadata["creationTimestamp"] = self._server.timestamp()
+        spec["audiences"] = spec.get("audiences") or [AUDIENCE]
+        if causes := self._requests.rules.check_create(asked):
+            raise invalid(_KIND, "", causes)
+        if subject is not None:
+            await validate(call, subject, Whole(self._requests.rules), asked, None)
+        claims = self._claims(account, spec)
+        until = self._server.timestamp(ahead=spec["expirationSeconds"])
+        status = {"token": self._signer.sign(claims), "expirationTimestamp": until}
+        return await data_answer(call, asked | {"status": status}, 201)
+
+    def _account(self, call: Call, asked: Object) -> Object:
+        name, metadata = call.place.name, asked["metadata"]
+        if metadata.get("name", name) != name:
+            text = "must match the service account name if specified"
+            cause = invalid_field("metadata.name", metadata["name"], text)
+            raise invalid(_KIND, name, [cause])
+        account = self._needed("serviceaccounts", call.place.namespace, name)
+        own_uid = account["metadata"]["uid"]
+        if (uid := metadata.get("uid", own_uid)) != own_uid:
+            told = f"the UID in the token request ({uid}) does not match"
+            raise conflict(_KIND, name, f"{told} the UID of the service account ({own_uid})")
+        return account
+
+    def _claims(self, account: Object, spec: Object) -> Claims:
+        metadata, now = account["metadata"], int(self._server.now().timestamp())
+        name, namespace = metadata["name"], metadata["namespace"]
+        return Claims(
+            aud=tuple(spec["audiences"]),
+            exp=now + spec["expirationSeconds"],
+            iat=now,
+            jti=self._server.new_uid(),
+            about=Private(
+                namespace=namespace,
+                serviceaccount=Named(name, metadata["uid"]),
+                **self._bound(namespace, name, spec.get("boundObjectRef")),
+            ),
+            nbf=now,
+            sub=f"system:serviceaccount:{namespace}:{name}",
+        )
+
+    def _bound(self, namespace: str, account: str, ref: Object | None) -> dict[str, Named]:
+        """What a token is bound to, which has to be there."""
+        if ref is None:
+            return {}
+        kind, (group, _, version) = ref.get("kind", ""), ref.get("apiVersion", "").rpartition("/")
+        if group or kind not in _BOUND:
+            told = f"{group}/{version}, Kind={kind}"
+            raise bad_request(f"cannot bind token to object of type {told}")
+        name = ref.get("name", "")
+        found = self._needed(_BOUND[kind], "" if kind == "Node" else namespace, name)
+        bound = {kind.lower(): _named(found)}
+        if kind == "Pod":
+            bound |= self._node_of(found, account)
+        if (uid := ref.get("uid")) and uid != found["metadata"]["uid"]:
+            told = f"the UID in the bound object reference ({uid}) does not match the UID in record"
+            problem = f"{told}. The object might have been deleted and then recreated"
+            raise conflict(Kind("", "", kind, kind, "", namespaced=True), name, problem)
+        return bound
+
+    def _node_of(self, pod: Object, account: str) -> dict[str, Named]:
+        if pod["spec"].get("serviceAccountName") != account:
+            told = f"cannot bind token for serviceaccount {quoted(account)} to pod"
+            raise bad_request(f"{told} running with different serviceaccount name.")
+        if not (name := pod["spec"].get("nodeName")):
+            return {}
+        node = self._find("nodes", "", name)
+        return {"node": _named(node) if node else Named(name)}
+
+    def _needed(self, plural: str, namespace: str, name: str) -> Object:
+        found = self._find(plural, namespace, name)
+        if found is None:
+            raise not_found(Kind("", "v1", "", plural, "", namespaced=True), name)
+        return found
+
+    def _find(self, plural: str, namespace: str, name: str) -> Object | None:
+        resource = self._server.catalogue.get("", "v1", plural)
+        assert resource is not None
+        entry = self._server.store.get(resource.key(namespace, name))
+        found: Object | None = _decoder.decode(entry.value) if entry else None
+        return found
+
+    # Telling whose it is.
+
+    def verify(self, token: str, audiences: Sequence[str]) -> Verdict:
+        """Whose token it is, among those that are meant for one of the audiences."""
+        try:
+            claims = self._signer.read(token)
+            shared = _shared(audiences, claims.aud)
+            self._check(claims)
+        except BadToken as error:
+            return Verdict(problem=str(error))
+        return Verdict(_user(claims), shared)
+
+    def _check(self, claims: Claims) -> None:
+        now = self._server.now().timestamp()
+        if now > claims.exp:
+            raise BadToken("service account token has expired")
+        if now < claims.nbf:
+            raise BadToken("service account token is not valid yet")
+        about = claims.about
+        self._check_account(about)
+        if about.secret:
+            self._check_bound("secret", "secrets", about.namespace, about.secret)
+        if about.pod:
+            self._check_bound("pod", "pods", about.namespace, about.pod)
+        elif about.node:
+            self._check_bound("node", "nodes", "", about.node)
+
+    def _check_account(self, about: Private) -> None:
+        name, claimed = about.serviceaccount.name, about.serviceaccount.uid
+        found = self._find("serviceaccounts", about.namespace, name)
+        if found is None:
+            raise BadToken(f"serviceaccounts {quoted(name)} not found")
+        if self._is_gone(found):
+            raise BadToken(f"service account {about.namespace}/{name} has been deleted")
+        if (uid := found["metadata"]["uid"]) != claimed:
+            raise BadToken(f"service account UID ({uid}) does not match claim ({claimed})")
+
+    def _check_bound(self, kind: str, plural: str, namespace: str, bound: Named) -> None:
+        found = self._find(plural, namespace, bound.name)
+        if found is None or self._is_gone(found):
+            raise BadToken(_GONE)
+        if (uid := found["metadata"]["uid"]) != bound.uid:
+            told = f"{kind} UID ({uid}) does not match service account {kind} ref claim"
+            raise BadToken(f"{told} ({bound.uid})")
+
+    def _is_gone(self, obj: Object) -> bool:
+        """Whether it is being deleted, and no longer since a moment ago."""
+        since = obj["metadata"].get("deletionTimestamp")
+        return bool(since) and since < self._server.timestamp(ahead=-_GRACE)
+
+
+def _named(obj: Mapping[str, Mapping[str, str]]) -> Named:
+    return Named(obj["metadata"]["name"], obj["metadata"]["uid"])
+
+
+def _user(claims: Claims) -> User:
+    about = claims.about
+    extra = {"credential-id": f"JTI={claims.jti}"}
+    for kind, named in (("pod", about.pod), ("node", about.node)):
+        if named:
+            extra |= {f"{kind}-name": named.name} | (
+                {f"{kind}-uid": named.uid} if named.uid else {}
+            )
+    return account_user(about.namespace, about.serviceaccount.name, about.serviceaccount.uid, extra)
+
+
+def _shared(asked: Sequence[str], meant: Sequence[str]) -> tuple[str, ...]:
+    if shared := shared_audiences(asked, meant):
+        return shared
+    told = f"token audiences [{_listed(meant)}] is invalid"
+    raise BadToken(f"{told} for the target audiences [{_listed(asked or (AUDIENCE,))}]")
+
+
+def _listed(audiences: Sequence[str]) -> str:
+    return " ".join(map(quoted, audiences))

@@ -1,0 +1,318 @@
+"""The pipeline: from a request to its answer, the same way for every kind and every client."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+
+from polyver.kube.http.http import read_duration
+from polyver.kube.http.off_loop import off_loop
+from polyver.kube.objects import encode_json
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError, bad_request, internal, not_allowed, not_found
+from polyver.kube.server._uids import new_uid
+from polyver.kube.server.accounts import Accounts
+from polyver.kube.server.admission import Chain
+from polyver.kube.server.answers import as_unreadable, data_answer, status_answer
+from polyver.kube.server.call import Call, Server
+from polyver.kube.server.conversion import unreadable, unreadable_update
+from polyver.kube.server.definitions import Definitions, DroppedVersions
+from polyver.kube.server.deleting import delete_collection, delete_object
+from polyver.kube.server.documents import Documents, unknown_path
+from polyver.kube.server.housekeeping import keep_house
+from polyver.kube.server.http import Request, Response
+from polyver.kube.server.identity import Wanted, may, refusal
+from polyver.kube.server.kinds import addresses, builtin_resources, lifecycle
+from polyver.kube.server.media import choose_form, error_form
+from polyver.kube.server.options import ListOptions, Query
+from polyver.kube.server.parts import Status, Whole
+from polyver.kube.server.paths import Place, read_place, verb_of
+from polyver.kube.server.reading import find, get_object, list_objects
+from polyver.kube.server.registrations import Registrations
+from polyver.kube.server.resource import Catalogue, NotConverted, Resource
+from polyver.kube.server.reviews import review
+from polyver.kube.server.rules import Part
+from polyver.kube.server.watching import watch_objects
+from polyver.kube.server.writing import create_object, patch_object, update_object
+from polyver.kube.store import Store, StoreClosed, StoreFailed
+
+__all__ = ["Api"]
+
+# Without vowels and digits that look like them, so that no name says anything.
+_SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
+RELEASE = "1.35.0"
+_LONGEST = 60.0
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+def _suffix() -> str:
+    return "".join(secrets.choice(_SUFFIX) for _ in range(5))
+
+
+def _key() -> bytes:
+    from polyver.kube.http.tls import key_pem, new_key
+
+    return key_pem(new_key())
+
+
+class Api:
+    """Everything that can be asked for, on one store."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        now: Callable[[], datetime.datetime] = _now,
+        new_uid: Callable[[], str] = new_uid,
+        new_suffix: Callable[[], str] = _suffix,
+        release: str = RELEASE,
+        address: str = "127.0.0.1:6443",
+        account_key: Callable[[], bytes] = _key,
+    ) -> None:
+        self.problem = ""
+        """What keeps the server from being whole, if something does."""
+        self.paths: dict[str, Callable[[Request], Awaitable[Response]]] = {}
+        """What else may be posted to, by those who may do everything."""
+        self.pages: dict[str, Callable[[Request], Awaitable[Response]]] = {}
+        """What else may be read."""
+        self.catalogue = Catalogue(builtin_resources())
+        self.admission = Chain()
+        self.server = Server(store, self.catalogue, self.admission, now, new_uid, new_suffix)
+        namespaces = lifecycle(self.server)
+        self.admission.add(namespaces)
+        self.server.last_check = namespaces.check
+        self.admission.add(addresses(self.server))
+        self.admission.add(DroppedVersions(self.server))
+        self.accounts = Accounts(self.server, account_key)
+        self._documents = Documents(self.catalogue, release=release, address=address)
+        self._registrations = Registrations(self.server, self.handle)
+        self._definitions = Definitions(self.server)
+        self._definitions.load()
+
+    async def run(self) -> None:
+        """What goes on between requests: definitions are accepted and registered, old revisions
+        forgotten."""
+        try:
+            # Not gather, which would not wait for one to clean up when another was quicker.
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._definitions.run())
+                group.create_task(self._registrations.run())
+                group.create_task(keep_house(self.server.store))
+        except* Exception as errors:
+            self.problem = f"definitions are no longer followed: {errors.exceptions[0]!r}"
+            raise
+        finally:
+            await self.server.webhooks.close()
+
+    async def handle(self, request: Request) -> Response:
+        """The answer to a request; what is wrong with it is an answer too."""
+        try:
+            return await self._route(request)
+        except ApiError as error:
+            return status_answer(error, error_form(request.headers.get("accept", "")))
+        except StoreClosed:
+            text = "the server is shutting down"
+            return status_answer(ApiError(503, "ServiceUnavailable", text), error_form(""))
+        except StoreFailed as error:
+            return status_answer(internal(str(error)), error_form(""))
+
+    async def _answer_path(self, request: Request) -> Response:
+        """The answer to what asks for no resource."""
+        wanted = Wanted(request.method.lower(), path=request.path)
+        if not may(request.user, wanted):
+            raise refusal(request.user, wanted)
+        if request.path in self.paths and request.method == "POST":
+            return await self.paths[request.path](request)
+        if request.path in self.pages and request.method in ("GET", "HEAD"):
+            return await self.pages[request.path](request)
+        if self._documents.has(request.path):
+            return self._documents.answer(request)
+        return await off_loop(lambda: self._documents.answer(request))
+
+    async def _route(self, request: Request) -> Response:
+        place = read_place(request.path)
+        if place is None or not place.resource:
+            return await self._answer_path(request)
+        query = Query(request.query)
+        watch = place.old_watch or (query.flag("watch") and not place.name)
+        verb = verb_of(request.method, place, watch=watch)
+        if verb not in _VERBS:
+            raise not_allowed()
+        _authorize(request, place, verb)
+        resource = self.catalogue.get(place.group, place.version, place.resource)
+        if (
+            resource is None
+            or not _fits(resource, place)
+            or not _check_method(resource, place, verb)
+        ):
+            return unknown_path(builtin=self.catalogue.is_builtin(place.group))
+        accept = request.headers.get("accept", "")
+        form = choose_form(accept, custom=resource.kind.custom)
+        call = Call(self.server, request, resource, place, query, form)
+        if resource.warning:
+            call.warn(resource.warning)
+        try:
+            return await self._perform_in_time(call, verb)
+        except NotConverted as error:
+            return _refused(call, _unconverted(call, verb, error))
+        except ApiError as error:
+            return _refused(call, error)
+
+    async def _perform_in_time(self, call: Call, verb: str) -> Response:
+        patience = _patience(call.query, verb)
+        try:
+            if patience is None:
+                return await self._perform(call, verb)
+            async with asyncio.timeout(patience):
+                return await self._perform(call, verb)
+        except TimeoutError:
+            return _out_of_time()
+
+    async def _perform(self, call: Call, verb: str) -> Response:
+        if call.resource.review:
+            return await review(call)
+        if call.place.subresource == "token" and not call.resource.kind.custom:
+            return await self.accounts.request(call)
+        return await _VERBS[verb](call)
+
+
+def _patience(query: Query, verb: str) -> float | None:
+    """How long a request may take: as long as it says itself; a watch says it in its own way."""
+    text = query.text("timeout")
+    if not text or verb == "watch":
+        return None
+    seconds = read_duration(text)
+    if seconds is None:
+        raise bad_request(f"invalid timeout specified in the request URL: {text}")
+    return min(seconds, _LONGEST) if seconds > 0 else _LONGEST
+
+
+def _out_of_time() -> Response:
+    message = "Timeout: request did not complete within the allotted timeout"
+    status = ApiError(504, "Timeout", message, details={}).status
+    # The real server writes this one by hand, and forgets to say what it is.
+    body = encode_json({k: v for k, v in status.items() if k not in ("kind", "apiVersion")})
+    return Response(504, [("content-type", "text/plain; charset=utf-8")], body)
+
+
+def _unconverted(call: Call, verb: str, failed: NotConverted) -> ApiError:
+    if verb in ("update", "patch", "create"):
+        return unreadable_update(as_unreadable(failed))
+    return unreadable(call.resource.kind, as_unreadable(failed))
+
+
+def _refused(call: Call, error: ApiError) -> Response:
+    """A refusal; what there was to warn of is told with it."""
+    refused = status_answer(error, error_form(call.request.headers.get("accept", "")))
+    refused.headers += call.warning_headers()
+    return refused
+
+
+def _authorize(request: Request, place: Place, verb: str) -> None:
+    namespace = place.namespace
+    if not place.group and place.resource == "namespaces":
+        namespace = place.name
+    wanted = Wanted(
+        verb,
+        group=place.group,
+        resource=place.resource,
+        subresource=place.subresource,
+        namespace=namespace,
+        name=place.name,
+    )
+    if not may(request.user, wanted):
+        raise refusal(request.user, wanted)
+
+
+def _fits(resource: Resource, place: Place) -> bool:
+    """Whether the path is one that the resource has, by its scope and its parts."""
+    kind = resource.kind
+    if place.rest or (place.namespace and not kind.namespaced):
+        return False
+    if kind.namespaced and not place.namespace and place.name:
+        return False
+    if place.old_watch and kind.custom:
+        return False
+    if place.subresource and not kind.custom:
+        return kind.subresource(place.subresource) is not None
+    return True
+
+
+def _check_method(resource: Resource, place: Place, verb: str) -> bool:
+    """Whether the path is there for a verb; refuses what it knows and does not do."""
+    kind = resource.kind
+    if place.old_watch and verb != "watch":
+        raise not_allowed()
+    if kind.namespaced and not place.namespace and verb not in ("list", "watch"):
+        if kind.custom:
+            return False
+        raise not_allowed()
+    if kind.custom:
+        _check_custom(kind, place, verb)
+        return True
+    part = kind.subresource(place.subresource)
+    named = {"create": part is not None, "update": True, "patch": True}.get(verb, bool(place.name))
+    if verb not in (part.verbs if part else kind.verbs) or named != bool(place.name):
+        raise not_allowed()
+    return True
+
+
+def _check_custom(kind: Kind, place: Place, verb: str) -> None:
+    if verb in ("update", "patch") and not place.name:
+        raise bad_request("name must be provided")
+    if not place.subresource:
+        return
+    if kind.subresource(place.subresource) is None:
+        raise not_found(kind, place.name)
+    if verb not in ("get", "update", "patch"):
+        text = f'{verb} is not supported on resources of kind "{kind.resource}"'
+        details = {"group": kind.group, "kind": kind.plural}
+        raise ApiError(405, "MethodNotAllowed", text, details=details)
+
+
+async def _list(call: Call) -> Response:
+    return await list_objects(call, ListOptions.read(call.query))
+
+
+async def _watch(call: Call) -> Response:
+    return watch_objects(call, ListOptions.read(call.query, watch=True))
+
+
+async def _update(call: Call) -> Response:
+    return await update_object(call, _part(call.resource, call.place))
+
+
+async def _patch(call: Call) -> Response:
+    return await patch_object(call, _part(call.resource, call.place))
+
+
+async def _get(call: Call) -> Response:
+    part = _part(call.resource, call.place)
+    if part.name in ("", "status"):
+        return await get_object(call)
+    return await data_answer(call, part.show(await call.resource.decode(find(call))))
+
+
+def _part(resource: Resource, place: Place) -> Part:
+    if not place.subresource:
+        return Whole(resource.rules)
+    if place.subresource in resource.parts:
+        return resource.parts[place.subresource]
+    return Status(resource.rules)
+
+
+_VERBS: Mapping[str, Callable[[Call], Awaitable[Response]]] = {
+    "create": create_object,
+    "delete": delete_object,
+    "deletecollection": delete_collection,
+    "get": _get,
+    "list": _list,
+    "patch": _patch,
+    "update": _update,
+    "watch": _watch,
+}

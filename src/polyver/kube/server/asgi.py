@@ -1,0 +1,265 @@
+"""From a socket to the pipeline and back: bodies, identities, compression, streams, and their ends.
+
+What reaches the pipeline is whole and bounded; what leaves it reaches the client or is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from typing import Any, Protocol
+
+from polyver.kube.http.health import Checks, health
+from polyver.kube.http.http import Gone, Receive, Scope, Send, TooLarge, read_body, start
+from polyver.kube.http.logs import Log
+from polyver.kube.objects.codec import encode_json
+from polyver.kube.objects.status import ApiError, internal
+from polyver.kube.server._uids import new_uid
+from polyver.kube.server.http import Request, Response, User
+from polyver.kube.server.identity import (
+    Identities,
+    Wanted,
+    certificate_user,
+    impersonated,
+    may,
+    refusal,
+)
+from polyver.kube.server.metrics import Metrics
+
+__all__ = ["App", "Handler", "certificate_state"]
+
+MOST_BODY = 3 * 1024 * 1024
+_MOST_DISCARDED = 64 * 1024 * 1024
+_COMPRESSED_FROM = 128 * 1024
+_COMPRESSED_ASIDE_FROM = 1024 * 1024
+_HEALTH = ("/healthz", "/livez", "/readyz")
+_LOOPBACK = ("127.", "::1")
+_BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_UNPRINTABLE = re.compile(r"[^!-~]")
+
+_UNCACHED = ("cache-control", "no-cache, private")
+_CERTIFICATE_USER = "certificate_user"
+
+
+def certificate_state(transport: asyncio.Transport) -> dict[str, Any]:
+    """What is known of a connection: the user of its client certificate, if there is one."""
+    connection: Any = transport.get_extra_info("ssl_object")
+    certificate = connection and connection.getpeercert()
+    if not certificate:
+        return {}
+    user = certificate_user(certificate["subject"], connection.getpeercert(binary_form=True))
+    return {_CERTIFICATE_USER: user} if user else {}
+
+
+class Handler(Protocol):
+    """The pipeline."""
+
+    async def handle(self, request: Request) -> Response: ...
+
+
+class App:
+    """The ASGI application around a pipeline."""
+
+    def __init__(
+        self,
+        api: Handler,
+        identities: Identities,
+        *,
+        checks: Checks | None = None,
+        metrics: Metrics | None = None,
+        log: Log | None = None,
+    ) -> None:
+        self._api = api
+        self._identities = identities
+        self._metrics = metrics or Metrics()
+        self._log = log or Log()
+        self._streams: set[asyncio.Task[None]] = set()
+        self._ending = False
+        alive = {"ping": lambda: "", **(checks or {})}
+        ready = {**alive, "shutdown": lambda: "process is shutting down" if self._ending else ""}
+        self._checks: Mapping[str, Checks] = {"healthz": alive, "livez": alive, "readyz": ready}
+
+    def end_streams(self) -> None:
+        """End every watch as if its time were over, and let none begin."""
+        self._ending = True
+        for stream in self._streams:
+            stream.cancel()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        headers = [(k.decode("latin-1"), v.decode("latin-1")) for k, v in scope["headers"]]
+        known = dict(headers)
+        try:
+            response = await self._answer(scope, headers, known, receive)
+        except Gone:
+            return
+        added = [("audit-id", _audit_id(known.get("audit-id", ""))), _UNCACHED]
+        await send(start(response, added))
+        if isinstance(response.body, bytes):
+            await send({"type": "http.response.body", "body": response.body})
+        else:
+            await self._stream(response.body, receive, send)
+        self._note(scope, response, time.perf_counter() - began)
+
+    def _note(self, scope: Scope, response: Response, seconds: float) -> None:
+        method, path, status = scope["method"], scope["path"], response.status
+        lasting = not isinstance(response.body, bytes)
+        self._metrics.observe(method, path, status, None if lasting else seconds, watch=lasting)
+        if self._log.verbose:
+            took = round(seconds * 1000, 2)
+            self._log.info("request", method=method, path=path, status=status, ms=took)
+
+    # Asking.
+
+    async def _answer(
+        self,
+        scope: Scope,
+        headers: Iterable[tuple[str, str]],
+        known: Mapping[str, str],
+        receive: Receive,
+    ) -> Response:
+        if malformed := _malformed(scope):
+            return malformed
+        try:
+            certificate = scope.get("state", {}).get(_CERTIFICATE_USER)
+            user = self._identities.who(certificate, known.get("authorization", ""))
+            user = impersonated(user, headers)
+            request = _request(scope, known, user, await _body(receive))
+            response = self._own(request) or await self._api.handle(request)
+            return await _compressed(response, request)
+        except ApiError as error:
+            return _refused(error)
+        except Gone:
+            raise
+        except Exception as error:
+            self._log.failure("a request failed", error, path=scope["path"])
+            return _refused(internal("this request failed; the server's log says why"))
+
+    def _own(self, request: Request) -> Response | None:
+        """The answer to what is asked of the server rather than of the API."""
+        path = request.path
+        is_health = path.startswith(_HEALTH) and path.split("/", 2)[1] in self._checks
+        if not is_health and path != "/metrics":
+            return None
+        wanted = Wanted(request.method.lower(), path=path)
+        if not may(request.user, wanted):
+            raise refusal(request.user, wanted)
+        if is_health:
+            return health(path, request.query, self._checks[path.split("/", 2)[1]])
+        return self._metrics.response()
+
+    # Streaming.
+
+    async def _stream(self, chunks: AsyncIterator[bytes], receive: Receive, send: Send) -> None:
+        """Send pieces as they come, until there are no more, or nobody to take them."""
+        pump = asyncio.create_task(_pump(chunks, send))
+        gone = asyncio.create_task(_gone(receive))
+        self._streams.add(pump)
+        self._metrics.watchers += 1
+        if self._ending:
+            pump.cancel()
+        try:
+            await asyncio.wait((pump, gone), return_when=asyncio.FIRST_COMPLETED)
+            left = gone.done()
+        finally:
+            self._metrics.watchers -= 1
+            self._streams.discard(pump)
+            failed = await _ended(pump)
+            await _ended(gone)
+        if failed:
+            # Without its last chunk the client sees that the answer is broken off.
+            self._log.failure("a stream failed", failed)
+        elif not left:
+            await send({"type": "http.response.body", "body": b""})
+
+
+async def _pump(chunks: AsyncIterator[bytes], send: Send) -> None:
+    try:
+        async for chunk in chunks:
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    finally:
+        if isinstance(chunks, AsyncGenerator):
+            await chunks.aclose()
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _ended(task: asyncio.Task[None]) -> BaseException | None:
+    """Cancel a task, wait for its end, and tell how it failed, if it did."""
+    task.cancel()
+    await asyncio.wait((task,))
+    return None if task.cancelled() else task.exception()
+
+
+# Requests.
+
+
+def _malformed(scope: Scope) -> Response | None:
+    """The refusal of a path that cannot be read, in the words of Go's library."""
+    if b"%" not in scope["raw_path"] or not _BAD_ESCAPE.search(scope["raw_path"]):
+        return None
+    headers_sent = [("content-type", "text/plain; charset=utf-8"), ("connection", "close")]
+    return Response(400, headers_sent, b"400 Bad Request")
+
+
+def _request(scope: Scope, headers: Mapping[str, str], user: User, body: bytes) -> Request:
+    client = scope.get("client")
+    return Request(
+        scope["method"],
+        scope["path"],
+        scope["query_string"].decode("latin-1"),
+        headers,
+        body,
+        user,
+        client[0] if client else "",
+    )
+
+
+async def _body(receive: Receive) -> bytes:
+    try:
+        return await read_body(receive, most=MOST_BODY, most_discarded=_MOST_DISCARDED)
+    except TooLarge as error:
+        raise ApiError(413, "RequestEntityTooLarge", str(error)) from None
+
+
+# Responses.
+
+
+def _refused(error: ApiError) -> Response:
+    headers = [("content-type", "application/json"), *error.headers.items()]
+    return Response(error.code, headers, encode_json(error.status) + b"\n")
+
+
+def _audit_id(given: str) -> str:
+    """What tells this request from others: the client's own word for it, if it has one."""
+    return (given and _UNPRINTABLE.sub("", given)[:64]) or new_uid()
+
+
+async def _compressed(response: Response, request: Request) -> Response:
+    body = response.body
+    if not isinstance(body, bytes) or len(body) <= _COMPRESSED_FROM:
+        return response
+    # On one machine compressing costs more time than it saves.
+    if request.remote.startswith(_LOOPBACK) or not _takes_gzip(request.headers):
+        return response
+    if len(body) < _COMPRESSED_ASIDE_FROM:
+        packed = _gzip(body)
+    else:
+        packed = await asyncio.to_thread(_gzip, body)
+    added = [("content-encoding", "gzip"), ("vary", "Accept-Encoding")]
+    return Response(response.status, [*response.headers, *added], packed)
+
+
+def _takes_gzip(headers: Mapping[str, str]) -> bool:
+    accepted = headers.get("accept-encoding", "").split(",")
+    return any(each.partition(";")[0].strip() == "gzip" for each in accepted)
+
+
+def _gzip(body: bytes) -> bytes:
+    return zlib.compress(body, level=1, wbits=31)

@@ -1,0 +1,254 @@
+"""From the body of a request to an object of the kind that its path names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from polyver.kube.objects import encode_json
+from polyver.kube.objects.builtin import builtin_kinds, metadata_shape, shape_of
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.protobuf import decode_protobuf
+from polyver.kube.objects.schema import MalformedMetadata
+from polyver.kube.objects.shape import Shape
+from polyver.kube.objects.status import ApiError, bad_request, invalid, invalid_field
+from polyver.kube.objects.typed import (
+    Undecodable,
+    decode_plain,
+    decode_typed,
+    read_yaml,
+    strictly_refused,
+    undecodable,
+    what_is,
+)
+from polyver.kube.server.call import Call
+from polyver.kube.server.media import PROTOBUF, YAML, body_type
+from polyver.kube.server.options import DeleteOptions
+from polyver.kube.server.parts import SCALE
+from polyver.kube.server.rules import Object
+
+__all__ = ["conform", "judge", "read_delete_options", "read_object"]
+
+_SHOWN = 30
+_DELETE_OPTIONS = Kind("meta.k8s.io", "v1", "DeleteOptions", "", "", namespaced=False)
+# The real server still knows these, though it does not serve them.
+_KNOWN_UNSERVED = frozenset({("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition")})
+
+
+class _Identity(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+
+
+_identity = msgspec.json.Decoder(_Identity)
+
+
+def read_object(call: Call, validation: str) -> Object:
+    """The object in the body of a request, in the shape of its kind."""
+    kind = _expected(call)
+    try:
+        obj, problems = _read_custom(call) if kind.custom else _read_typed(call, kind)
+    except Undecodable as error:
+        raise undecodable(kind, call.request.body, error) from None
+    judge(call, problems, validation, lambda told: strictly_refused(kind, told))
+    obj["apiVersion"], obj["kind"] = kind.api_version, kind.kind
+    return obj
+
+
+def _expected(call: Call) -> Kind:
+    """What the path takes: the kind itself, or its scale."""
+    return SCALE if call.place.subresource == "scale" else call.resource.kind
+
+
+def judge(
+    call: Call,
+    problems: Sequence[str],
+    validation: str,
+    refusal: Callable[[Sequence[str]], ApiError],
+) -> None:
+    """Refuse, warn of or ignore fields that are doubled or unknown, as the request asks for."""
+    if problems and validation == "Strict":
+        raise refusal(problems)
+    if validation == "Warn":
+        for problem in problems:
+            if call.warnings.full:
+                return
+            call.warn(problem)
+
+
+# Built-in kinds: the body is read as their types say.
+
+
+def _read_typed(call: Call, kind: Kind) -> tuple[Object, Sequence[str]]:
+    doubled: list[str] = []
+    body = _typed_body(call, kind, doubled)
+    _check_typed(kind, _identity_of(body))
+    decoded = decode_typed(body, _shape(call, kind))
+    if kind is not SCALE:
+        call.resource.rules.default(decoded.value)
+    return decoded.value, [*doubled, *decoded.problems]
+
+
+def _typed_body(call: Call, kind: Kind, problems: list[str] | None = None) -> bytes | Object:
+    match body_type(call.request.headers.get("content-type", "")):
+        case "application/vnd.kubernetes.protobuf":
+            return decode_protobuf(
+                call.request.body,
+                lambda version, name: _builtin_shape(kind, version, name),
+                expected=kind.kind,
+            )
+        case "application/yaml":
+            data, doubled = _yaml(call.request.body, kind)
+            if problems is not None:
+                problems += doubled
+            return data if isinstance(data, dict) else msgspec.json.encode(data)
+    return call.request.body
+
+
+def _builtin_shape(expected: Kind, api_version: str, name: str) -> Shape | None:
+    """The shape of what a body says it is; what it does not say it is expected to be."""
+    if (name or expected.kind) == _DELETE_OPTIONS.kind:
+        return shape_of("", "v1", _DELETE_OPTIONS.kind)  # clients put it in any group
+    wanted = api_version or expected.api_version, name or expected.kind
+    for kind in (expected, SCALE, *builtin_kinds()):
+        if (kind.api_version, kind.kind) == wanted:
+            return shape_of(kind.group, kind.version, kind.kind)
+    return None
+
+
+def _shape(call: Call, kind: Kind) -> Shape:
+    if kind is SCALE:
+        return shape_of(SCALE.group, SCALE.version, SCALE.kind)
+    return call.resource.shape
+
+
+def _yaml(body: bytes, kind: Kind) -> tuple[Any, list[str]]:
+    try:
+        return read_yaml(body)
+    except Undecodable as error:
+        what = f"the object provided is unrecognized (must be of type {kind.kind})"
+        raise bad_request(f"{what}: {error} ({body[:_SHOWN].hex()})") from None
+
+
+def _identity_of(body: bytes | Object) -> _Identity:
+    """What a body says of itself; what cannot be read is told by whoever reads all of it."""
+    try:
+        if isinstance(body, bytes):
+            return _identity.decode(body)
+        return msgspec.convert(body, _Identity)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return _Identity()
+
+
+def _check_typed(kind: Kind, said: _Identity) -> None:
+    """A body may leave out what it is, but not say that it is something else."""
+    version, name = said.api_version or kind.api_version, said.kind or kind.kind
+    if (version, name) == (kind.api_version, kind.kind):
+        return
+    if (version, name) in _KNOWN_UNSERVED:
+        raise _other_version(kind, version)
+    short = version.rpartition("/")[2]
+    told = f'{name} in version "{short}" cannot be handled as a {kind.kind}'
+    if any((one.api_version, one.kind) == (version, name) for one in builtin_kinds()):
+        internal = kind.group.partition(".")[0] or "core"
+        text = f"converting ({short}.{name}) to ({internal}.{kind.kind}): unknown conversion"
+        raise bad_request(f"{told}: {text}")
+    scheme = '"pkg/runtime/scheme.go:111"'
+    text = f'no kind "{name}" is registered for version "{version}" in scheme {scheme}'
+    raise bad_request(f"{told}: {text}")
+
+
+# Custom kinds: the body is read as it is, and then brought into the shape of the kind.
+
+
+def _read_custom(call: Call) -> tuple[Object, Sequence[str]]:
+    kind = call.resource.kind
+    doubled: Sequence[str] = ()
+    media = body_type(call.request.headers.get("content-type", ""))
+    if media == PROTOBUF:
+        raise ApiError(415, "UnsupportedMediaType", "custom kinds have no protobuf form")
+    if media == YAML:
+        data, doubled = _yaml(call.request.body, kind)
+    else:
+        data, doubled = decode_plain(call.request.body)
+    if not isinstance(data, dict) or not data.get("kind"):
+        raise bad_request(_kind_missing(kind, call.request.body))
+    version = data.get("apiVersion") or ""
+    if version != kind.api_version:
+        raise _other_version(kind, version)
+    obj, unknown = conform(call, data)
+    return obj, [*doubled, *unknown]
+
+
+def _other_version(kind: Kind, version: str) -> ApiError:
+    text = f"the API version in the data ({version}) does not match the expected API version"
+    return bad_request(f"{text} ({kind.api_version})")
+
+
+def _kind_missing(kind: Kind, body: bytes) -> str:
+    text = body.decode(errors="replace")
+    shown = text if len(body) <= _SHOWN else f"{text[:_SHOWN]} ..."
+    what = f"the object provided is unrecognized (must be of type {kind.kind})"
+    return f"{what}: Object 'Kind' is missing in '{text}' ({shown})"
+
+
+def conform(call: Call, data: Object, *, drop_nulls: bool = True) -> tuple[Object, Sequence[str]]:
+    """Data in the shape of the kind that the path takes, and the fields that it does not know."""
+    kind = _expected(call)
+    if not kind.custom:
+        decoded = decode_typed(data, _shape(call, kind))
+        if kind is not SCALE:
+            call.resource.rules.default(decoded.value)
+        return decoded.value, decoded.problems
+    if not isinstance(data, dict):
+        raise Undecodable("the result is no object")
+    _check_custom(kind, data)
+    metadata = decode_typed(_metadata(data), metadata_shape())
+    unknown = [told.replace(' field "', ' field "metadata.', 1) for told in metadata.problems]
+    obj = {**data, "metadata": metadata.value}
+    try:
+        dropped = call.resource.conform(obj, drop_nulls=drop_nulls) if call.resource.conform else ()
+    except MalformedMetadata as error:
+        raise Undecodable(str(error)) from None
+    return obj, sorted([*unknown, *(f'unknown field "{path}"' for path in dropped)])
+
+
+def _metadata(data: Object) -> Object:
+    found = data.get("metadata")
+    if found is not None and not isinstance(found, dict):
+        text = f"json: cannot unmarshal {what_is(found)} into Go value of type v1.ObjectMeta"
+        raise Undecodable(text)
+    return found or {}
+
+
+def _check_custom(kind: Kind, data: Mapping[str, Any]) -> None:
+    metadata = data.get("metadata")
+    name = str(metadata.get("name") or "") if isinstance(metadata, dict) else ""
+    said, version = data.get("kind"), data.get("apiVersion")
+    if not said:
+        raise Undecodable(f"Object 'Kind' is missing in '{encode_json(data).decode()}'")
+    if said != kind.kind:
+        told = Kind(kind.group, kind.version, str(said), kind.plural, "", kind.namespaced)
+        raise invalid(told, name, [invalid_field("kind", said, f"must be {kind.kind}")])
+    if version != kind.api_version:
+        text = f"must be {kind.api_version}"
+        raise invalid(kind, name, [invalid_field("apiVersion", version, text)])
+
+
+def read_delete_options(call: Call) -> DeleteOptions:
+    """What a deletion asks for, in its body if it has one."""
+    body = call.request.body
+    if not body:
+        return DeleteOptions.of(call.query, None)
+    kind = _DELETE_OPTIONS
+    try:
+        content = _typed_body(call, kind)
+        said = _identity_of(content).kind
+        if said and said != kind.kind:
+            raise bad_request(f"a {said} in the body of a deletion, expected {kind.kind}")
+        decoded = decode_typed(content, shape_of("", "v1", kind.kind))
+    except Undecodable as error:
+        raise undecodable(kind, body, error) from None
+    return DeleteOptions.of(call.query, decoded.value)

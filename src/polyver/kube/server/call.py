@@ -1,0 +1,152 @@
+"""One request on its way through the pipeline, and what it needs to get there."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from polyver.kube.http.off_loop import off_loop
+from polyver.kube.server.admission import Chain, Review
+from polyver.kube.server.conversion.served import ServedConversions
+from polyver.kube.server.http import Request, Response
+from polyver.kube.server.identity import Authenticate, Verdict
+from polyver.kube.server.media import JSON, Form
+from polyver.kube.server.options import Query
+from polyver.kube.server.paths import Place
+from polyver.kube.server.resource import Catalogue, Resource
+from polyver.kube.server.webhooks import Webhooks
+from polyver.kube.store import Store
+from polyver.languages.values.allowance import OverAllowance, limited
+
+__all__ = ["Call", "Server"]
+
+SMALL = 4096
+"""Up to how many bytes the work on a request is done on the event loop."""
+_FEW_STEPS = 10_000
+"""How many steps of a rule are taken on the event loop: some milliseconds."""
+_MOST_WARNED = 4096
+_LONGEST_WARNING = 256
+T = TypeVar("T")
+
+
+class Warnings:
+    """The warnings of one answer, each once, as many as kube-apiserver sends.
+
+    Together they have at most 4096 characters. With more, each is cut to 256 characters, and those
+    that come after the limit is reached are dropped.
+    """
+
+    __slots__ = ("_cut", "_known", "_length")
+
+    def __init__(self) -> None:
+        self._known: dict[str, None] = {}
+        self._length = 0
+        self._cut = False
+
+    @property
+    def full(self) -> bool:
+        """True if no further warning fits into the answer."""
+        return self._cut and self._length >= _MOST_WARNED
+
+    def add(self, text: str) -> None:
+        if not text or self.full or text in self._known:
+            return
+        self._known[text] = None
+        self._length += min(len(text), _LONGEST_WARNING) if self._cut else len(text)
+        if not self._cut and self._length > _MOST_WARNED:
+            self._cut = True
+            self._length = sum(min(len(each), _LONGEST_WARNING) for each in self._known)
+
+    def __iter__(self) -> Iterator[str]:
+        for text in self._known:
+            yield text[:_LONGEST_WARNING] if self._cut else text
+
+
+@dataclass(slots=True)
+class Server:
+    """What all requests share."""
+
+    store: Store
+    catalogue: Catalogue
+    admission: Chain
+    now: Callable[[], datetime.datetime]
+    new_uid: Callable[[], str]
+    new_suffix: Callable[[], str]
+    last_check: Callable[[Review], None] = lambda review: None  # noqa: ARG005
+    """What must still hold when a new object is stored."""
+    authenticate: Authenticate = lambda token, audiences: Verdict()  # noqa: ARG005
+    """Whose token it is, if it is anybody's, and meant for one of the audiences."""
+    conversions: ServedConversions[Any] = field(default_factory=ServedConversions)
+    webhooks: Webhooks = field(init=False)
+    terminating: set[str] = field(default_factory=set)
+    """Namespaces whose deletion was asked for, known before it is written: what is created in them
+    after that is refused, and what was created before is already on its way to the store."""
+
+    def __post_init__(self) -> None:
+        self.webhooks = Webhooks(self.store, self.catalogue)
+
+    def timestamp(self, ahead: float = 0) -> str:
+        """Now, or some seconds ahead."""
+        moment = self.now()
+        if ahead:
+            moment += datetime.timedelta(seconds=ahead)
+        return f"{moment.isoformat()[:19]}Z"
+
+
+@dataclass(slots=True)
+class Call:
+    """A request for a resource: who asks for what, and what they should be warned of."""
+
+    server: Server
+    request: Request
+    resource: Resource
+    place: Place
+    query: Query
+    form: Form
+    warnings: Warnings = field(default_factory=Warnings)
+    weight: int = field(init=False)
+    """About how many bytes there are to work on."""
+
+    def __post_init__(self) -> None:
+        self.weight = len(self.request.body)
+
+    async def run(self, work: Callable[[], T], *, quick: int = 1) -> T:
+        """Do work whose cost depends on the request: in a worker thread, unless it is small.
+
+        Work that is so many times as quick as usual may have so many times as much to do.
+        """
+        if self.weight <= SMALL * quick and not self.resource.rules.costly:
+            return work()
+        return await off_loop(work)
+
+    async def check(self, work: Callable[[], T]) -> T:
+        """The same for work that can be repeated, and that may take long though little is there."""
+        if self.weight <= SMALL and not self.resource.rules.costly:
+            with suppress(OverAllowance), limited(_FEW_STEPS):
+                return work()
+        return await off_loop(work)
+
+    @property
+    def store(self) -> Store:
+        return self.server.store
+
+    @property
+    def key(self) -> str:
+        return self.resource.key(self.place.namespace, self.place.name)
+
+    def warn(self, text: str) -> None:
+        self.warnings.add(text)
+
+    def answer(self, status: int, body: bytes, media: str = JSON) -> Response:
+        return Response(status, [("content-type", media), *self.warning_headers()], body)
+
+    def stream(self, lines: AsyncIterator[bytes]) -> Response:
+        return Response(200, [("content-type", JSON), *self.warning_headers()], lines)
+
+    def warning_headers(self) -> Iterator[tuple[str, str]]:
+        for text in self.warnings:
+            quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+            yield "warning", f'299 - "{quoted}"'

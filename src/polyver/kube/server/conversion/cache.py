@@ -1,0 +1,88 @@
+"""What was converted already: an object that did not change is not asked about twice.
+
+The real server keeps, for each version, what lists and watches show; a GET without a
+resourceVersion and a write ask each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import Any
+
+import msgspec
+
+from polyver.kube.objects import encode_json
+from polyver.kube.objects.converted import Object
+from polyver.kube.server.conversion.webhook import Conversion
+
+__all__ = ["Cache"]
+
+Key = tuple[str, str, str, str]
+MOST_BYTES = 64 << 20
+
+
+class Cache:
+    """For one definition, as long as it does not change."""
+
+    def __init__(self, conversion: Conversion, *, most_bytes: int = MOST_BYTES) -> None:
+        self._conversion = conversion
+        self._most = most_bytes
+        self._size = 0
+        self._kept: OrderedDict[Key, bytes] = OrderedDict()
+        self._asking: dict[Key, asyncio.Task[bytes]] = {}
+
+    async def convert(self, obj: Object, api_version: str) -> Object:
+        """The object in another version; equal objects are asked about once, failures again."""
+        key = _key(obj, api_version)
+        if key is None:
+            return await self._conversion.convert(obj, api_version)
+        if (kept := self._kept.get(key)) is not None:
+            self._kept.move_to_end(key)
+            return _decoded(kept)
+        if (task := self._asking.get(key)) is None:
+            task = asyncio.create_task(self._ask(key, obj, api_version))
+            self._asking[key] = task
+            task.add_done_callback(lambda done: self._asked(key, done))
+        # One who goes away does not take the answer from the others who wait for it.
+        return _decoded(await asyncio.shield(task))
+
+    async def _ask(self, key: Key, obj: Object, api_version: str) -> bytes:
+        converted = encode_json(await self._conversion.convert(obj, api_version))
+        self._keep(key, converted)
+        return converted
+
+    def _asked(self, key: Key, task: asyncio.Task[bytes]) -> None:
+        del self._asking[key]
+        if not task.cancelled():
+            task.exception()  # told to those who waited, if any did
+
+    def _keep(self, key: Key, converted: bytes) -> None:
+        self._kept[key] = converted
+        self._size += len(converted)
+        while self._size > self._most:
+            _, dropped = self._kept.popitem(last=False)
+            self._size -= len(dropped)
+
+    async def close(self) -> None:
+        """Ask no more, and forget all."""
+        tasks = list(self._asking.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._kept.clear()
+        self._size = 0
+
+
+def _key(obj: Object, api_version: str) -> Key | None:
+    """What tells one state of an object from all others; none for what was never stored."""
+    metadata: dict[str, Any] = obj.get("metadata") or {}
+    uid, revision = metadata.get("uid"), metadata.get("resourceVersion")
+    if not uid or not revision or obj.get("apiVersion") == api_version:
+        return None
+    return uid, revision, obj.get("apiVersion", ""), api_version
+
+
+def _decoded(kept: bytes) -> Object:
+    found: Object = msgspec.json.decode(kept)
+    return found

@@ -1,0 +1,68 @@
+"""What requests are answered with when objects that are stored cannot be converted.
+
+A write that cannot be converted on its way in is refused with the failure as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError, internal
+from polyver.kube.server.conversion.reviews import failure
+
+__all__ = ["Unreadable", "unreadable", "unreadable_list", "unreadable_update"]
+
+_MOST_TOLD = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A stored object, and why it cannot be shown."""
+
+    namespace: str
+    name: str
+    revision: int
+    problem: ApiError
+
+    def key(self, kind: Kind) -> str:
+        """Where the real server would have stored it."""
+        parts = (kind.group, kind.plural, self.namespace, self.name)
+        return "".join(f"/{part}" for part in parts if part)
+
+    def text(self, key: str) -> str:
+        about = f"Code: 7, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {self.undecodable}"
+        return f"StorageError: corrupt object, {about}"
+
+    @property
+    def undecodable(self) -> str:
+        return f"object not decodable revision={self.revision}: {self.problem.message}"
+
+
+def unreadable(kind: Kind, found: Unreadable) -> ApiError:
+    """For a GET, a DELETE, and a deletecollection that comes upon it while it deletes."""
+    return internal(found.text(found.key(kind)))
+
+
+def unreadable_update(found: Unreadable) -> ApiError:
+    """For a PUT, a PATCH, an apply, and for the answer to a write that was stored already."""
+    return failure(found.undecodable)
+
+
+def unreadable_list(kind: Kind, found: Sequence[Unreadable]) -> ApiError:
+    """For a list, and a deletecollection that cannot even list; the first is told in full."""
+    told = found[:_MOST_TOLD]
+    texts = {f"/registry{each.key(kind)}": each for each in told}
+    causes: list[dict[str, Any]] = [
+        {"reason": "UnexpectedServerResponse", "message": each.text(key), "field": key}
+        for key, each in texts.items()
+    ]
+    message = f"failed to read one or more {kind.resource} from the storage: {causes[0]['message']}"
+    more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
+    if len(found) >= _MOST_TOLD:
+        text = "too many errors, the list is truncated"
+        causes.append({"reason": "FieldValueTooMany", "message": text})
+    details = {"name": "list", "group": kind.group, "kind": kind.plural, "causes": causes}
+    return ApiError(500, "StorageReadError", message + more, details=details)

@@ -1,0 +1,291 @@
+"""ConversionReviews: what a webhook is asked, and what its answers mean.
+
+One object is asked about at a time, as the real server does; refusals are in its words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import msgspec
+
+from polyver.core import PolyverError
+from polyver.kube.objects import encode_json
+from polyver.kube.objects.converted import (
+    InvalidMetadata,
+    InvalidObject,
+    Object,
+    check_identity,
+    restored,
+)
+from polyver.kube.objects.shape import Shape
+from polyver.kube.objects.status import ApiError
+from polyver.kube.objects.typed import Undecodable, decode_plain, decode_typed, read_yaml
+from polyver.languages.values.strings import quoted
+
+__all__ = ["CallFailed", "Review", "failure", "parsed", "refuse_others", "review_version"]
+
+GROUP = "apiextensions.k8s.io"
+KIND = "ConversionReview"
+_KNOWN_VERSIONS = ("v1", "v1beta1")
+
+
+class CallFailed(PolyverError):
+    """A call that gave no converted objects, for a reason that the text tells."""
+
+
+def failure(text: str) -> ApiError:
+    """What a request is refused with when a conversion fails: no reason, no details."""
+    return ApiError(500, "", text)
+
+
+def review_version(accepted: Sequence[str]) -> str:
+    """The first version of those that a webhook accepts that this server knows.
+
+    >>> review_version(["v9", "v1beta1", "v1"])
+    'v1beta1'
+    """
+    known = next((each for each in accepted if each in _KNOWN_VERSIONS), None)
+    if known is None:
+        raise failure("no supported conversion review versions")
+    return known
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """One question to a webhook: an object, and the version that it is wanted in."""
+
+    obj: Object
+    wanted: str
+    uid: str
+    version: str = "v1"
+    """The version of the review itself."""
+
+    @property
+    def body(self) -> bytes:
+        """What is sent: the object without its resourceVersion, which conversion cannot need."""
+        metadata = self.obj.get("metadata")
+        sent = self.obj
+        if isinstance(metadata, dict) and "resourceVersion" in metadata:
+            rest = {key: each for key, each in metadata.items() if key != "resourceVersion"}
+            sent = self.obj | {"metadata": rest}
+        request = {"uid": self.uid, "desiredAPIVersion": self.wanted, "objects": [sent]}
+        empty: Object = {"uid": "", "convertedObjects": None, "result": {"metadata": {}}}
+        version = f"{GROUP}/{self.version}"
+        return encode_json(
+            {"kind": KIND, "apiVersion": version, "request": request, "response": empty}
+        )
+
+    @property
+    def source(self) -> str:
+        """Who is to blame, at the start of every refusal."""
+        return source_of(self.obj)
+
+    def converted(self, body: bytes) -> Object:
+        """The object in an answer, with what conversion may not touch put back."""
+        try:
+            objects = self._objects(body)
+        except CallFailed as error:
+            raise failure(f"{self.source} failed: {error}") from None
+        if len(objects) != 1:
+            raise failure(f"{self.source} returned {len(objects)} objects, expected 1")
+        found = self._object(objects[0])
+        return accepted(self.obj, found)
+
+    def _objects(self, body: bytes) -> Sequence[bytes]:
+        answer, problem = _read(body)
+        said = _parsed_version(answer.api_version or "")
+        refuse_others(answer.api_version or "", answer.kind or "", GROUP, self.version, KIND)
+        if problem:
+            raise CallFailed(problem)
+        if self.version == "v1" and (*said, answer.kind) != (GROUP, "v1", KIND):
+            expected, found = (
+                f"{GROUP}/v1, Kind={KIND}",
+                f"{'/'.join(said)}, Kind={answer.kind or ''}",
+            )
+            raise CallFailed(f"expected webhook response of {expected}, got {found}")
+        if answer.response is None:
+            raise CallFailed("no response provided")
+        if self.version == "v1" and answer.response.uid != self.uid:
+            found = quoted(answer.response.uid or "")
+            raise CallFailed(f"expected response.uid={quoted(self.uid)}, got {found}")
+        result = answer.response.result or _Result()
+        if result.status != "Success":
+            told = f"response.result.status was '{result.status or ''}', not 'Success'"
+            raise CallFailed(result.message or told)
+        return [bytes(raw) for raw in answer.response.converted_objects or ()]
+
+    def _object(self, raw: bytes) -> Object:
+        """One of the objects of an answer, if it is of the kind and version that are wanted."""
+        check_kind(self.obj, self.wanted, *_identity_of(raw))
+        try:
+            found: Object = decode_plain(raw)[0]
+        except Undecodable as error:
+            raise failure(str(error)) from None
+        return found
+
+
+def source_of(obj: Object) -> str:
+    """The webhook of an object, in refusals."""
+    return f"conversion webhook for {obj.get('apiVersion', '')}, Kind={obj.get('kind', '')}"
+
+
+def check_kind(original: Object, wanted: str, version: str, kind: str) -> None:
+    """Refuse what was converted to another version than the one wanted, or to another kind."""
+    if version != wanted:
+        problem = f"invalid groupVersion (expected {wanted}, received {version})"
+    elif kind != original.get("kind"):
+        problem = f"invalid kind (expected {original.get('kind')}, received {kind})"
+    else:
+        return
+    raise failure(f"{source_of(original)} returned invalid object at index 0: {problem}")
+
+
+def accepted(original: Object, converted: Object) -> Object:
+    """What was converted, if it is the same object still; its metadata is put back."""
+    source = source_of(original)
+    try:
+        check_identity(original, converted)
+        metadata = restored(original.get("metadata") or {}, converted.get("metadata"))
+    except InvalidObject as error:
+        raise failure(f"{source} returned invalid object: {error}") from None
+    except InvalidMetadata as error:
+        raise failure(f"{source} returned invalid metadata: {error}") from None
+    return {**converted, "metadata": metadata}
+
+
+class _Result(msgspec.Struct):
+    status: str | None = None
+    message: str | None = None
+
+
+class _Response(msgspec.Struct, rename="camel"):
+    uid: str | None = None
+    result: _Result | None = None
+    converted_objects: list[msgspec.Raw] | None = None
+
+
+class _Answer(msgspec.Struct, rename="camel"):
+    api_version: str | None = None
+    kind: str | None = None
+    response: _Response | None = None
+
+
+_answer = msgspec.json.Decoder(_Answer)
+
+
+def _read(body: bytes) -> tuple[_Answer, str]:
+    """An answer, and what is wrong with it, which is told once its kind is known to be right."""
+    try:
+        return _answer.decode(body), ""
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _read_slowly(body)
+
+
+def _read_slowly(body: bytes) -> tuple[_Answer, str]:
+    """An answer that is not written as it should be, and may still be right: also YAML is."""
+    value = parsed(body)
+    try:
+        decode_typed(value, _SHAPE)
+    except Undecodable as error:
+        return _Answer(value.get("apiVersion"), value.get("kind")), str(error)
+    return _answer.decode(encode_json(value)), ""
+
+
+def parsed(body: bytes) -> dict[str, Any]:
+    """The data of an answer, in JSON or in YAML."""
+    try:
+        # What does not begin as an object in JSON is taken for YAML, which all texts may be.
+        text = body if body.lstrip()[:1] == b"{" else encode_json(read_yaml(body)[0])
+    except Undecodable as error:
+        raise CallFailed(str(error)) from None
+    try:
+        found: dict[str, Any] | None = decode_plain(text)[0]
+    except Undecodable as error:
+        raise CallFailed(f"couldn't get version/kind; json parse error: {error}") from None
+    return found or {}
+
+
+_TEXT = Shape(type="string", name="string")
+_RESULT = Shape(
+    type="object", name="v1.Status", fields={"status": _TEXT, "message": _TEXT}, preserves=True
+)
+_RESPONSE = Shape(
+    type="object",
+    name="v1.ConversionResponse",
+    fields={
+        "uid": Shape(type="string", name="types.UID"),
+        "result": _RESULT,
+        "convertedObjects": Shape(
+            type="array", name="[]runtime.RawExtension", items=Shape(format="json")
+        ),
+    },
+)
+_SHAPE = Shape(
+    type="object",
+    name="v1.ConversionReview",
+    fields={"apiVersion": _TEXT, "kind": _TEXT, "response": _RESPONSE},
+)
+
+
+def _parsed_version(text: str) -> tuple[str, str]:
+    """A group and a version."""
+    if text.count("/") > 1:
+        raise CallFailed(f"unexpected GroupVersion string: {text}")
+    group, _, version = text.rpartition("/")
+    return group, version
+
+
+_REGISTERED = {
+    GROUP: (KIND, "CustomResourceDefinition", "CustomResourceDefinitionList"),
+    "admission.k8s.io": ("AdmissionReview",),
+}
+
+
+def refuse_others(said: str, kind: str, group: str, version: str, expected: str) -> None:
+    """Refuse what says that it is something else; what an answer does not say, it is."""
+    wanted = f"{group}/{version}"
+    said, kind = said or wanted, kind or expected
+    if (said, kind) == (wanted, expected):
+        return
+    own, _, short = said.rpartition("/")
+    known = own == group and short in _KNOWN_VERSIONS and kind in _REGISTERED[group]
+    if not known and (said, kind) != ("v1", "Status"):
+        scheme = '"pkg/runtime/scheme.go:111"'
+        text = f'no kind "{kind}" is registered for version "{said}" in scheme {scheme}'
+        raise CallFailed(text)
+    raise CallFailed(f"converting ({short}.{kind}) to ({version}.{expected}): unknown conversion")
+
+
+class _Identity(msgspec.Struct, rename="camel"):
+    api_version: object = None
+    kind: object = None
+
+
+_identity = msgspec.json.Decoder(_Identity)
+_STARTS = {'"': "string", "[": "array", "t": "bool", "f": "bool"}
+
+
+def _identity_of(raw: bytes) -> tuple[str, str]:
+    """The version and the kind that a converted object says it has."""
+    if raw == b"null":
+        raise failure("unexpected end of JSON input")
+    try:
+        said = _identity.decode(raw)
+    except msgspec.ValidationError:
+        found = _STARTS.get(chr(raw[0]), "number")
+        text = f"json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+        raise failure(text) from None
+    except RecursionError:
+        raise failure("exceeded max depth") from None
+    version = said.api_version if isinstance(said.api_version, str) else ""
+    if not isinstance(said.kind, str) or not said.kind or version.count("/") > 1:
+        _refuse_kindless(raw)
+    return version, said.kind
+
+
+def _refuse_kindless(raw: bytes) -> NoReturn:
+    text = raw.decode(errors="replace")
+    raise failure(f"Object 'Kind' is missing in '{text}'")

@@ -1,0 +1,95 @@
+"""What an HTTP answer that is no success means, in the words of the real server's client."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from polyver.kube.objects.typed import Undecodable, decode_plain
+from polyver.languages.values.strings import quoted
+
+__all__ = ["Answer", "problem_of", "retry_after"]
+
+_MOST_SHOWN = 2048
+_TEXTS = {
+    400: "the server rejected our request for an unknown reason",
+    401: "the server has asked for the client to provide credentials",
+    404: "the server could not find the requested resource",
+    405: "the server does not allow this method on the requested resource",
+    409: "the server reported a conflict",
+    422: "the server rejected our request due to an error in our request",
+    429: "the server has received too many requests and has asked us to try again later",
+    503: "the server is currently unable to handle the request",
+    504: (
+        "the server was unable to return a response in the time allotted, "
+        "but may still be processing the request"
+    ),
+}
+_UNACCEPTABLE = "the server was unable to respond with a content type that the client supports"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer over HTTP; the names of its headers are in lower case."""
+
+    status: int
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def problem_of(answer: Answer) -> str:
+    """Why an answer holds nothing to read, or nothing.
+
+    >>> problem_of(Answer(503))
+    'the server is currently unable to handle the request'
+    """
+    if 200 <= answer.status <= 206:
+        media = answer.headers.get("content-type") or "application/json"
+        text = f"0-length response with status code: {answer.status} and content type: {media}"
+        return "" if answer.body else text
+    told = _told_by_status(answer.body)
+    return _told_by_code(answer) if told is None else told
+
+
+def retry_after(answer: Answer) -> int | None:
+    """The seconds after which a webhook wants to be asked again, if it does."""
+    if answer.status != 429 and answer.status < 500:
+        return None
+    try:
+        return max(0, int(answer.headers.get("retry-after", "")))
+    except ValueError:
+        return None
+
+
+def _told_by_status(body: bytes) -> str | None:
+    """The message of a Status object."""
+    if body.lstrip()[:1] != b"{":
+        return None
+    try:
+        found: dict[str, Any] = decode_plain(body)[0]
+    except Undecodable:
+        return None
+    if found.get("kind") != "Status" or found.get("apiVersion") not in (None, "", "v1"):
+        return None
+    message = found.get("message") or ""
+    return message if found.get("status") == "Failure" and isinstance(message, str) else None
+
+
+def _told_by_code(answer: Answer) -> str:
+    code, said = answer.status, _said(answer)
+    if code in _TEXTS:
+        return _TEXTS[code]
+    if code in (403, 415):
+        return said
+    if code == 406:
+        return _UNACCEPTABLE if said in ("", "unknown") else said
+    if code >= 500:
+        return f"an error on the server ({quoted(said)}) has prevented the request from succeeding"
+    return f"the server responded with the status code {code} but did not return more information"
+
+
+def _said(answer: Answer) -> str:
+    media = answer.headers.get("content-type", "")
+    if media and not media.lower().startswith("text/"):
+        return "unknown"
+    return answer.body[:_MOST_SHOWN].decode(errors="replace").strip()

@@ -1,0 +1,349 @@
+"""Calls over HTTPS: connections that are kept, deadlines, and failures in the real server's words.
+
+The little of HTTP that webhooks need is written here, because the texts of failures need to know
+what a general client hides: which address was dialled, and how far the call came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+import httptools
+
+from polyver.kube.server.conversion.certificates import certificate_problem
+from polyver.kube.server.conversion.reviews import CallFailed
+from polyver.kube.server.conversion.statuses import Answer, retry_after
+from polyver.languages.values.strings import quoted
+
+__all__ = ["Address", "Transport", "asked", "no_service", "service_url"]
+
+MOST_CALLS = 32
+"""How many calls to one webhook are under way at once; others wait."""
+LARGEST_ANSWER = 16 << 20
+HANDSHAKE = 10.0
+_KEPT_FOR = 90.0
+_GRACE = 1.0
+_CHUNK = 1 << 16
+_MOST_RETRIES = 10
+_LAST_PORT = 65535
+_TIMED_OUT = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+_UNREAD = "unexpected error when reading response body. Please retry. Original error: "
+_TIMED_OUT_INSIDE = (
+    "net/http: request canceled (Client.Timeout or context cancellation while reading body)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a webhook is."""
+
+    host: str
+    port: int
+    authority: str
+    """Host and port as the address writes them."""
+    path: str
+
+    @classmethod
+    def parse(cls, url: str) -> Address:
+        """Read an `https://` address.
+
+        >>> Address.parse("https://127.0.0.1:8443/a%20b/").target(30)
+        '/a%20b?timeout=30s'
+        """
+        parts = urlsplit(url)
+        path = quote(unquote(parts.path).rstrip("/") or "/", safe="/$&+,:;=@!*'()~")
+        port = parts.netloc.rpartition(":")[2]
+        return cls(parts.hostname or "", int(port) if _is_port(port) else 443, parts.netloc, path)
+
+    def target(self, timeout: float) -> str:
+        """The path that is asked for."""
+        return f"{self.path}?timeout={timeout:g}s"
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 9
+
+
+class _Stopped(Exception):
+    """A call that ended before its answer did: what happened, and whether an answer had begun."""
+
+    def __init__(self, text: str, *, begun: bool = False) -> None:
+        super().__init__(text)
+        self.begun = begun
+
+
+class Transport:
+    """Sends to one address, over connections that are used again."""
+
+    def __init__(
+        self,
+        address: Address,
+        context: Callable[[], ssl.SSLContext],
+        *,
+        timeout: float,
+        timed_out: str = _TIMED_OUT,
+    ) -> None:
+        """`timed_out` is what is told when no answer came in time."""
+        self._address = address
+        self._new_context = context
+        self._context: ssl.SSLContext | None = None
+        self._target = address.target(timeout)
+        self._named = f"Post {quoted(f'https://{address.authority}{self._target}')}"
+        self._timed_out = timed_out
+        self._closed = False
+        self._idle: deque[_Connection] = deque()
+        self._places = asyncio.Semaphore(MOST_CALLS)
+
+    async def post(self, body: bytes, *, until: float) -> Answer:
+        """Send a body and wait for the answer; CallFailed says why there is none."""
+        call = _Call()
+        try:
+            async with asyncio.timeout_at(until), self._places:
+                return await self._post(body, call)
+        except TimeoutError:
+            if call.has_headers:
+                raise CallFailed(f"{_UNREAD}{_TIMED_OUT_INSIDE}") from None
+            raise CallFailed(f"{self._named}: {self._timed_out}") from None
+        except _Stopped as stopped:
+            raise CallFailed(
+                f"{_UNREAD if stopped.begun else f'{self._named}: '}{stopped}"
+            ) from None
+
+    async def _post(self, body: bytes, call: _Call) -> Answer:
+        if connection := self._kept():
+            try:
+                return await self._exchange(connection, body, call)
+            except _Stopped:
+                # The other side may close what it takes for unused while it is being used.
+                if call.received:
+                    raise
+        return await self._exchange(await self._dial(), body, call)
+
+    def _kept(self) -> _Connection | None:
+        now = asyncio.get_running_loop().time()
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.usable and now - connection.since < _KEPT_FOR:
+                return connection
+            connection.drop()
+        return None
+
+    async def _exchange(self, connection: _Connection, body: bytes, call: _Call) -> Answer:
+        keep = False
+        try:
+            connection.writer.write(self._head(body) + body)
+            answer = await connection.receive(call)
+            keep = call.keeps and connection.usable
+        except OSError as error:
+            route, text = connection.route, _error_text(error)
+            raise _Stopped(f"read tcp {route}: read: {text}", begun=call.has_headers) from None
+        finally:
+            self._put_back(connection) if keep and not self._closed else connection.drop()
+        return answer
+
+    def _put_back(self, connection: _Connection) -> None:
+        connection.since = asyncio.get_running_loop().time()
+        self._idle.append(connection)
+
+    def _head(self, body: bytes) -> bytes:
+        return (
+            f"POST {self._target} HTTP/1.1\r\nHost: {self._address.authority}\r\n"
+            f"User-Agent: kube-apiserver-admission\r\nContent-Length: {len(body)}\r\n"
+            "Accept: application/json, */*\r\nContent-Type: application/json\r\n\r\n"
+        ).encode()
+
+    async def _dial(self) -> _Connection:
+        """A new connection, to the first address of the host that takes one."""
+        if self._context is None:
+            self._context = self._new_context()
+        host, port = self._address.host, self._address.port
+        if port > _LAST_PORT:
+            raise _Stopped(f"dial tcp: address {port}: invalid port")
+        try:
+            loop = asyncio.get_running_loop()
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            raise _Stopped(f"dial tcp: lookup {host}: no such host") from None
+        problem: _Stopped | None = None
+        for address in dict.fromkeys(str(each[4][0]) for each in found):
+            try:
+                return await self._connect(address, self._context)
+            except _Stopped as stopped:
+                problem = problem or stopped
+        raise problem or _Stopped(f"dial tcp: lookup {host}: no such host")
+
+    async def _connect(self, address: str, context: ssl.SSLContext) -> _Connection:
+        host, port = self._address.host, self._address.port
+        try:
+            reader, writer = await asyncio.open_connection(
+                address,
+                port,
+                ssl=context,
+                server_hostname=host,
+                ssl_handshake_timeout=HANDSHAKE,
+                limit=_CHUNK,
+            )
+        except ssl.SSLCertVerificationError as error:
+            raise _Stopped(await certificate_problem(error, host, address, port)) from None
+        except ssl.SSLError as error:
+            raise _Stopped(_handshake_text(error)) from None
+        except (ConnectionResetError, EOFError):
+            raise _Stopped("EOF") from None
+        except OSError as error:
+            if error.errno is None:  # asyncio's own, whose type is not the same in all releases
+                raise _Stopped("net/http: TLS handshake timeout") from None
+            shown = f"[{address}]" if ":" in address else address
+            raise _Stopped(f"dial tcp {shown}:{port}: connect: {_error_text(error)}") from None
+        return _Connection(reader, writer, _route(writer))
+
+    async def close(self) -> None:
+        """Let go of all connections; those in use follow when they have answered."""
+        self._closed = True
+        idle, self._idle = self._idle, deque()
+        await asyncio.gather(*(connection.close() for connection in idle))
+
+
+async def asked(transport: Transport, body: bytes, *, until: float) -> Answer:
+    """The answer, asking again when the other side wants it so, until the time is over."""
+    answer = await transport.post(body, until=until)
+    for _ in range(_MOST_RETRIES):
+        if (wait := retry_after(answer)) is None:
+            break
+        await _sleep(wait, until=until)
+        answer = await transport.post(body, until=until)
+    return answer
+
+
+async def _sleep(seconds: float, *, until: float) -> None:
+    """Sleep, but not past the deadline: whoever comes next finds that it is over."""
+    left = until - asyncio.get_running_loop().time()
+    await asyncio.sleep(min(seconds, max(left, 0)))
+
+
+def service_url(service: Mapping[str, Any]) -> str:
+    """The address of a webhook behind a service."""
+    name, namespace, port = service["name"], service["namespace"], service.get("port") or 443
+    return f"https://{name}.{namespace}.svc:{port}{service.get('path') or ''}"
+
+
+def no_service(address: Address, name: str, timeout: float) -> CallFailed:
+    """Nothing is behind a service here, so nothing can be reached there."""
+    url = quoted(f"https://{address.authority}{address.target(timeout)}")
+    return CallFailed(f"Post {url}: service {quoted(name)} not found")
+
+
+def _route(writer: asyncio.StreamWriter) -> str:
+    ends = (writer.get_extra_info(name) or ("", 0) for name in ("sockname", "peername"))
+    return "->".join(f"{end[0]}:{end[1]}" for end in ends)
+
+
+def _error_text(error: OSError) -> str:
+    return os.strerror(error.errno).lower() if error.errno else "connection reset by peer"
+
+
+def _handshake_text(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLEOFError):
+        return "EOF"
+    if error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"):
+        return "http: server gave HTTP response to HTTPS client"
+    return f"remote error: tls: {(error.reason or 'handshake failure').lower().replace('_', ' ')}"
+
+
+class _Call:
+    """What is known of an answer so far; the parser tells it."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self.has_headers = False
+        self.keeps = False
+        self.done = False
+        self.headers: dict[str, str] = {}
+        self.parts: list[bytes] = []
+
+    def on_message_begin(self) -> None:
+        """Forget what came before, which is no answer yet: 100 Continue and its like."""
+        self.done = self.has_headers = False
+        self.headers = {}
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        self.has_headers = True
+
+    def on_body(self, body: bytes) -> None:
+        self.parts.append(body)
+
+    def on_message_complete(self) -> None:
+        self.done = True
+
+    def answer(self, parser: httptools.HttpResponseParser) -> Answer:
+        closes = self.headers.get("connection", "").lower() == "close"
+        self.keeps = self.done and not closes and parser.get_http_version() == "1.1"
+        return Answer(parser.get_status_code(), b"".join(self.parts), self.headers)
+
+
+@dataclass(slots=True)
+class _Connection:
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    route: str
+    """From where to where, which nobody can tell once it is closed."""
+    since: float = 0.0
+
+    @property
+    def usable(self) -> bool:
+        return not (self.reader.at_eof() or self.writer.is_closing())
+
+    def drop(self) -> None:
+        self.writer.transport.abort()
+
+    async def close(self) -> None:
+        """End it, and wait until it has ended: a loop that is closed before that hangs."""
+        self.writer.close()
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_GRACE):
+                await self.writer.wait_closed()
+
+    async def receive(self, call: _Call) -> Answer:
+        """Read one answer."""
+        parser = httptools.HttpResponseParser(call)
+        while True:
+            data = await self.reader.read(_CHUNK)
+            call.received += len(data)
+            if not data:
+                return _ended(call, parser)
+            if call.received > LARGEST_ANSWER:
+                raise _Stopped(f"the answer is larger than {LARGEST_ANSWER} bytes")
+            try:
+                parser.feed_data(data)
+            except httptools.HttpParserError:
+                raise _malformed(data, call) from None
+            if call.done and parser.get_status_code() >= 200:
+                return call.answer(parser)
+
+
+def _malformed(data: bytes, call: _Call) -> _Stopped:
+    if call.has_headers:
+        return _Stopped("malformed chunked encoding", begun=True)
+    line = data.partition(b"\r\n")[0][:256].decode(errors="replace")
+    broken = "net/http: HTTP/1.x transport connection broken: malformed HTTP response"
+    return _Stopped(f"{broken} {quoted(line)}")
+
+
+def _ended(call: _Call, parser: httptools.HttpResponseParser) -> Answer:
+    """The answer that ends with its connection, if it is one that may."""
+    if not call.has_headers:
+        raise _Stopped("unexpected EOF" if call.received else "EOF")
+    if "content-length" in call.headers or "transfer-encoding" in call.headers:
+        raise _Stopped("unexpected EOF", begun=True)
+    return call.answer(parser)

@@ -1,0 +1,196 @@
+"""Conversions between the versions of a kind: by webhook, in process, or in name only."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import ssl
+import uuid
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Protocol
+
+from polyver.core import PolyverError
+from polyver.kube.http.aside import Aside
+from polyver.kube.http.logs import Log
+from polyver.kube.http.off_loop import off_loop
+from polyver.kube.objects.converted import Object, fresh
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.sizes import is_larger
+from polyver.kube.objects.status import internal
+from polyver.kube.server.conversion.certificates import context_for
+from polyver.kube.server.conversion.reviews import (
+    CallFailed,
+    Review,
+    accepted,
+    failure,
+    review_version,
+    source_of,
+)
+from polyver.kube.server.conversion.served import Converter
+from polyver.kube.server.conversion.statuses import Answer, problem_of
+from polyver.kube.server.conversion.transport import (
+    Address,
+    Transport,
+    asked,
+    no_service,
+    service_url,
+)
+
+__all__ = ["Conversion", "InProcess", "Renaming", "Webhook", "conversion_of"]
+
+TIMEOUT = 30.0
+_THREADS = 8
+"""For the functions that convert one kind."""
+_SMALL = 4096
+
+
+class Conversion(Protocol):
+    """How objects of a kind come from one version to another."""
+
+    async def convert(self, obj: Object, api_version: str) -> Object:
+        """The object in another version, as new data; ApiError if that cannot be had."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of what it holds."""
+        ...
+
+
+def conversion_of(
+    conversion: Mapping[str, Any] | None,
+    kind: Kind,
+    served: Converter | None = None,
+    *,
+    timeout: float = TIMEOUT,
+) -> Conversion:
+    """What a definition's `spec.conversion` asks for, or what is served here for its kind."""
+    if served is not None:
+        return InProcess(served, timeout=timeout)
+    if conversion and conversion.get("strategy") == "Webhook":
+        return Webhook(conversion, kind, timeout=timeout)
+    return Renaming()
+
+
+class Renaming:
+    """For kinds whose versions differ in nothing but their schemas: apiVersion changes."""
+
+    async def convert(self, obj: Object, api_version: str) -> Object:
+        return await _in_turn(obj, lambda: _renamed(obj, api_version))
+
+    async def close(self) -> None:
+        pass
+
+
+def _renamed(obj: Object, api_version: str) -> Object:
+    renamed: Object = fresh(obj)
+    renamed["apiVersion"] = api_version
+    return renamed
+
+
+async def _in_turn(obj: Object, work: Callable[[], Object]) -> Object:
+    """Convert an object here if it is small, and in a worker thread if it is not."""
+    return await off_loop(work) if is_larger(obj, _SMALL) else work()
+
+
+def _needs_none(obj: Object, api_version: str) -> bool:
+    """Whether an object is in the version already, or has nothing that could be converted."""
+    return obj.get("apiVersion") == api_version or not obj.keys() - {"apiVersion", "kind"}
+
+
+class InProcess:
+    """For conversions that this process itself serves: a function in the place of the call.
+
+    Its answers are held to the same rules, and it fails in the same words.
+    """
+
+    def __init__(self, converter: Converter, *, timeout: float = TIMEOUT) -> None:
+        self._converter = converter
+        self._timeout = timeout
+        self._threads = Aside(_THREADS)
+
+    async def convert(self, obj: Object, api_version: str) -> Object:
+        if _needs_none(obj, api_version):
+            return _renamed(obj, api_version)
+        version = api_version.rpartition("/")[2]
+        try:
+            converted = await self._run(obj, version)
+        except TimeoutError:
+            text = f"no answer within {self._timeout:.0f} s"
+            raise failure(f"{source_of(obj)} failed: {text}") from None
+        except PolyverError as error:
+            raise failure(f"{source_of(obj)} failed: {error}") from None
+        except Exception as error:
+            Log().failure("a conversion failed", error, object=_name_of(obj))
+            text = f"{_name_of(obj)} cannot be converted to {version}, and the log says why"
+            raise failure(f"{source_of(obj)} failed: {text}") from None
+        return await _in_turn(obj, lambda: accepted(obj, converted))
+
+    async def _run(self, obj: Object, version: str) -> Object:
+        if not self._converter.calls_functions:
+            return await _in_turn(obj, lambda: self._converter.convert(obj, version))
+        # Others are answered while functions of a user take their time, and this kind has threads
+        # of its own: functions of another kind that hang do not hold it up.
+        work = partial(self._converter.convert, obj, version)
+        return await self._threads.run_within(self._timeout, work)
+
+    async def close(self) -> None:
+        pass
+
+
+def _name_of(obj: Object) -> str:
+    metadata = obj.get("metadata") or {}
+    names = [metadata.get("namespace"), metadata.get("name")]
+    return f"{obj.get('kind')} {'/'.join(filter(None, names))}"
+
+
+class Webhook:
+    """For conversions that somebody else serves over HTTPS; one for each definition."""
+
+    def __init__(
+        self, conversion: Mapping[str, Any], kind: Kind, *, timeout: float = TIMEOUT
+    ) -> None:
+        hook = conversion.get("webhook") or {}
+        client = hook.get("clientConfig") or {}
+        self._kind = kind
+        self._timeout = timeout
+        self._accepted = tuple(hook.get("conversionReviewVersions") or ())
+        self._bundle = client.get("caBundle") or ""
+        self._service = client.get("service")
+        url = service_url(self._service) if self._service else client.get("url") or ""
+        self._address = Address.parse(url)
+        self._transport = Transport(self._address, self._context, timeout=timeout)
+
+    def __repr__(self) -> str:
+        return f"<Webhook of {self._kind.resource} at {self._address.authority}>"
+
+    async def convert(self, obj: Object, api_version: str) -> Object:
+        """Ask for one object in another version."""
+        if _needs_none(obj, api_version):
+            return _renamed(obj, api_version)
+        review = Review(obj, api_version, str(uuid.uuid4()), review_version(self._accepted))
+        try:
+            answer = await self._ask(review.body)
+        except CallFailed as error:
+            raise failure(f"{review.source} failed: {error}") from None
+        if problem := problem_of(answer):
+            raise failure(f"{review.source} failed: {problem}")
+        return review.converted(answer.body)
+
+    async def _ask(self, body: bytes) -> Answer:
+        """The answer, asking again when the webhook wants it so, until the time is over."""
+        if self._service:
+            raise no_service(self._address, self._service["name"], self._timeout)
+        until = asyncio.get_running_loop().time() + self._timeout
+        return await asked(self._transport, body, until=until)
+
+    def _context(self) -> ssl.SSLContext:
+        try:
+            return context_for(base64.b64decode(self._bundle))
+        except (ssl.SSLError, binascii.Error):
+            # The real server cannot even begin to serve such a kind.
+            raise internal("error resolving resource") from None
+
+    async def close(self) -> None:
+        await self._transport.close()

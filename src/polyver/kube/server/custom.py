@@ -1,0 +1,394 @@
+"""Custom kinds: from a definition to what is served."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Protocol
+
+from polyver.core import KubeVersion
+from polyver.kube.http.off_loop import off_loop
+from polyver.kube.objects.builtin import metadata_shape
+from polyver.kube.objects.kinds import CUSTOM_VERBS, Kind, Subresource
+from polyver.kube.objects.merging import go_text, go_type
+from polyver.kube.objects.schema import Schema, compile_schema
+from polyver.kube.objects.shape import Shape
+from polyver.kube.objects.sizes import is_larger
+from polyver.kube.objects.status import Cause, forbidden, invalid_field
+from polyver.kube.objects.tables import custom_printer
+from polyver.kube.server.conversion import Cache, Conversion, conversion_of
+from polyver.kube.server.conversion.served import Converter
+from polyver.kube.server.discovery import storage_version_hash
+from polyver.kube.server.parts import Names, Scale, dotted
+from polyver.kube.server.resource import Resource, encode_sorted
+from polyver.kube.server.rules import Object, Part, Rules
+from polyver.kube.store import Entry
+from polyver.languages.jsonpath import InvalidPath, parse_path
+
+__all__ = ["CustomRules", "compiled", "custom_resources", "stored_resource"]
+
+SMALL = 4096
+_LARGE_SCHEMA = 128 * 1024
+_SCALE = Subresource("scale", group="autoscaling", version="v1", kind="Scale")
+
+
+class CustomRules(Rules):
+    """What holds for every custom kind, and what its schema says."""
+
+    unconditional = False
+    counts = True
+
+    def __init__(
+        self, kind: Kind, schema: Schema, parts: Mapping[str, Any], *, terminating: bool
+    ) -> None:
+        scale = parts.get("scale") or {}
+        self._kind = kind
+        self._schema = schema
+        self._replicas = names_of(scale.get("specReplicasPath", ""))
+        self._status_replicas = names_of(scale.get("statusReplicasPath", ""))
+        self.terminating = terminating
+        self.has_status = "status" in parts
+        self.costly = schema.costly
+
+    def default(self, obj: Object) -> None:
+        self._schema.default(obj)
+
+    def settle(self, obj: Object, *, applied: bool) -> None:
+        # A null that the schema does not allow passes validation where the schema has no type.
+        # kube-apiserver drops it when it reads; requests other than applies cannot bring it.
+        if applied:
+            self._schema.default(obj)
+
+    def prepare_create(self, obj: Object) -> None:
+        if self.terminating:
+            text = "create not allowed while custom resource definition is terminating"
+            raise forbidden(self._kind, obj["metadata"].get("name", ""), text)
+        if self.has_status:
+            # A status that a request brings is dropped, one that the schema fills in is not.
+            self._schema.default(obj, drop_nulls=False)
+
+    def check_create(self, obj: Object) -> list[Cause]:
+        return [*self._schema.validate(obj), *self._scale_problems(obj)]
+
+    def check_update(self, obj: Object, old: Object) -> list[Cause]:
+        return [*self._schema.validate_update(obj, old), *self._scale_problems(obj)]
+
+    def check_status(self, obj: Object, old: Object) -> list[Cause]:
+        problems = self._count_problems(obj, self._status_replicas)
+        return [*self._schema.validate_status(obj, old), *problems]
+
+    def tolerated(self, obj: Object, old: Object) -> Iterable[str]:
+        return self._schema.tolerated(obj, old)
+
+    def _scale_problems(self, obj: Object) -> Iterable[Cause]:
+        return self._count_problems(obj, self._replicas)
+
+    def _count_problems(self, obj: Object, path: Names) -> Iterable[Cause]:
+        """What the replicas of an object cannot be, whatever its schema allows."""
+        if not path:
+            return
+        found, expected = _reached(obj, path)
+        if found is None:
+            return
+        field = dotted(path)
+        if expected != "int64" or isinstance(found, bool) or not isinstance(found, int):
+            text = f"{go_text(found)} is of the type {go_type(found)}, expected {expected}"
+            yield invalid_field(field, 0, f"{field} accessor error: {text}")
+        elif found < 0:
+            yield invalid_field(field, found, "should be a non-negative integer")
+        elif found > _MOST_REPLICAS:
+            text = f"should be less than or equal to {_MOST_REPLICAS}"
+            yield invalid_field(field, found, text)
+
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        before = (old or {"metadata": {}})["metadata"].get("finalizers") or ()
+        known = {*before, *_KNOWN_FINALIZERS}
+        for finalizer in obj["metadata"].get("finalizers") or ():
+            if "/" not in finalizer and finalizer not in known:
+                yield (
+                    f'metadata.finalizers: "{finalizer}": prefer a domain-qualified finalizer name '
+                    "to avoid accidental conflicts with other finalizer writers"
+                )
+
+
+def _reached(obj: object, path: Names) -> tuple[Any, str]:
+    """What is at the end of a path, or where the path breaks off; and what should be there."""
+    for name in path:
+        if not isinstance(obj, dict):
+            return obj, "map[string]interface{}"
+        if name not in obj:
+            return None, ""
+        obj = obj[name]
+    return obj, "int64"
+
+
+_KNOWN_FINALIZERS = ("orphan", "foregroundDeletion")
+_MOST_REPLICAS = 2**31 - 1
+
+
+def custom_resources(
+    definition: Mapping[str, Any],
+    entry: Entry,
+    *,
+    settled: int = 0,
+    served: Converter | None = None,
+) -> list[Resource]:
+    """What a definition has served, a resource for each version."""
+    family = _family(definition, entry, settled or entry.revision, served)
+    versions = definition["spec"]["versions"]
+    return [_resource(family, version) for version in versions if version["served"]]
+
+
+def stored_resource(
+    definition: Mapping[str, Any], entry: Entry, served: Converter | None = None
+) -> Resource:
+    """A kind in the version that is stored, served or not."""
+    family = _family(definition, entry, entry.revision, served)
+    return _resource(family, _stored_version(definition))
+
+
+def _stored_version(definition: Mapping[str, Any]) -> Mapping[str, Any]:
+    stored: Mapping[str, Any]
+    stored = next(each for each in definition["spec"]["versions"] if each["storage"])
+    return stored
+
+
+def _family(
+    definition: Mapping[str, Any], entry: Entry, settled: int, served: Converter | None
+) -> _Family:
+    spec, stored = definition["spec"], _stored_version(definition)
+    schemas = {
+        f"{spec['group']}/{version['name']}": compiled(schema_of(version))
+        for version in spec["versions"]
+    }
+    shapes = {version: _whole(schema.shape) for version, schema in schemas.items()}
+    hashed = storage_version_hash(spec["group"], stored["name"], spec["names"]["kind"])
+    kind = _kind(definition, stored, hashed)
+    converter = conversion_of(spec.get("conversion"), kind, served)
+    cache = Cache(converter)
+    return _Family(definition, entry, settled, schemas, shapes, kind, converter, cache)
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """What all versions of a kind share."""
+
+    definition: Mapping[str, Any]
+    entry: Entry
+    settled: int
+    schemas: Mapping[str, Schema]
+    shapes: Mapping[str, Shape]
+    stored: Kind
+    converter: Conversion
+    cache: Cache
+
+
+def compiled(schema: Mapping[str, Any]) -> Schema:
+    """A schema, compiled once though several versions have it or a definition changes elsewhere."""
+    written = encode_sorted(schema)
+    given = _Given(hashlib.sha256(written).digest(), schema)
+    return _compiled(given) if len(written) <= _LARGE_SCHEMA else _compiled_large(given)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """A schema that is told from others by its digest."""
+
+    digest: bytes
+    schema: Mapping[str, Any] = field(compare=False)
+
+
+@lru_cache(maxsize=16)
+def _compiled_large(given: _Given) -> Schema:
+    """The same for schemas that take much memory, of which few are kept."""
+    return compile_schema(given.schema)
+
+
+@lru_cache(maxsize=256)
+def _compiled(given: _Given) -> Schema:
+    return compile_schema(given.schema)
+
+
+def schema_of(version: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of a version; without one, everything is kept."""
+    found = (version.get("schema") or {}).get("openAPIV3Schema")
+    return found or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def _whole(shape: Shape) -> Shape:
+    """The shape of whole objects, which also have what all objects have."""
+    text = Shape(type="string")
+    fields = {**shape.fields, "apiVersion": text, "kind": text, "metadata": metadata_shape()}
+    return replace(shape, fields=fields)
+
+
+def _resource(family: _Family, version: Mapping[str, Any]) -> Resource:
+    definition = family.definition
+    kind = _kind(definition, version, family.stored.storage_hash)
+    schema = family.schemas[kind.api_version]
+    parts = version.get("subresources") or {}
+    rules = CustomRules(
+        kind,
+        schema,
+        parts,
+        terminating="deletionTimestamp" in definition["metadata"],
+    )
+    return Resource(
+        kind=kind,
+        rules=rules,
+        printer=custom_printer(version.get("additionalPrinterColumns")),
+        shape=family.shapes[kind.api_version],
+        stored=family.stored,
+        selectable=_selectable(version.get("selectableFields") or ()),
+        since=family.entry.created,
+        settled=family.settled,
+        shapes=family.shapes,
+        conform=schema.conform,
+        schema=(version.get("schema") or {}).get("openAPIV3Schema") or {},
+        warning=_deprecation(definition, version),
+        parts=_parts(parts, rules),
+        conversion=CustomConversion(
+            kind, family.stored, family.schemas, family.converter, family.cache
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CustomConversion:
+    """Between the versions of a custom kind, each of which has its own schema."""
+
+    kind: Kind
+    storage: Kind
+    schemas: Mapping[str, Schema]
+    converter: Conversion
+    cache: Cache
+
+    async def shown(self, obj: Object, *, kept: bool = False) -> Object:
+        """What is stored, as it is described now in the version that it is stored in."""
+        if obj["apiVersion"] in self.schemas:
+            schema = self.schemas[obj["apiVersion"]]
+            await _in_turn(obj, lambda: schema.conform(obj))
+        return await self._pruned(
+            obj, self.kind.api_version, self.cache if kept else self.converter
+        )
+
+    async def stored(self, obj: Object) -> Object:
+        if self.storage.version == self.kind.version:
+            return obj
+        stored = await self._pruned(obj, self.storage.api_version, self.converter)
+        await _in_turn(obj, lambda: self.schemas[self.storage.api_version].default(stored))
+        return stored
+
+    async def _pruned(self, obj: Object, api_version: str, converter: Converting) -> Object:
+        if obj["apiVersion"] == api_version:
+            return obj
+        converted = await converter.convert(obj, api_version)
+        await _in_turn(converted, lambda: self.schemas[api_version].prune(converted))
+        return converted
+
+    async def convert(self, obj: Object, api_version: str) -> Object:
+        if obj["apiVersion"] == api_version:
+            return obj
+        return await self.converter.convert(obj, api_version)
+
+    async def close(self) -> None:
+        """Let go of what it was converted with; all versions of a kind share that."""
+        await self.cache.close()
+        await self.converter.close()
+
+
+async def _in_turn(obj: Object, work: Callable[[], object]) -> None:
+    """Work on an object here if it is small, and in a worker thread if it is not."""
+    if is_larger(obj, SMALL):
+        await off_loop(work)
+    else:
+        work()
+
+
+class Converting(Protocol):
+    """Makes of an object in one version one in another, or knows what it was made before."""
+
+    async def convert(self, obj: Object, api_version: str) -> Object: ...
+
+
+def _kind(definition: Mapping[str, Any], version: Mapping[str, Any], hashed: str) -> Kind:
+    spec, names = definition["spec"], definition["status"]["acceptedNames"]
+    parts = version.get("subresources") or {}
+    subresources = [Subresource("status")] if "status" in parts else []
+    subresources += [_SCALE] if parts.get("scale") else []
+    return Kind(
+        group=spec["group"],
+        version=version["name"],
+        kind=names["kind"],
+        plural=names["plural"],
+        singular=names.get("singular", ""),
+        namespaced=spec["scope"] == "Namespaced",
+        list_kind=names.get("listKind", ""),
+        short_names=tuple(names.get("shortNames") or ()),
+        categories=tuple(names.get("categories") or ()),
+        verbs=CUSTOM_VERBS,
+        subresources=tuple(subresources),
+        custom=True,
+        storage_hash=hashed,
+    )
+
+
+def _deprecation(definition: Mapping[str, Any], version: Mapping[str, Any]) -> str:
+    """What every request in a deprecated version is warned of."""
+    if not version.get("deprecated"):
+        return ""
+    if version.get("deprecationWarning") is not None:
+        return str(version["deprecationWarning"])
+    spec, name = definition["spec"], version["name"]
+    kept = [each["name"] for each in spec["versions"] if _is_recommended(each)]
+    better = [each for each in map(KubeVersion.parse, kept) if each > KubeVersion.parse(name)]
+    group, kind = spec["group"], spec["names"]["kind"]
+    instead = f"; use {group}/{max(better)} {kind}" if better else ""
+    return f"{group}/{name} {kind} is deprecated{instead}"
+
+
+def _is_recommended(version: Mapping[str, Any]) -> bool:
+    return version["served"] and not version.get("deprecated")
+
+
+def _parts(parts: Mapping[str, Any], rules: Rules) -> Mapping[str, Part]:
+    scale = parts.get("scale")
+    if not scale:
+        return {}
+    return {
+        "scale": Scale(
+            rules,
+            replicas=names_of(scale["specReplicasPath"]),
+            status_replicas=names_of(scale["statusReplicasPath"]),
+            selector=names_of(scale.get("labelSelectorPath") or ""),
+        )
+    }
+
+
+def names_of(path: str) -> Names:
+    """The fields on the way of a simple path."""
+    return tuple(path.lstrip(".").split(".")) if path else ()
+
+
+def _selectable(fields: Iterable[Mapping[str, str]]) -> Mapping[str, Callable[[Object], str]]:
+    return {field["jsonPath"].lstrip("."): _text_of(field["jsonPath"]) for field in fields}
+
+
+def _text_of(path: str) -> Callable[[Object], str]:
+    try:
+        parsed = parse_path(path)
+    except InvalidPath:
+        return lambda _: ""
+
+    def text(obj: Object) -> str:
+        found = parsed.find(obj)
+        match found[:1]:
+            case [bool(value)]:
+                return "true" if value else "false"
+            case [None] | []:
+                return ""
+        return str(found[0])
+
+    return text

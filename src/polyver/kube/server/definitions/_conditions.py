@@ -1,0 +1,29 @@
+"""Conditions of a definition: what they say, and when they said something else last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from polyver.kube.objects.conditions import set_condition
+from polyver.kube.server.rules import Object
+
+__all__ = ["is_established", "made", "set_condition", "with_condition"]
+
+
+def made(kind: str, status: str, reason: str, message: str) -> Object:
+    """A condition without its time."""
+    return {"type": kind, "status": status, "reason": reason, "message": message}
+
+
+def is_established(definition: Mapping[str, Any]) -> bool:
+    """Whether the names were accepted once, since which it is served."""
+    conditions = (definition.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
+def with_condition(definition: Object, condition: Object, now: str) -> Object:
+    """A definition with one of its conditions changed."""
+    status = definition.get("status") or {}
+    conditions = set_condition(status.get("conditions") or [], condition, now)
+    return definition | {"status": status | {"conditions": conditions}}

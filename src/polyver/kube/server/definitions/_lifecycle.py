@@ -1,0 +1,410 @@
+"""Definitions between requests: their names are accepted, their kinds served and cleaned up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from polyver.kube.http.logs import Log
+from polyver.kube.http.off_loop import off_loop
+from polyver.kube.objects.status import ApiError
+from polyver.kube.server.call import SMALL, Call, Server
+from polyver.kube.server.conversion.served import Converter
+from polyver.kube.server.custom import (
+    CustomConversion,
+    compiled,
+    custom_resources,
+    schema_of,
+    stored_resource,
+)
+from polyver.kube.server.definitions._conditions import is_established, made, with_condition
+from polyver.kube.server.definitions._names import NamesInUse, accepted
+from polyver.kube.server.definitions._rules import CLEANUP
+from polyver.kube.server.deleting import delete_all
+from polyver.kube.server.http import Request
+from polyver.kube.server.identity import SERVER
+from polyver.kube.server.media import PLAIN
+from polyver.kube.server.options import Query
+from polyver.kube.server.owning import own
+from polyver.kube.server.parts import Status
+from polyver.kube.server.paths import Place
+from polyver.kube.server.resource import Resource
+from polyver.kube.server.rules import Object
+from polyver.kube.store import (
+    Change,
+    Compacted,
+    Conflict,
+    Entry,
+    Lagging,
+    StoreClosed,
+    StoreFailed,
+    Watch,
+)
+
+__all__ = ["Definitions"]
+
+_GROUP, _PLURAL = "apiextensions.k8s.io", "customresourcedefinitions"
+_PREFIX = f"/{_GROUP}/{_PLURAL}/"
+_MANAGER = "kube-apiserver"
+_PATIENCE = 60.0
+_REQUESTS_END = 60.0
+_LOOK_AGAIN = 5.0
+_decoder = msgspec.json.Decoder(dict[str, Any])
+
+_IN_PROGRESS = made(
+    "Terminating",
+    "True",
+    "InstanceDeletionInProgress",
+    "CustomResource deletion is in progress",
+)
+_DONE = made("Terminating", "False", "InstanceDeletionCompleted", "removed all instances")
+_NEVER = made("Terminating", "False", "NeverEstablished", "resource was never established")
+_NOT_OURS = made(
+    "Terminating",
+    "False",
+    "OverlappingBuiltInResource",
+    "instances overlap with built-in resources in storage",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """What is in the catalogue for a definition, and what it was made from."""
+
+    facts: object
+    going: bool
+    resources: list[Resource]
+    watches: set[Watch]
+
+    async def close(self) -> None:
+        """Let go of the webhook that converted, if there was one."""
+        for resource in self.resources[:1]:
+            if isinstance(resource.conversion, CustomConversion):
+                await resource.conversion.close()
+
+    def end_watches(self) -> None:
+        """Whoever watches begins again, with what is served now."""
+        for watch in list(self.watches):
+            watch.close()
+
+
+async def _closed_later(served: _Served) -> None:
+    try:
+        await asyncio.sleep(_REQUESTS_END)
+    finally:
+        await served.close()
+
+
+class Definitions:
+    """Follows all definitions: accepts their names, serves them, and cleans up behind them."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._names = NamesInUse()
+        self._waiting: set[str] = set()
+        """Definitions that do not have all the names that they want."""
+        self._served: dict[str, _Served] = {}
+        self._following = False
+        self._cleaning: dict[str, asyncio.Task[None]] = {}
+        self._retired: set[asyncio.Task[None]] = set()
+        server.conversions.subscribe(self._converted_otherwise)
+        self._emptied: dict[str, int] = {}
+        """The revisions as of which the objects of definitions that are gone were gone."""
+
+    def load(self) -> None:
+        """Serve what was accepted before."""
+        for entry in self._server.store.page(_PREFIX).entries:
+            definition = _decoder.decode(entry.value)
+            self._note(entry.key, definition)
+            self._serve(entry, definition)
+
+    async def run(self) -> None:
+        """Follow every change until the store is closed."""
+        self._following = True
+        try:
+            while True:
+                with suppress(Lagging, Compacted):
+                    await self._follow()
+        except StoreClosed:
+            return
+        finally:
+            for task in (*self._cleaning.values(), *self._retired):
+                task.cancel()
+            await asyncio.gather(*self._retired, return_exceptions=True)
+            for served in self._served.values():
+                await served.close()
+
+    def _retire(self, served: _Served) -> None:
+        """Close what is no longer served, when the requests that still use it have ended."""
+        task = asyncio.create_task(_closed_later(served))
+        self._retired.add(task)
+        task.add_done_callback(self._retired.discard)
+
+    async def _follow(self) -> None:
+        store = self._server.store
+        page = store.page(_PREFIX)
+        watch = store.watch(_PREFIX, page.revision)
+        try:
+            keys = [*self._names.keys(), *(entry.key for entry in page.entries)]
+            while True:
+                try:
+                    await self._settle(keys)
+                    keys = [event.entry.key for event in await watch.batch(_PATIENCE)]
+                except StoreFailed:
+                    await asyncio.sleep(_LOOK_AGAIN)
+        finally:
+            watch.close()
+
+    async def _settle(self, keys: Iterable[str]) -> None:
+        """Decide on one definition after the other, and write down all decisions at once."""
+        queue, decided = deque(dict.fromkeys(keys)), dict[str, tuple[Entry, Object]]()
+        while queue:
+            await asyncio.sleep(0)  # requests are answered in between
+            key = queue.popleft()
+            entry = self._server.store.get(key)
+            if entry is None:
+                decided.pop(key, None)
+                queue.extend(self._forget(key))
+                continue
+            await self._sweep(entry)
+            found = _decoder.decode(entry.value)
+            await _compile(found, len(entry.value))
+            before = decided[key][1] if key in decided else found
+            waiting = self._note(key, before)
+            new = before | {"status": accepted(before, self._names, self._server.timestamp())}
+            queue.extend(dict.fromkeys([*waiting, *self._note(key, new)]))
+            # Whoever reads that it is established finds it served.
+            self._serve(entry, new)
+            if _is_going(found):
+                self._clean(key)
+            if new["status"] != found["status"]:
+                decided[key] = entry, new
+        await asyncio.gather(*(self._write(entry, new) for entry, new in decided.values()))
+
+    def _note(self, key: str, definition: Object) -> list[str]:
+        """Remember the names of a definition; those that wait are returned if it lost some."""
+        group, status = definition["spec"]["group"], definition["status"]
+        changed = self._names.note(key, group, status["acceptedNames"])
+        if any(map(_is_refused, status.get("conditions") or ())):
+            self._waiting.add(key)
+        else:
+            self._waiting.discard(key)
+        return [each for each in self._waiting_in(group) if each != key] if changed else []
+
+    def _waiting_in(self, group: str) -> list[str]:
+        return [key for key in self._names.group(group) if key in self._waiting]
+
+    def _forget(self, key: str) -> list[str]:
+        """No longer serve what is gone; the definitions that may get its names are returned."""
+        if gone := self._served.pop(key, None):
+            self._server.catalogue.replace(gone.resources, [])
+            self._retire(gone)
+            gone.end_watches()
+        self._waiting.discard(key)
+        return [each for each in self._names.forget(key) if each in self._waiting]
+
+    def _converted_otherwise(self, name: str) -> None:
+        """Serve a kind anew when something else converts it."""
+        if f"{_PREFIX}{name}" in self._served:
+            entry = self._server.store.get(f"{_PREFIX}{name}")
+            if entry is not None:
+                self._serve(entry, _decoder.decode(entry.value))
+
+    def _converter(self, definition: Object) -> Converter | None:
+        return self._server.conversions.get(definition["metadata"]["name"])
+
+    def _serve(self, entry: Entry, definition: Object) -> None:
+        going = "deletionTimestamp" in definition["metadata"]
+        facts = (*_facts(definition), self._converter(definition))
+        before = self._served.get(entry.key)
+        same = before is not None and before.facts == facts
+        if before and same and before.going == going:
+            return
+        # That a kind is about to go is no reason to end watches: they tell of its objects' end.
+        watches = before.watches if before and same else set()
+        made = self._made(entry, definition) if is_established(definition) else []
+        new = [replace(each, watches=watches) for each in made]
+        self._server.catalogue.replace(before.resources if before else [], new)
+        self._served[entry.key] = _Served(facts, going, new, watches)
+        if before:
+            self._retire(before)
+        if before and not same:
+            before.end_watches()
+
+    def _made(self, entry: Entry, definition: Object) -> list[Resource]:
+        if self._is_builtin(definition):
+            return []
+        try:
+            # What is written until now may not be as the definition describes it now; at the
+            # start there was nobody who could have written.
+            settled = self._server.store.revision if self._following else entry.revision
+            served = self._converter(definition)
+            made = custom_resources(definition, entry, settled=settled, served=served)
+        except Exception as error:
+            # One kind that cannot be served is not in the way of all others.
+            Log().failure("a kind cannot be served", error, definition=entry.key)
+            return []
+        return [each for each in made if not self._is_reserved(each)]
+
+    def _is_builtin(self, definition: Object) -> bool:
+        """Whether a kind of the server itself is stored where its objects would be."""
+        group, plural = definition["spec"]["group"], definition["spec"]["names"]["plural"]
+        return any(
+            (each.kind.group, each.kind.plural) == (group, plural)
+            for each in self._server.catalogue
+            if not each.kind.custom
+        )
+
+    def _is_reserved(self, resource: Resource) -> bool:
+        """Versions of a group that the server itself serves are not added to."""
+        wanted = resource.kind.api_version
+        return any(
+            each.kind.api_version == wanted
+            for each in self._server.catalogue
+            if not each.kind.custom
+        )
+
+    # Writing: what the server says of a definition is its own, as others see in managedFields.
+
+    async def _write(self, entry: Entry, new: Object, *, delete: bool = False) -> bool:
+        """Whether a definition was still as it was read; if not, the next change is waited for."""
+        resource = self._resource
+        if not delete:
+            new = new | {"metadata": {**new["metadata"]}}
+            await own(
+                self._call(resource),
+                Status(resource.rules),
+                new,
+                _decoder.decode(entry.value),
+                _MANAGER,
+            )
+        change = Change(entry.key, *resource.encode(new), entry.revision, delete=delete)
+        try:
+            await self._server.store.write(change)
+        except Conflict:
+            return False
+        return True
+
+    @property
+    def _resource(self) -> Resource:
+        resource = self._server.catalogue.get(_GROUP, "v1", _PLURAL)
+        assert resource is not None
+        return resource
+
+    def _call(self, resource: Resource) -> Call:
+        request = Request("PUT", "", "", {}, b"", SERVER)
+        place = Place(_GROUP, "v1", _PLURAL, subresource="status")
+        return Call(self._server, request, resource, place, Query(""), PLAIN)
+
+    # Cleaning up: the objects of a definition go first.
+
+    def _clean(self, key: str) -> None:
+        if key not in self._cleaning:
+            task = asyncio.create_task(self._cleaned(key))
+            self._cleaning[key] = task
+            task.add_done_callback(lambda _: self._cleaning.pop(key, None))
+
+    async def _cleaned(self, key: str) -> None:
+        """Delete all objects of a kind, wait until they are gone, and let its definition go."""
+        with suppress(StoreClosed):
+            while await self._tell(key, _IN_PROGRESS):
+                try:
+                    last = await self._empty(key)
+                    await self._release(key, last)
+                except Lagging:
+                    continue
+                except (ApiError, StoreFailed) as error:
+                    text = f"could not issue all deletes: {error}"
+                    failed = made("Terminating", "True", "InstanceDeletionFailed", text)
+                    await self._tell(key, failed)
+                    await asyncio.sleep(_LOOK_AGAIN)
+
+    async def _tell(self, key: str, condition: Object) -> bool:
+        """Set a condition of a definition that waits for its objects to go, if it still does."""
+        while (entry := self._server.store.get(key)) is not None:
+            definition = _decoder.decode(entry.value)
+            if not _is_going(definition):
+                return False
+            new = with_condition(definition, condition, self._server.timestamp())
+            if new == definition or await self._write(entry, new):
+                return True
+        return False
+
+    async def _empty(self, key: str) -> Object:
+        """Delete all objects of a kind, and wait until they are gone; how that went."""
+        store, entry = self._server.store, self._server.store.get(key)
+        definition = _decoder.decode(entry.value) if entry else {}
+        if entry is None or not is_established(definition):
+            return _NEVER
+        if self._is_builtin(definition):
+            return _NOT_OURS
+        resource = stored_resource(definition, entry, self._converter(definition))
+        watch = store.watch(resource.prefix, store.revision)
+        try:
+            await delete_all(self._server, resource)
+            while store.page(resource.prefix, limit=1).entries:
+                events = await watch.batch(_LOOK_AGAIN)
+                # What was already on its way when the deletion began has arrived since.
+                if any(event.previous is None for event in events):
+                    await delete_all(self._server, resource)
+        finally:
+            watch.close()
+        return _DONE
+
+    async def _release(self, key: str, last: Object) -> None:
+        """Take the finalizer away, and with it the definition if nobody else holds it."""
+        while (entry := self._server.store.get(key)) is not None:
+            definition = _decoder.decode(entry.value)
+            if not _is_going(definition):
+                return
+            self._emptied[key] = self._server.store.revision
+            left = [each for each in definition["metadata"]["finalizers"] if each != CLEANUP]
+            new = with_condition(definition, last, self._server.timestamp())
+            new["metadata"] = definition["metadata"] | {"finalizers": left}
+            written = (
+                self._write(entry, new) if left else self._write(entry, definition, delete=True)
+            )
+            if await written:
+                return
+
+    async def _sweep(self, entry: Entry) -> None:
+        """Delete what arrived after the objects of an earlier definition of the same name."""
+        since = self._emptied.get(entry.key)
+        if since is None or entry.created <= since:
+            return
+        del self._emptied[entry.key]
+        store, name = self._server.store, _decoder.decode(entry.value)["spec"]
+        prefix = f"/{name['group']}/{name['names']['plural']}/"
+        for each in store.page(prefix).entries:
+            if since < each.created < entry.created:
+                with suppress(Conflict):
+                    await store.write(Change(each.key, each.value, b"", each.revision, delete=True))
+
+
+async def _compile(definition: Object, size: int) -> None:
+    """Compile the schemas of a large definition in a worker thread; they are kept for `_serve`."""
+    if size > SMALL:
+        schemas = [schema_of(each) for each in definition["spec"]["versions"]]
+        await off_loop(lambda: [compiled(each) for each in schemas])
+
+
+def _is_refused(condition: Object) -> bool:
+    return bool(condition["type"] == "NamesAccepted" and condition["status"] != "True")
+
+
+def _is_going(definition: Object) -> bool:
+    """Whether a definition waits for its objects to go."""
+    metadata = definition["metadata"]
+    return "deletionTimestamp" in metadata and CLEANUP in (metadata.get("finalizers") or ())
+
+
+def _facts(definition: Object) -> tuple[object, ...]:
+    """What decides on how a kind is served."""
+    uid, names = definition["metadata"]["uid"], definition["status"]["acceptedNames"]
+    return is_established(definition), definition["spec"], names, uid

@@ -1,0 +1,156 @@
+"""Names of custom kinds: no two definitions of a group have the same, whoever comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from polyver.kube.objects.status import Cause, invalid_field, required
+from polyver.kube.server.definitions._approval import approval
+from polyver.kube.server.definitions._conditions import is_established, made, set_condition
+from polyver.kube.server.rules import Object
+from polyver.languages.values.names import dns_1035_label_problems
+
+__all__ = ["NamesInUse", "accepted", "check_names", "required_names"]
+
+_REQUIRED = ("plural", "singular", "kind", "listKind")
+
+
+class NamesInUse:
+    """The names that the definitions of each group were given."""
+
+    def __init__(self) -> None:
+        self._by_group: dict[str, dict[str, Mapping[str, Any]]] = {}
+
+    def note(self, key: str, group: str, names: Mapping[str, Any]) -> bool:
+        """Remember what a definition has; whether that is something else than before."""
+        known = self._by_group.setdefault(group, {})
+        changed = known.get(key) != names
+        known[key] = names
+        return changed
+
+    def forget(self, key: str) -> list[str]:
+        """Set the names of a definition free; the others of its group are returned."""
+        for group, known in list(self._by_group.items()):
+            if known.pop(key, None) is not None:
+                if not known:
+                    del self._by_group[group]
+                return list(known)
+        return []
+
+    def group(self, group: str) -> list[str]:
+        """The definitions of a group."""
+        return list(self._by_group.get(group, ()))
+
+    def keys(self) -> list[str]:
+        """All definitions."""
+        return [key for known in self._by_group.values() for key in known]
+
+    def resources(self, group: str) -> set[str]:
+        """Everything that stands for a resource in a group."""
+        return {
+            name
+            for names in self._by_group.get(group, {}).values()
+            for name in (names["plural"], names.get("singular"), *(names.get("shortNames") or ()))
+            if name
+        }
+
+    def kinds(self, group: str) -> set[str]:
+        """Everything that stands for a kind in a group."""
+        known = self._by_group.get(group, {}).values()
+        return {names[field] for names in known for field in ("kind", "listKind") if field in names}
+
+
+def accepted(definition: Object, in_use: NamesInUse, now: str) -> Object:
+    """The status of a definition among others: the names that it gets, and the conditions."""
+    names, conflict = _given(definition, in_use)
+    conditions = list(definition["status"].get("conditions") or [])
+    group, annotations = definition["spec"]["group"], definition["metadata"].get("annotations")
+    if approved := approval(group, annotations or {}):
+        conditions = set_condition(conditions, approved.condition, now)
+    for condition in _outcome(conflict, established=is_established(definition)):
+        conditions = set_condition(conditions, condition, now)
+    status: Object = definition["status"]
+    return status | {"acceptedNames": names, "conditions": conditions}
+
+
+def _outcome(conflict: tuple[str, str] | None, *, established: bool) -> list[Object]:
+    """What was established once stays so, whatever becomes of its names."""
+    if conflict:
+        first = made("NamesAccepted", "False", *conflict)
+        second = made("Established", "False", "NotAccepted", "not all names are accepted")
+    else:
+        first = made("NamesAccepted", "True", "NoConflicts", "no conflicts found")
+        text = "the initial names have been accepted"
+        second = made("Established", "True", "InitialNamesAccepted", text)
+    return [first] if established else [first, second]
+
+
+def _given(definition: Object, in_use: NamesInUse) -> tuple[Object, tuple[str, str] | None]:
+    """The names that a definition gets, and the last conflict if it does not get all."""
+    spec, had = definition["spec"], definition["status"]["acceptedNames"]
+    wanted, got = spec["names"], dict(had)
+    resources, kinds = in_use.resources(spec["group"]), in_use.kinds(spec["group"])
+    conflict: tuple[str, str] | None = None
+    for field, known in (
+        ("plural", resources),
+        ("singular", resources),
+        ("shortNames", resources),
+        ("kind", kinds),
+        ("listKind", kinds),
+    ):
+        taken = [name for name in _texts(wanted.get(field)) if name in known]
+        if lost := [name for name in taken if name not in _texts(had.get(field))]:
+            conflict = f"{field[:1].upper()}{field[1:]}Conflict", _told(lost)
+        else:
+            _set(got, field, wanted.get(field))
+    _set(got, "categories", wanted.get("categories"))
+    return got, conflict
+
+
+def _texts(value: Any) -> list[str]:
+    return value if isinstance(value, list) else [value] if value else []
+
+
+def _told(names: list[str]) -> str:
+    texts = [f'"{name}" is already in use' for name in dict.fromkeys(names)]
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+def _set(names: Object, field: str, value: object) -> None:
+    if value:
+        names[field] = value
+    else:
+        names.pop(field, None)
+
+
+def required_names(names: Mapping[str, Any]) -> Iterable[Cause]:
+    """The names that a definition has to ask for."""
+    return [required(f"spec.names.{field}") for field in _REQUIRED if not names.get(field)]
+
+
+def check_names(names: Mapping[str, Any], path: str) -> Iterable[Cause]:
+    """What is wrong with names, asked for or given."""
+    for field in ("plural", "singular"):
+        yield from _check_label(names.get(field) or "", f"{path}.{field}")
+    for field in ("kind", "listKind"):
+        name = names.get(field) or ""
+        if name and (problems := dns_1035_label_problems(name.lower())):
+            text = f"may have mixed case, but should otherwise match: {','.join(problems)}"
+            yield invalid_field(f"{path}.{field}", name, text)
+    yield from _check_labels(names.get("shortNames") or (), f"{path}.shortNames")
+    if names.get("kind") and names["kind"] == names.get("listKind"):
+        text = "kind and listKind may not be the same"
+        yield invalid_field(f"{path}.listKind", names["kind"], text)
+    yield from _check_labels(names.get("categories") or (), f"{path}.categories")
+
+
+def _check_label(name: str, path: str) -> Iterable[Cause]:
+    if name and (problems := dns_1035_label_problems(name)):
+        yield invalid_field(path, name, ",".join(problems))
+
+
+def _check_labels(names: Iterable[str], path: str) -> Iterable[Cause]:
+    for number, name in enumerate(names):
+        if problems := dns_1035_label_problems(name):
+            yield invalid_field(f"{path}[{number}]", name, ",".join(problems))

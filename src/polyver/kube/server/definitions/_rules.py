@@ -1,0 +1,221 @@
+"""What a write of a definition fills in, sets, refuses and warns of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from polyver.kube.objects.schema import coerce_defaults
+from polyver.kube.objects.status import Cause, invalid_field, required, unsupported
+from polyver.kube.server.custom import compiled
+from polyver.kube.server.definitions._approval import check_approval
+from polyver.kube.server.definitions._conditions import is_established, made, set_condition
+from polyver.kube.server.definitions._conversion import check_conversion, is_ca_bundle
+from polyver.kube.server.definitions._names import check_names, required_names
+from polyver.kube.server.definitions._versions import Versions, schemas_of
+from polyver.kube.server.definitions._warnings import has_defaults, warnings_of
+from polyver.kube.server.deleting import FOREGROUND, ORPHAN
+from polyver.kube.server.rules import Object, Rules
+from polyver.languages.values.names import dns_subdomain_problems
+
+__all__ = ["CLEANUP", "DefinitionRules"]
+
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+_PRESERVED = "spec.preserveUnknownFields"
+
+
+class DefinitionRules(Rules):
+    """A definition names one kind, its versions, and the one version that is stored."""
+
+    unconditional = False
+    counts = True
+    has_status = True
+    status_keeps = ()
+    costly = True
+
+    def default(self, obj: Object) -> None:
+        spec, status = obj.get("spec") or {}, obj.get("status") or {}
+        obj["spec"] = spec | {
+            "names": _named(spec.get("names") or {}),
+            "conversion": _converted(spec.get("conversion")),
+        }
+        if not status.get("storedVersions"):
+            obj["status"] = status | {"storedVersions": _stored(spec) or None}
+
+    def settle(self, obj: Object, *, applied: bool) -> None:
+        del applied
+        for schema in schemas_of(obj["spec"]):
+            coerce_defaults(schema)
+
+    def prepare_create(self, obj: Object) -> None:
+        obj["status"] = {
+            "conditions": None,
+            "acceptedNames": {"plural": "", "kind": ""},
+            "storedVersions": _stored(obj["spec"]) or None,
+        }
+
+    def prepare_update(self, obj: Object, old: Object) -> None:
+        known = old["status"].get("storedVersions") or []
+        new = [name for name in _stored(obj["spec"]) if name not in known]
+        obj["status"] = old["status"] | {"storedVersions": [*known, *new] or None}
+
+    def check_create(self, obj: Object) -> list[Cause]:
+        causes = [*_check_name(obj), *_check_spec(obj["spec"], any_ca=True)]
+        return _servable(obj, [*causes, *_check_rest(obj, None)])
+
+    def check_update(self, obj: Object, old: Object) -> list[Cause]:
+        causes = [*_check_spec(obj["spec"], any_ca=_may_have_any_ca(old))]
+        return _servable(obj, [*causes, *_check_fixed(obj, old), *_check_rest(obj, old)])
+
+    def check_status(self, obj: Object, old: Object) -> list[Cause]:
+        del old
+        return [*check_names(obj["status"].get("acceptedNames") or {}, "status.acceptedNames")]
+
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        return warnings_of(obj["spec"], old["spec"] if old else None)
+
+    def held(self, obj: Object) -> bool:
+        """Not even the first DELETE takes a definition away: its objects go before it."""
+        return super().held(obj) or "deletionTimestamp" not in obj["metadata"]
+
+    def begin_deletion(self, obj: Object, now: str) -> None:
+        metadata, status = obj["metadata"], obj["status"]
+        # What becomes of dependents is not asked for before the second DELETE.
+        aside = (CLEANUP, ORPHAN, FOREGROUND)
+        kept = [each for each in metadata.get("finalizers") or [] if each not in aside]
+        metadata |= {"deletionTimestamp": now, "finalizers": [*kept, CLEANUP]}
+        text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin"
+        going = made("Terminating", "True", "InstanceDeletionPending", f"{text} soon")
+        conditions = set_condition(status.get("conditions") or [], going, now)
+        obj["status"] = status | {"conditions": conditions}
+
+
+def _named(names: Mapping[str, Any]) -> Object:
+    """Names of which some follow from the kind."""
+    kind = names.get("kind") or ""
+    implied = {"singular": kind.lower(), "listKind": f"{kind}List"} if kind else {}
+    return {**names} | {field: names.get(field) or name for field, name in implied.items()}
+
+
+def _converted(conversion: Mapping[str, Any] | None) -> Object:
+    if conversion is None:
+        return {"strategy": "None"}
+    webhook = conversion.get("webhook") or {}
+    client = webhook.get("clientConfig") or {}
+    service = client.get("service")
+    if service is None or service.get("port") is not None:
+        return {**conversion}
+    client = client | {"service": service | {"port": 443}}
+    return {**conversion} | {"webhook": webhook | {"clientConfig": client}}
+
+
+def _stored(spec: Mapping[str, Any]) -> list[str]:
+    """The version that is stored; the first, should there be several."""
+    return [each["name"] for each in spec.get("versions") or () if each["storage"]][:1]
+
+
+def _check_name(obj: Object) -> Iterable[Cause]:
+    metadata, spec = obj["metadata"], obj["spec"]
+    wanted = f"{spec['names'].get('plural', '')}.{spec.get('group', '')}"
+    for field in ("generateName", "name"):
+        name = metadata.get(field)
+        if name and name != wanted:
+            text = 'must be spec.names.plural+"."+spec.group'
+            yield invalid_field(f"metadata.{field}", name, text)
+
+
+def _check_spec(spec: Object, *, any_ca: bool) -> Iterable[Cause]:
+    """What is wrong with a definition, in the order in which the real server tells it."""
+    versions, preserves = Versions.of(spec), bool(spec.get("preserveUnknownFields"))
+    yield from _check_group(spec.get("group") or "")
+    yield from _check_scope(spec.get("scope") or "")
+    yield from versions.check_schemas_given()
+    if preserves and has_defaults(spec):
+        text = "must be false in order to use defaults in the schema"
+        yield invalid_field(_PRESERVED, True, text)
+    yield from versions.check_each()
+    yield from versions.check_set()
+    yield from required_names(spec["names"])
+    yield from check_names(spec["names"], "spec.names")
+    yield from versions.check_shared()
+    strategy = spec["conversion"].get("strategy")
+    if preserves and strategy != "None":
+        text = "must be None if spec.preserveUnknownFields is true"
+        yield invalid_field("spec.conversion.strategy", strategy, text)
+    yield from check_conversion(spec["conversion"], any_ca=any_ca)
+
+
+def _check_group(group: str) -> Iterable[Cause]:
+    problems = dns_subdomain_problems(group)
+    if not group:
+        yield required("spec.group")
+    elif problems:
+        yield invalid_field("spec.group", group, ",".join(problems))
+    elif "." not in group:
+        yield invalid_field("spec.group", group, "should be a domain with at least one dot")
+
+
+def _check_scope(scope: str) -> Iterable[Cause]:
+    if not scope:
+        yield required("spec.scope")
+    elif scope not in ("Cluster", "Namespaced"):
+        yield unsupported("spec.scope", scope, ("Cluster", "Namespaced"))
+
+
+def _check_fixed(obj: Object, old: Object) -> Iterable[Cause]:
+    """What stays as it is: some of it always, and some once objects may be stored."""
+    new, before = obj["spec"], old["spec"]
+    fields = [("scope",), ("names", "kind")] if is_established(old) else []
+    for path in (*fields, ("group",), ("names", "plural")):
+        found, was = new, before
+        for name in path:
+            found, was = found[name], was[name]
+        if found != was:
+            yield invalid_field(f"spec.{'.'.join(path)}", found, "field is immutable")
+
+
+def _check_rest(obj: Object, old: Object | None) -> Iterable[Cause]:
+    status, spec = obj["status"], obj["spec"]
+    yield from check_names(status.get("acceptedNames") or {}, "status.acceptedNames")
+    yield from _check_stored(status.get("storedVersions"), spec.get("versions") or ())
+    yield from check_approval(obj, old)
+    before = bool(old and old["spec"].get("preserveUnknownFields"))
+    if spec.get("preserveUnknownFields") and not before:
+        text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in"
+        yield invalid_field(_PRESERVED, True, f"{text} spec.versions[*].schema instead")
+
+
+def _check_stored(stored: list[str] | None, versions: Sequence[Object]) -> Iterable[Cause]:
+    path = "status.storedVersions"
+    if not stored:
+        yield invalid_field(path, stored, "must have at least one stored version")
+        return
+    for version in versions:
+        if version["storage"] and version["name"] not in stored:
+            yield invalid_field(path, stored, f"must have the storage version {version['name']}")
+    names = {version["name"] for version in versions}
+    for number, name in enumerate(stored):
+        if name not in names:
+            text = (
+                f"missing from spec.versions; {name} was previously a storage version, and must "
+                "remain in spec.versions until a storage migration ensures no data remains "
+                f"persisted in {name} and removes {name} from status.storedVersions"
+            )
+            yield invalid_field(f"{path}[{number}]", name, text)
+
+
+def _may_have_any_ca(old: Object) -> bool:
+    """A CA that is none is refused once the kind is served, unless it was none before."""
+    if not is_established(old):
+        return True
+    webhook = old["spec"]["conversion"].get("webhook") or {}
+    bundle: str = (webhook.get("clientConfig") or {}).get("caBundle") or ""
+    return bool(bundle) and not is_ca_bundle(bundle)
+
+
+def _servable(obj: Object, causes: list[Cause]) -> list[Cause]:
+    """What cannot be served is not stored: it would be in the way of the next start."""
+    if not causes:
+        for schema in schemas_of(obj["spec"]):
+            compiled(schema)
+    return causes

@@ -1,0 +1,208 @@
+"""The versions of a definition, as the real server looks at them.
+
+What all versions have in common it moves out of them before it looks for mistakes. Therefore
+refusals name places such as `spec.validation` that nobody wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polyver.kube.objects.schema import check_columns, check_scale, check_schema, check_selectable
+from polyver.kube.objects.schema.declared import declared
+from polyver.kube.objects.status import Cause, invalid_field, required
+from polyver.kube.server.resource import encode_sorted
+from polyver.kube.server.rules import Object
+from polyver.languages.values.names import dns_1035_label_problems
+from polyver.languages.values.strings import json_text
+
+__all__ = ["Versions", "schemas_of"]
+
+_MOVED = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
+_MOST_TEXT = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The versions of a definition, and what all of them have."""
+
+    given: Sequence[Object] | None
+    """The versions without what they have in common."""
+    shared: Object
+
+    @classmethod
+    def of(cls, spec: Mapping[str, Any]) -> Versions:
+        versions = spec.get("versions")
+        if not versions:
+            return cls(versions, {})
+        shared = {name: versions[0].get(name) for name in _MOVED if _is_shared(name, versions)}
+        given = [{k: v for k, v in each.items() if k not in shared} for each in versions]
+        return cls(given, {name: value for name, value in shared.items() if value is not None})
+
+    def check_schemas_given(self) -> Iterable[Cause]:
+        """Every version has a schema."""
+        if _schema(self.shared) is not None:
+            return
+        for number, version in enumerate(self.given or ()):
+            if _schema(version) is None:
+                yield required(f"spec.versions[{number}].schema.openAPIV3Schema")
+
+    def check_each(self) -> Iterable[Cause]:
+        """What is wrong with a version, and not with all of them."""
+        for number, version in enumerate(self.given or ()):
+            path, name = f"spec.versions[{number}]", version["name"]
+            if problems := dns_1035_label_problems(name):
+                yield invalid_field(f"{path}.name", name, ",".join(problems))
+            yield from _check_deprecation(version, f"{path}.deprecationWarning")
+            schema, status = _schema(version), self._has_status(name)
+            if schema is not None:
+                yield from check_schema(schema, f"{path}.schema.openAPIV3Schema", status=status)
+            yield from _check_parts(version, schema, path)
+
+    def _has_status(self, name: str) -> bool:
+        """Whether a version has a status of its own, asked of the first of that name."""
+        versions = self.given or ()
+        if not any("subresources" in each for each in versions):
+            return _has_status(self.shared)
+        return _has_status(next(each for each in versions if each["name"] == name))
+
+    def check_set(self) -> Iterable[Cause]:
+        """What is wrong with the versions taken together."""
+        versions = self.given or ()
+        names = [each["name"] for each in versions]
+        if len(set(names)) < len(names):
+            yield self._refused("must contain unique version names")
+        if sum(each["storage"] for each in versions) != 1:
+            yield self._refused("must have exactly one version marked as storage version")
+        if names[:1] not in ([], [""]) and (problems := dns_1035_label_problems(names[0])):
+            yield invalid_field("spec.version", names[0], ",".join(problems))
+
+    def _refused(self, problem: str) -> Cause:
+        shown = "null"
+        if self.given is not None:
+            shown = f"[{','.join(map(_declared, self.given))}]"
+        return Cause("spec.versions", f"Invalid value: {shown}: {problem}")
+
+    def check_shared(self) -> Iterable[Cause]:
+        """What is wrong with what all versions have."""
+        schema = _schema(self.shared)
+        if schema is not None:
+            status = any(map(_has_status, (self.shared, *(self.given or ()))))
+            yield from check_schema(schema, "spec.validation.openAPIV3Schema", status=status)
+        yield from _check_parts(self.shared, schema, "spec")
+
+
+def _is_shared(name: str, versions: Sequence[Object]) -> bool:
+    first = encode_sorted(versions[0].get(name))
+    return all(encode_sorted(each.get(name)) == first for each in versions)
+
+
+def _schema(version: Mapping[str, Any]) -> Object | None:
+    schema: Object | None = (version.get("schema") or {}).get("openAPIV3Schema")
+    return schema
+
+
+def _has_status(version: Mapping[str, Any]) -> bool:
+    return (version.get("subresources") or {}).get("status") is not None
+
+
+def _check_parts(version: Object, schema: Object | None, path: str) -> Iterable[Cause]:
+    scale = (version.get("subresources") or {}).get("scale")
+    if scale is not None:
+        yield from check_scale(scale, f"{path}.subresources.scale")
+    columns = version.get("additionalPrinterColumns") or ()
+    yield from check_columns(columns, f"{path}.additionalPrinterColumns")
+    fields = version.get("selectableFields") or ()
+    if fields and schema is not None:
+        yield from check_selectable(fields, schema, f"{path}.selectableFields")
+    elif fields:
+        # It also happens when only one of the two is the same in all versions.
+        text = "validations.schema is included"
+        if path != "spec":
+            text = "`version.schema.openAPIV3Schema` is not included"
+        yield invalid_field(f"{path}.selectableFields", "", f"may only be set when {text}")
+
+
+def _check_deprecation(version: Object, path: str) -> Iterable[Cause]:
+    text: str | None = version.get("deprecationWarning")
+    if text is None:
+        return
+    for problem in _text_problems(text, deprecated=bool(version.get("deprecated"))):
+        yield Cause(path, f"Invalid value: {json_text(text)}: {problem}")
+
+
+def _text_problems(text: str, *, deprecated: bool) -> Iterable[str]:
+    if not deprecated:
+        yield "can only be set for deprecated versions"
+        return
+    if len(text.encode()) > _MOST_TEXT:
+        yield f"must be <= {_MOST_TEXT} characters long"
+    if not text:
+        yield "must not be an empty string"
+    for number, char in enumerate(text):
+        if not char.isprintable():
+            at = len(text[:number].encode())
+            problem = f"non-printable character found at index {at}"
+            yield f"must only contain printable UTF-8 characters; {problem}"
+            return
+
+
+# A version as the real server prints it: all its fields, by their names in the program.
+
+_COLUMN = {"name": "", "type": "", "format": "", "description": "", "priority": 0, "jsonPath": ""}
+_SCALE = {"specReplicasPath": "", "statusReplicasPath": "", "labelSelectorPath": None}
+
+
+def _declared(version: Mapping[str, Any]) -> str:
+    schema, parts = _schema(version), version.get("subresources")
+    fields = version.get("selectableFields")
+    shown = {
+        "Name": json_text(version["name"]),
+        "Served": json_text(version["served"]),
+        "Storage": json_text(version["storage"]),
+        "Deprecated": json_text(bool(version.get("deprecated"))),
+        "DeprecationWarning": json_text(version.get("deprecationWarning")),
+        "Schema": "null",
+        "Subresources": "null" if parts is None else _parts_declared(parts),
+        "AdditionalPrinterColumns": _list_declared(version.get(_MOVED[2]), _COLUMN),
+        "SelectableFields": _list_declared(fields, {"jsonPath": ""}),
+    }
+    if version.get("schema") is not None:
+        shown["Schema"] = _pairs(
+            {"OpenAPIV3Schema": "null" if schema is None else declared(schema)}
+        )
+    return _pairs(shown)
+
+
+def _parts_declared(parts: Mapping[str, Any]) -> str:
+    status, scale = parts.get("status"), parts.get("scale")
+    shown = {"Status": "null" if status is None else "{}"}
+    return _pairs(shown | {"Scale": "null" if scale is None else _one_declared(scale, _SCALE)})
+
+
+def _list_declared(items: Sequence[Mapping[str, Any]] | None, fields: Mapping[str, Any]) -> str:
+    if items is None:
+        return "null"
+    return f"[{','.join(_one_declared(item, fields) for item in items)}]"
+
+
+def _one_declared(item: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
+    return _pairs({_named(key): json_text(item.get(key, empty)) for key, empty in fields.items()})
+
+
+def _named(field: str) -> str:
+    return "JSONPath" if field == "jsonPath" else f"{field[:1].upper()}{field[1:]}"
+
+
+def _pairs(shown: Mapping[str, str]) -> str:
+    return "{" + ",".join(f'"{name}":{value}' for name, value in shown.items()) + "}"
+
+
+def schemas_of(spec: Mapping[str, Any]) -> Iterable[Object]:
+    """The schemas of all versions."""
+    for version in spec.get("versions") or ():
+        schema = _schema(version)
+        if schema is not None:
+            yield schema

@@ -1,0 +1,267 @@
+"""The documents by which clients find out what a server holds: groups, versions and resources.
+
+They are plain data made from kinds, in the order in which kube-apiserver lists them, because
+clients take the first version of a group and the first resource of a name.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import platform
+import sys
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from typing import Literal
+
+from polyver import __version__
+from polyver.core import KubeVersion, SemVer
+from polyver.kube.objects.kinds import Kind, Subresource
+
+__all__ = [
+    "aggregated_discovery",
+    "api_group",
+    "api_group_list",
+    "api_resource_list",
+    "api_versions",
+    "content_hash",
+    "etag",
+    "in_order",
+    "storage_version_hash",
+    "version_info",
+]
+
+_GROUPS = (
+    "apiregistration.k8s.io apps events.k8s.io authentication.k8s.io authorization.k8s.io"
+    " autoscaling batch certificates.k8s.io networking.k8s.io policy rbac.authorization.k8s.io"
+    " storage.k8s.io admissionregistration.k8s.io apiextensions.k8s.io scheduling.k8s.io"
+    " coordination.k8s.io node.k8s.io discovery.k8s.io resource.k8s.io"
+    " flowcontrol.apiserver.k8s.io storagemigration.k8s.io"
+).split()
+_PRIORITY = {"": -1, **{group: number for number, group in enumerate(_GROUPS)}}
+
+
+def in_order(kinds: Iterable[Kind]) -> list[Kind]:
+    """Kinds as kube-apiserver lists them: its own groups by priority, all others by name.
+
+    Versions stand in Kubernetes' own order, the preferred one first; resources by name.
+    """
+    by_name = sorted(kinds, key=lambda kind: kind.plural)
+    versions = {kind.version: KubeVersion.parse(kind.version) for kind in by_name}
+    by_version = sorted(by_name, key=lambda kind: versions[kind.version], reverse=True)
+    return sorted(by_version, key=lambda kind: _place(kind.group))
+
+
+def _place(group: str) -> tuple[int, str]:
+    return _PRIORITY.get(group, len(_PRIORITY)), group
+
+
+def api_versions(kinds: Iterable[Kind], *, addresses: Mapping[str, str]) -> dict[str, object]:
+    """What `/api` answers; `addresses` are the server's, by the networks clients come from."""
+    versions = _versions(kind for kind in kinds if not kind.group)
+    return {
+        "kind": "APIVersions",
+        "versions": versions,
+        "serverAddressByClientCIDRs": [
+            {"clientCIDR": network, "serverAddress": address}
+            for network, address in addresses.items()
+        ],
+    }
+
+
+def api_group_list(kinds: Iterable[Kind]) -> dict[str, object]:
+    """What `/apis` answers to a client that does not know aggregated discovery."""
+    ordered = [kind for kind in in_order(kinds) if kind.group]
+    groups = [
+        _group(name, _versions(members)) for name, members in groupby(ordered, lambda k: k.group)
+    ]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+
+
+def api_group(kinds: Iterable[Kind], group: str) -> dict[str, object] | None:
+    """What `/apis/GROUP` answers; None if nothing is served in that group."""
+    versions = _versions(kind for kind in kinds if kind.group == group)
+    if not group or not versions:
+        return None
+    return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, versions)}
+
+
+def _versions(kinds: Iterable[Kind]) -> list[str]:
+    return list(dict.fromkeys(kind.version for kind in in_order(kinds)))
+
+
+def _group(name: str, versions: list[str]) -> dict[str, object]:
+    listed = [{"groupVersion": f"{name}/{each}", "version": each} for each in versions]
+    return {"name": name, "versions": listed, "preferredVersion": listed[0]}
+
+
+def api_resource_list(kinds: Iterable[Kind], group: str, version: str) -> dict[str, object] | None:
+    """What `/api/v1` and `/apis/GROUP/VERSION` answer; None if nothing is served there."""
+    members = [kind for kind in in_order(kinds) if (kind.group, kind.version) == (group, version)]
+    if not members:
+        return None
+    # kube-apiserver leaves the apiVersion out in the oldest of its documents.
+    head = {"apiVersion": "v1"} if group else {}
+    return {
+        "kind": "APIResourceList",
+        **head,
+        "groupVersion": members[0].api_version,
+        "resources": [entry for kind in members for entry in _resources(kind)],
+    }
+
+
+def _resources(kind: Kind) -> Iterable[dict[str, object]]:
+    yield {
+        "name": kind.plural,
+        "singularName": kind.singular,
+        "namespaced": kind.namespaced,
+        "kind": kind.kind,
+        "verbs": kind.verbs,
+        **_names(kind),
+        **({"storageVersionHash": stored} if (stored := _stored_as(kind)) else {}),
+    }
+    for part in _parts(kind):
+        other = {} if part.group is None else {"group": part.group, "version": part.version}
+        yield {
+            "name": f"{kind.plural}/{part.name}",
+            "singularName": "",
+            "namespaced": kind.namespaced,
+            **other,
+            "kind": part.kind or kind.kind,
+            "verbs": part.verbs,
+        }
+
+
+def _names(kind: Kind) -> dict[str, object]:
+    named = {"shortNames": kind.short_names, "categories": kind.categories}
+    return {key: names for key, names in named.items() if names}
+
+
+def _parts(kind: Kind) -> list[Subresource]:
+    # Those of built-in kinds are sorted by name; status comes before scale in custom ones.
+    return sorted(kind.subresources, key=lambda part: part.name, reverse=kind.custom)
+
+
+def aggregated_discovery(
+    kinds: Iterable[Kind], *, core: bool, version: Literal["v2", "v2beta1"] = "v2"
+) -> dict[str, object]:
+    """Every group with its versions and resources in one document.
+
+    `core` are those of `/api`, the others those of `/apis`. kubectl before 1.30 asks for v2beta1
+    first, which newer servers do not have any more.
+    """
+    ordered = [kind for kind in in_order(kinds) if core is not bool(kind.group)]
+    return {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": f"apidiscovery.k8s.io/{version}",
+        "metadata": {},
+        "items": [
+            _discovered_group(name, members)
+            for name, members in groupby(ordered, lambda kind: kind.group)
+        ],
+    }
+
+
+def _discovered_group(name: str, members: Iterable[Kind]) -> dict[str, object]:
+    versions = [
+        {
+            "version": version,
+            "resources": [_discovered(kind) for kind in kinds],
+            "freshness": "Current",
+        }
+        for version, kinds in groupby(members, lambda kind: kind.version)
+    ]
+    return {"metadata": {"name": name} if name else {}, "versions": versions}
+
+
+def _discovered(kind: Kind) -> dict[str, object]:
+    subresources = [
+        {"subresource": part.name, "responseKind": _part_kind(kind, part), "verbs": part.verbs}
+        for part in _parts(kind)
+    ]
+    return {
+        "resource": kind.plural,
+        "responseKind": _response_kind(kind),
+        "scope": "Namespaced" if kind.namespaced else "Cluster",
+        "singularResource": kind.singular,
+        "verbs": kind.verbs,
+        **_names(kind),
+        **({"subresources": subresources} if subresources else {}),
+    }
+
+
+def _response_kind(kind: Kind, name: str = "") -> dict[str, str]:
+    # Empty where it is that of the document; kube-apiserver fills it in for custom kinds only.
+    group, version = (kind.group, kind.version) if kind.custom else ("", "")
+    return {"group": group, "version": version, "kind": name or kind.kind}
+
+
+def _part_kind(kind: Kind, part: Subresource) -> dict[str, str]:
+    if part.group is None:
+        return _response_kind(kind, part.kind)
+    return {"group": part.group, "version": part.version, "kind": part.kind}
+
+
+def storage_version_hash(group: str, version: str, kind: str) -> str:
+    """What tells clients that a kind is stored in another version than before.
+
+    >>> storage_version_hash("", "v1", "ConfigMap")
+    'qFsyl6wFWjQ='
+    """
+    hashed = hashlib.sha256(f"{group}/{version}/{kind}".encode()).digest()
+    return base64.b64encode(hashed[:8]).decode()
+
+
+# The kinds that kube-apiserver stores in another version, or group, than they are served in.
+_STORED_ELSEWHERE = {
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): ("apiextensions.k8s.io", "v1beta1"),
+    ("autoscaling", "HorizontalPodAutoscaler"): ("autoscaling", "v2"),
+    ("events.k8s.io", "Event"): ("", "v1"),
+}
+
+
+def _stored_as(kind: Kind) -> str:
+    """The storage version's hash; empty for what is answered and not stored, as reviews are."""
+    if kind.storage_hash or kind.custom or not {"create", "get"} <= set(kind.verbs):
+        return kind.storage_hash
+    own = kind.group, kind.version
+    return storage_version_hash(*_STORED_ELSEWHERE.get((kind.group, kind.kind), own), kind.kind)
+
+
+def content_hash(content: bytes) -> str:
+    """The name of a content in addresses and ETags: another content has another one."""
+    return hashlib.sha256(content).hexdigest().upper()
+
+
+def etag(content: bytes) -> str:
+    """The ETag of a document, with its quotes."""
+    return f'"{content_hash(content)}"'
+
+
+_ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+
+
+def version_info(release: str = "1.35.0", *, built: str = "1970-01-01T00:00:00Z") -> dict[str, str]:
+    """What `/version` answers; `release` is the Kubernetes that this server claims to be.
+
+    >>> version_info("1.33.2")["minor"]
+    '33'
+    """
+    claimed = SemVer.complete(release)
+    major, minor = str(claimed.major), str(claimed.minor)
+    machine = platform.machine().lower()
+    return {
+        "major": major,
+        "minor": minor,
+        "emulationMajor": major,
+        "emulationMinor": minor,
+        "minCompatibilityMajor": major,
+        "minCompatibilityMinor": str(max(claimed.minor - 1, 0)),
+        "gitVersion": f"v{str(claimed).partition('+')[0]}+polyver.{__version__}",
+        "gitCommit": "unknown",
+        "gitTreeState": "clean",
+        "buildDate": built,
+        "goVersion": f"python{platform.python_version()}",
+        "compiler": sys.implementation.name,
+        "platform": f"{sys.platform}/{_ARCHITECTURES.get(machine, machine)}",
+    }

@@ -1,0 +1,220 @@
+"""What clients discover a server by: its version, its kinds and their schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from polyver.kube.objects import dump_yaml, encode_json
+from polyver.kube.objects.builtin import shape_of
+from polyver.kube.objects.shape import Shape
+from polyver.kube.objects.status import ApiError, not_allowed
+from polyver.kube.server.discovery import (
+    aggregated_discovery,
+    api_group,
+    api_group_list,
+    api_resource_list,
+    api_versions,
+    etag,
+    version_info,
+)
+from polyver.kube.server.http import Request, Response
+from polyver.kube.server.media import JSON, PLAIN, YAML, choose_form
+from polyver.kube.server.openapi import CustomSchema, OpenApi
+from polyver.kube.server.options import Query
+from polyver.kube.server.resource import Catalogue
+
+__all__ = ["Documents", "unknown_path"]
+
+_PLAIN = [("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff")]
+_SWAGGER_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+class Documents:
+    """Documents about all that is served, and when it changes, new ones."""
+
+    def __init__(self, catalogue: Catalogue, *, release: str, address: str) -> None:
+        self._catalogue = catalogue
+        self._release = release
+        self._address = address
+        self._edition = _Edition(catalogue, release, address)
+
+    def has(self, path: str) -> bool:
+        """Return True if the document at a path is cached, or takes no time to make."""
+        edition = self._edition
+        return edition.number == self._catalogue.edition and edition.has(path)
+
+    def answer(self, request: Request) -> Response:
+        """The document at a path that is no resource."""
+        if self._edition.number != self._catalogue.edition:
+            self._edition = _Edition(self._catalogue, self._release, self._address)
+        found = self._edition.answer(request)
+        if request.method not in ("GET", "HEAD") and found.status != 404:
+            raise not_allowed()
+        return found
+
+
+class _Edition:
+    """All documents about what is served between two changes, each made when it is asked for."""
+
+    def __init__(self, catalogue: Catalogue, release: str, address: str) -> None:
+        self.number = catalogue.edition
+        self._catalogue = catalogue
+        self._release = release
+        self._address = address
+        self._kinds = [resource.kind for resource in catalogue]
+        self._made: dict[str, bytes] = {}
+
+    def has(self, path: str) -> bool:
+        return path in self._made or f"{path} aggregated" in self._made or path == "/version"
+
+    def answer(self, request: Request) -> Response:
+        path = "/" + "/".join(filter(None, request.path.split("/")))
+        accept = request.headers.get("accept", "")
+        match path.strip("/").split("/"):
+            case ["openapi", "v2"]:
+                return self._swagger(request)
+            case ["openapi", "v3", *rest]:
+                return self._schemas(request, "/".join(rest))
+            case ["api" | "apis"]:
+                return self._groups(request, path)
+            case parts:
+                return self._document(path, accept, lambda: self._content(parts))
+
+    def _content(self, parts: list[str]) -> dict[str, Any] | None:
+        match parts:
+            case [""]:
+                return self._root()
+            case ["version"]:
+                return dict(version_info(self._release))
+            case ["api", version]:
+                return api_resource_list(self._kinds, "", version)
+            case ["apis", group]:
+                return api_group(self._kinds, group)
+            case ["apis", group, version]:
+                return api_resource_list(self._kinds, group, version)
+        return None
+
+    def _document(
+        self, path: str, accept: str, make: Callable[[], dict[str, Any] | None]
+    ) -> Response:
+        form = PLAIN if path == "/version" else choose_form(accept, of="documents")
+        if path not in self._made:
+            content = make()
+            if content is None:
+                return unknown_path(builtin=self._is_builtin(path))
+            self._made[path] = encode_json(content)
+        body = self._made[path]
+        if form.media == YAML:
+            return Response(200, [("content-type", YAML)], _as_yaml(body))
+        return Response(200, [("content-type", JSON)], body)
+
+    def _is_builtin(self, path: str) -> bool:
+        parts = path.strip("/").split("/")
+        return parts[0] == "api" or (len(parts) > 1 and self._catalogue.is_builtin(parts[1]))
+
+    def _root(self) -> dict[str, Any]:
+        groups = {f"/apis/{kind.group}" for kind in self._kinds if kind.group}
+        versions = {f"/apis/{kind.api_version}" for kind in self._kinds if kind.group}
+        others = "/healthz /livez /metrics /openapi/v2 /openapi/v3 /readyz /version".split()
+        return {"paths": sorted({"/api", "/api/v1", "/apis", *groups, *versions, *others})}
+
+    def _groups(self, request: Request, path: str) -> Response:
+        form = choose_form(request.headers.get("accept", ""), of="discovery")
+        core = path == "/api"
+        if form.kind:
+            name = f"{path} aggregated"
+            if name not in self._made:
+                self._made[name] = encode_json(aggregated_discovery(self._kinds, core=core))
+            return _tagged(request, self._made[name], _AGGREGATED)
+        if core:
+            addresses = {"0.0.0.0/0": self._address}
+            return self._document(
+                path, form.media, lambda: api_versions(self._kinds, addresses=addresses)
+            )
+        return self._document(path, form.media, lambda: api_group_list(self._kinds))
+
+    @cached_property
+    def _openapi(self) -> OpenApi:
+        schemas = {
+            (one.kind.group, one.kind.version, one.kind.kind): CustomSchema(
+                one.schema or {}, selectable=tuple(f".{field}" for field in one.selectable)
+            )
+            for one in self._catalogue
+            if one.kind.custom
+        }
+
+        def schema_of(group: str, version: str, kind: str) -> Shape | CustomSchema | None:
+            return schemas.get((group, version, kind)) or shape_of(group, version, kind)
+
+        return OpenApi(self._kinds, schema_of=schema_of, release=f"v{self._release}")
+
+    def _schemas(self, request: Request, path: str) -> Response:
+        if not path:
+            if "openapi" not in self._made:
+                self._made["openapi"] = encode_json(self._openapi.index())
+            return _tagged(request, self._made["openapi"], "text/plain; charset=utf-8")
+        name = f"openapi {path}"
+        if name not in self._made:
+            content = self._openapi.document(path)
+            if content is None:
+                return Response(404, [], b"")
+            self._made[name] = encode_json(content)
+        return self._hashed(request, path, self._made[name])
+
+    def _hashed(self, request: Request, path: str, body: bytes) -> Response:
+        """A document that is asked for by the hash of its content never changes."""
+        asked, right = Query(request.query).text("hash"), self._openapi.hash(path)
+        if asked and asked != right:
+            location = ("location", f"/openapi/v3/{path}?hash={right}")
+            return Response(301, [location, ("content-type", JSON)], b"")
+        response = _tagged(request, body, JSON)
+        if asked:
+            response.headers.append(("cache-control", "public, immutable"))
+        return response
+
+    def _swagger(self, request: Request) -> Response:
+        if "proto-openapi" in request.headers.get("accept", "").partition(",")[0]:
+            return _tagged(request, _swagger_protobuf(self._release), _SWAGGER_PROTOBUF)
+        if "swagger" not in self._made:
+            self._made["swagger"] = encode_json(self._openapi.swagger())
+        return _tagged(request, self._made["swagger"], JSON)
+
+
+def _swagger_protobuf(release: str) -> bytes:
+    """A Swagger document without any path, in protobuf.
+
+    kubectl asks for this form when the kind that it is given is in no other document, and only to
+    see that it is not in here either.
+    """
+    info = _field(1, b"Kubernetes") + _field(2, f"v{release}".encode())
+    return _field(1, b"2.0") + _field(2, info) + _field(8, b"")
+
+
+def _field(number: int, content: bytes) -> bytes:
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+def _tagged(request: Request, body: bytes, media: str) -> Response:
+    """A document that clients keep: who has it already does not get it again."""
+    tag = etag(body)
+    headers = [("content-type", media), ("etag", tag), ("vary", "Accept")]
+    if request.headers.get("if-none-match") == tag:
+        return Response(304, headers[1:], b"")
+    return Response(200, headers, body)
+
+
+def _as_yaml(body: bytes) -> bytes:
+    return dump_yaml(msgspec.json.decode(body)).encode()
+
+
+def unknown_path(*, builtin: bool) -> Response:
+    """What nobody serves: a Status below the groups of built-in kinds, elsewhere plain text."""
+    if builtin:
+        text = "the server could not find the requested resource"
+        raise ApiError(404, "NotFound", text, details={})
+    return Response(404, list(_PLAIN), b"404 page not found\n")

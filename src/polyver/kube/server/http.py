@@ -1,0 +1,26 @@
+"""Requests and answers as the pipeline sees them, whether they came by a socket or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from polyver.kube.http.http import Response
+from polyver.kube.server.admission import User
+
+__all__ = ["Request", "Response", "User"]
+
+
+@dataclass(slots=True)
+class Request:
+    """What is asked for."""
+
+    method: str
+    path: str
+    """Decoded, without the query."""
+    query: str
+    headers: Mapping[str, str]
+    """By their names in lower case."""
+    body: bytes
+    user: User
+    remote: str = ""

@@ -1,0 +1,366 @@
+"""Who asks, and what they may do.
+
+There are no roles to edit here: a few groups have fixed rules, written the way RBAC writes them, so
+that one table answers requests and the reviews in which users ask about themselves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError, bad_request, invalid, invalid_field
+from polyver.kube.server.http import User
+from polyver.kube.server.tokens import ISSUER
+
+__all__ = [
+    "ADMIN",
+    "ANONYMOUS",
+    "AUDIENCE",
+    "CONTROLLERS",
+    "FUNCTIONS",
+    "SERVER",
+    "VIEWER",
+    "Authenticate",
+    "Identities",
+    "Verdict",
+    "Wanted",
+    "access_review",
+    "account_user",
+    "certificate_user",
+    "impersonated",
+    "may",
+    "refusal",
+    "rules_review",
+    "self_review",
+    "shared_audiences",
+]
+
+MASTERS = "system:masters"
+VIEWERS = "polyver:viewers"
+AUTHENTICATED = "system:authenticated"
+UNAUTHENTICATED = "system:unauthenticated"
+
+ADMIN = User("kubernetes-admin", (MASTERS, AUTHENTICATED), "kubernetes-admin")
+VIEWER = User("polyver:viewer", (VIEWERS, AUTHENTICATED), "polyver:viewer")
+CONTROLLERS = User("system:kube-controller-manager", (MASTERS, AUTHENTICATED))
+FUNCTIONS = User("polyver:functions", (MASTERS, AUTHENTICATED))
+"""Functions that blueprints call: whoever may run actions may do what they do."""
+SERVER = User("system:apiserver", (MASTERS,))
+ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
+
+AUDIENCE = ISSUER
+"""Whom a token has to be meant for, to be taken by this server."""
+_ABOUT = "authentication.kubernetes.io/"
+_ACCOUNT = "system:serviceaccount:"
+
+
+# Who asks.
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a token proves: whose it is and for which audiences, or why it proves nothing."""
+
+    user: User | None = None
+    audiences: tuple[str, ...] = ()
+    problem: str = ""
+
+
+Authenticate = Callable[[str, Sequence[str]], Verdict]
+"""What a token proves to some audiences; without any, to this server."""
+
+
+def shared_audiences(asked: Sequence[str], meant: Sequence[str]) -> tuple[str, ...]:
+    """The audiences that are asked for, and that a token is meant for."""
+    return tuple(each for each in asked or (AUDIENCE,) if each in meant)
+
+
+class Identities:
+    """Tells users by their certificate or their token."""
+
+    def __init__(self, tokens: Mapping[str, User]) -> None:
+        self._tokens = [(token.encode(), user) for token, user in tokens.items() if token]
+        self._lent: dict[bytes, User] = {}
+        self.accounts: Authenticate = lambda token, audiences: Verdict()  # noqa: ARG005
+        """What tokens of service accounts prove."""
+
+    @contextmanager
+    def lend(self, user: User) -> Iterator[str]:
+        """A token that is good for the body alone, and is written nowhere."""
+        token = secrets.token_urlsafe(32)
+        self._lent[token.encode()] = user
+        try:
+            yield token
+        finally:
+            del self._lent[token.encode()]
+
+    def who(self, certificate: User | None, authorization: str) -> User:
+        """The user; raises when a token is given that nobody has.
+
+        >>> Identities({}).who(None, "").name
+        'system:anonymous'
+        """
+        if certificate:
+            return certificate
+        scheme, _, token = authorization.partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token:
+            return ANONYMOUS
+        owner = self.verify(token).user
+        if owner is None:
+            raise ApiError(401, "Unauthorized", "Unauthorized")
+        return owner
+
+    def verify(self, token: str, audiences: Sequence[str] = ()) -> Verdict:
+        """Whose token it is, if it is anybody's and meant for one of the audiences."""
+        owner = self._owner(token)
+        if owner is None:
+            return self.accounts(token, audiences)
+        shared = shared_audiences(audiences, (AUDIENCE,))
+        return Verdict(owner, shared) if shared else Verdict()
+
+    def _owner(self, text: str) -> User | None:
+        token, owner = text.encode("utf-8", "surrogateescape"), None
+        # Every token is compared to its end, so that the time tells nothing about any.
+        for known, user in (*self._tokens, *self._lent.items()):
+            if hmac.compare_digest(known, token):
+                owner = user
+        return owner
+
+
+def certificate_user(subject: Iterable[Iterable[tuple[str, str]]], der: bytes) -> User | None:
+    """The user of a verified client certificate, from its subject as the ssl module shows it.
+
+    >>> subject = [[("organizationName", "devs")], [("commonName", "jane")]]
+    >>> certificate_user(subject, b"").groups
+    ('devs', 'system:authenticated')
+    """
+    parts = [part for each in subject for part in each]
+    names = [value for key, value in parts if key == "commonName"]
+    if not names:
+        return None
+    groups = tuple(value for key, value in parts if key == "organizationName")
+    credential = f"X509SHA256={hashlib.sha256(der).hexdigest()}"
+    return User(
+        names[-1], (*groups, AUTHENTICATED), extra={f"{_ABOUT}credential-id": (credential,)}
+    )
+
+
+def account_user(namespace: str, name: str, uid: str, about: Mapping[str, str]) -> User:
+    """A service account as a user, with what its token says besides."""
+    full = f"{_ACCOUNT}{namespace}:{name}"
+    extra = {f"{_ABOUT}{key}": (value,) for key, value in about.items()}
+    return User(full, _completed(full, ()), uid, extra)
+
+
+def impersonated(user: User, headers: Iterable[tuple[str, str]]) -> User:
+    """The user whom a request asks to be taken for, if it does and may."""
+    asked = [(k[12:], value) for k, value in headers if k.startswith("impersonate-")]
+    if not asked:
+        return user
+    name = next((value for key, value in asked if key == "user"), "")
+    if not name:
+        raise bad_request("requested an impersonation without impersonating a user")
+    wanted = Wanted("impersonate", resource="users", name=name)
+    if not may(user, wanted):
+        raise refusal(user, wanted)
+    extra: dict[str, tuple[str, ...]] = {}
+    for key, value in asked:
+        if key.startswith("extra-"):
+            extra[unquote(key[6:])] = (*extra.get(unquote(key[6:]), ()), value)
+    uid = next((value for key, value in asked if key == "uid"), "")
+    groups = tuple(value for key, value in asked if key == "group")
+    return User(name, _completed(name, groups), uid, extra)
+
+
+def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
+    """The groups with those that come by themselves."""
+    if AUTHENTICATED in groups or UNAUTHENTICATED in groups:
+        return groups
+    if name == ANONYMOUS.name:
+        return (*groups, UNAUTHENTICATED)
+    namespace, _, account = name.removeprefix(_ACCOUNT).partition(":")
+    if name.startswith(_ACCOUNT) and account and not groups:
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+    return (*groups, AUTHENTICATED)
+
+
+# What they may do.
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What someone wants to do: with a resource, or with a path that is none."""
+
+    verb: str
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    """Of namespaces themselves: their own name, as the real server has it."""
+    name: str = ""
+    path: str = ""
+    """Of what is no resource; then the verb is the method in lower case."""
+
+    @property
+    def part(self) -> str:
+        """The resource with its subresource, as rules and errors write it."""
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """What one group of users may do."""
+
+    verbs: tuple[str, ...]
+    groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    excepted: tuple[tuple[str, str], ...] = ()
+    """Groups and resources that the rule does not reach, which RBAC has no words for."""
+
+    def allows(self, wanted: Wanted) -> bool:
+        if not _among(wanted.verb, self.verbs):
+            return False
+        if wanted.path:
+            return any(_path_matches(wanted.path, path) for path in self.paths)
+        reached = _among(wanted.group, self.groups) and _among(wanted.part, self.resources)
+        return reached and not any(
+            wanted.group in (group, "*") and wanted.resource in (resource, "*")
+            for group, resource in self.excepted
+        )
+
+
+def _among(value: str, known: tuple[str, ...]) -> bool:
+    return "*" in known or value in known
+
+
+def _path_matches(path: str, pattern: str) -> bool:
+    return path == pattern or (pattern.endswith("*") and path.startswith(pattern[:-1]))
+
+
+_PUBLIC = ("/healthz", "/livez", "/readyz", "/version", "/version/")
+_DISCOVERY = ("/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")
+_REVIEWS = ("selfsubjectaccessreviews", "selfsubjectrulesreviews")
+_RULES: Mapping[str, tuple[_Rule, ...]] = {
+    MASTERS: (_Rule(("*",), groups=("*",), resources=("*",)), _Rule(("*",), paths=("*",))),
+    VIEWERS: (
+        _Rule(
+            ("get", "list", "watch"),
+            groups=("*",),
+            resources=("*",),
+            excepted=(("", "secrets"),),
+        ),
+        _Rule(("get",), paths=("*",)),
+    ),
+    AUTHENTICATED: (
+        _Rule(("create",), groups=("authorization.k8s.io",), resources=_REVIEWS),
+        _Rule(("create",), groups=("authentication.k8s.io",), resources=("selfsubjectreviews",)),
+        _Rule(("get",), paths=(*_DISCOVERY, *_PUBLIC)),
+    ),
+    UNAUTHENTICATED: (_Rule(("get",), paths=_PUBLIC),),
+}
+
+
+def _rules_of(user: User) -> Iterator[_Rule]:
+    for group in user.groups:
+        yield from _RULES.get(group, ())
+
+
+def may(user: User, wanted: Wanted) -> bool:
+    """Whether a user may do something.
+
+    >>> may(VIEWER, Wanted("list", resource="pods")), may(VIEWER, Wanted("get", resource="secrets"))
+    (True, False)
+    """
+    return MASTERS in user.groups or any(rule.allows(wanted) for rule in _rules_of(user))
+
+
+def refusal(user: User, wanted: Wanted) -> ApiError:
+    """What someone is told who may not.
+
+    >>> print(refusal(ANONYMOUS, Wanted("get", path="/metrics")))
+    forbidden: User "system:anonymous" cannot get path "/metrics"
+    """
+    who = f'User "{user.name}" cannot {wanted.verb}'
+    # Texts with names that clients chose are never to be taken for a page.
+    headers = {"X-Content-Type-Options": "nosniff"}
+    if wanted.path:
+        message = f'forbidden: {who} path "{wanted.path}"'
+        return ApiError(403, "Forbidden", message, details={}, headers=headers)
+    scope = f'in the namespace "{wanted.namespace}"' if wanted.namespace else "at the cluster scope"
+    full = f"{wanted.resource}.{wanted.group}" if wanted.group else wanted.resource
+    full = f'{full} "{wanted.name}"' if wanted.name else full
+    where = f'resource "{wanted.part}" in API group "{wanted.group}" {scope}'
+    details = {"name": wanted.name, "group": wanted.group, "kind": wanted.resource}
+    return ApiError(
+        403,
+        "Forbidden",
+        f"{full} is forbidden: {who} {where}",
+        details={key: value for key, value in details.items() if value},
+        headers=headers,
+    )
+
+
+# What users ask about themselves. Each function makes the status of one kind of review.
+
+
+def access_review(user: User, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The status of a SelfSubjectAccessReview."""
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if (resource is None) == (path is None):
+        problem = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        # The real server does not say which kind it is.
+        nameless = Kind("authorization.k8s.io", "v1", "", "", "", namespaced=False)
+        error = invalid(nameless, "", [invalid_field("spec", path, problem)])
+        error.details = {k: v for k, v in (error.details or {}).items() if v}
+        raise error
+    asked: Mapping[str, Any] = resource if resource is not None else path or {}
+    names = ("verb", "group", "resource", "subresource", "namespace", "name", "path")
+    wanted = Wanted(**{name: str(asked.get(name) or "") for name in names})
+    return {"allowed": may(user, wanted)}
+
+
+def rules_review(user: User, namespace: str) -> dict[str, Any]:
+    """The status of a SelfSubjectRulesReview; the rules are the same in every namespace."""
+    if not namespace:
+        raise bad_request("no namespace on request")
+    rules = list(_rules_of(user))
+    excepted = [f"{resource} are excepted" for rule in rules for _, resource in rule.excepted]
+    status: dict[str, Any] = {
+        "resourceRules": [
+            {
+                "verbs": list(rule.verbs),
+                "apiGroups": list(rule.groups),
+                "resources": list(rule.resources),
+            }
+            for rule in rules
+            if rule.resources
+        ],
+        "nonResourceRules": [
+            {"verbs": list(rule.verbs), "nonResourceURLs": list(rule.paths)}
+            for rule in rules
+            if rule.paths
+        ],
+        "incomplete": bool(excepted),
+    }
+    return status | ({"evaluationError": ", ".join(excepted)} if excepted else {})
+
+
+def self_review(user: User) -> dict[str, Any]:
+    """The status of a SelfSubjectReview."""
+    about = {
+        "username": user.name,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": {key: list(values) for key, values in user.extra.items()},
+    }
+    return {"userInfo": {key: value for key, value in about.items() if value}}

@@ -1,0 +1,191 @@
+"""The built-in kinds: which there are, and what each adds to the common way of a write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from polyver.kube.objects.builtin import builtin_kinds, shape_of
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.shape import Shape
+from polyver.kube.objects.tables import builtin_printer
+from polyver.kube.server.admission import Admission
+from polyver.kube.server.call import Server
+from polyver.kube.server.definitions import DefinitionRules
+from polyver.kube.server.kinds._addresses import ServiceAddresses
+from polyver.kube.server.kinds._builtin import BuiltinRules
+from polyver.kube.server.kinds._data import ConfigMapRules, SecretRules
+from polyver.kube.server.kinds._events import (
+    EVENTS,
+    EventConversion,
+    EventRules,
+    LeaseRules,
+    event_fields,
+)
+from polyver.kube.server.kinds._namespaces import NamespaceLifecycle, NamespaceRules
+from polyver.kube.server.kinds._registrations import availability
+from polyver.kube.server.kinds._scaling import AUTOSCALERS, AutoscalerConversion
+from polyver.kube.server.kinds._table import RULES
+from polyver.kube.server.parts import Finalize, Scale
+from polyver.kube.server.resource import Conversion, Resource
+from polyver.kube.server.rules import Object, Part, Rules
+
+__all__ = ["addresses", "availability", "builtin_resources", "lifecycle"]
+
+_REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
+_COUNTED = frozenset(
+    """customresourcedefinitions.apiextensions.k8s.io cronjobs.batch daemonsets.apps
+    deployments.apps endpointslices.discovery.k8s.io ingresses.networking.k8s.io
+    horizontalpodautoscalers.autoscaling ingressclasses.networking.k8s.io jobs.batch
+    mutatingwebhookconfigurations.admissionregistration.k8s.io
+    networkpolicies.networking.k8s.io poddisruptionbudgets.policy pods replicasets.apps
+    statefulsets.apps validatingwebhookconfigurations.admissionregistration.k8s.io""".split()
+)
+_ANSWERS = frozenset(
+    """persistentvolumeclaims persistentvolumes pods resourcequotas serviceaccounts services
+    storageclasses.storage.k8s.io""".split()
+)
+_CREATES = frozenset(
+    """clusterrolebindings.rbac.authorization.k8s.io clusterroles.rbac.authorization.k8s.io
+    endpoints limitranges rolebindings.rbac.authorization.k8s.io roles.rbac.authorization.k8s.io
+    services""".split()
+)
+_RULES: Mapping[str, Rules] = {
+    "customresourcedefinitions.apiextensions.k8s.io": DefinitionRules(),
+    "configmaps": ConfigMapRules(),
+    "events": EventRules(core=True),
+    "events.events.k8s.io": EventRules(core=False),
+    "leases.coordination.k8s.io": LeaseRules(),
+    "namespaces": NamespaceRules(),
+    "secrets": SecretRules(),
+}
+_SELECTORS = {
+    "deployments.apps": ("spec", "selector"),
+    "replicasets.apps": ("spec", "selector"),
+    "statefulsets.apps": ("spec", "selector"),
+}
+
+
+def builtin_resources() -> Iterable[Resource]:
+    """All built-in kinds, ready to be served."""
+    return [_resource(kind) for kind in builtin_kinds()]
+
+
+def lifecycle(server: Server) -> NamespaceLifecycle:
+    """What keeps objects out of namespaces that are not there."""
+    namespaces = server.catalogue.get("", "v1", "namespaces")
+    assert namespaces is not None
+    return NamespaceLifecycle(server, namespaces.kind)
+
+
+def addresses(server: Server) -> Admission:
+    """What gives services their addresses."""
+    services = server.catalogue.get("", "v1", "services")
+    assert services is not None
+    return ServiceAddresses(server, services.kind)
+
+
+def _resource(kind: Kind) -> Resource:
+    rules = _RULES.get(kind.resource) or _plain_rules(kind)
+    return Resource(
+        kind=kind,
+        rules=rules,
+        printer=builtin_printer(kind.group, kind.kind),
+        shape=shape_of(kind.group, kind.version, kind.kind),
+        stored=_stored(kind),
+        shapes=_shapes(kind),
+        selectable=_selectable(kind),
+        parts=_parts(kind, rules),
+        review=kind.group in _REVIEWS,
+        conversion=_conversion(kind),
+    )
+
+
+def _conversion(kind: Kind) -> Conversion | None:
+    if kind.api_version in EVENTS and kind.kind == "Event":
+        return EventConversion(kind.api_version)
+    if kind.api_version in AUTOSCALERS:
+        return AutoscalerConversion(kind.api_version)
+    return None
+
+
+def _shapes(kind: Kind) -> Mapping[str, Shape]:
+    """The shapes of all versions of a kind: clients write, and own fields, in any of them."""
+    versions = [kind.api_version]
+    if kind.kind == "Event":
+        versions = list(EVENTS)
+    elif kind.api_version in AUTOSCALERS:
+        versions = list(AUTOSCALERS)
+    return {version: _shape_in(version, kind.kind) for version in versions}
+
+
+def _shape_in(api_version: str, kind: str) -> Shape:
+    group, _, version = api_version.rpartition("/")
+    return shape_of(group, version, kind)
+
+
+def _stored(kind: Kind) -> Kind:
+    """Events are stored as the core group has them, autoscalers in their newer version."""
+    if kind.resource == "events.events.k8s.io":
+        return replace(kind, group="", version="v1")
+    if kind.plural == "horizontalpodautoscalers":
+        return replace(kind, version="v2")
+    return kind
+
+
+def _plain_rules(kind: Kind) -> Rules:
+    rules = RULES.get(kind.resource, BuiltinRules)(kind)
+    rules.counts = kind.resource in _COUNTED
+    rules.answers_deletion = kind.resource in _ANSWERS
+    rules.creates_on_update = kind.resource in _CREATES
+    return rules
+
+
+def _parts(kind: Kind, rules: Rules) -> Mapping[str, Part]:
+    parts: dict[str, Part] = {}
+    if kind.subresource("finalize"):
+        parts["finalize"] = Finalize(rules)
+    if kind.subresource("scale"):
+        selector = _SELECTORS.get(kind.resource, ())
+        parts["scale"] = Scale(rules, selector=selector, strict=False)
+    return parts
+
+
+def _selectable(kind: Kind) -> Mapping[str, Callable[[Object], str]]:
+    if kind.plural == "events":
+        return event_fields(core=not kind.group)
+    return {field: _text_at(field) for field in _FIELDS.get(kind.resource, ())}
+
+
+_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "jobs.batch": ("status.successful",),
+    "namespaces": ("status.phase",),
+    "nodes": ("spec.unschedulable",),
+    "pods": (
+        "spec.hostNetwork",
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "status.nominatedNodeName",
+        "status.phase",
+        "status.podIP",
+    ),
+    "replicasets.apps": ("status.replicas",),
+    "secrets": ("type",),
+    "services": ("spec.clusterIP", "spec.type"),
+}
+
+
+def _text_at(field: str) -> Callable[[Object], str]:
+    names = field.split(".")
+
+    def text(obj: Object) -> str:
+        value: object = obj
+        for name in names:
+            value = value.get(name) if isinstance(value, dict) else None
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return "" if value is None else str(value)
+
+    return text

@@ -1,0 +1,217 @@
+"""The checks that many kinds share, in the real server's words."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from polyver.kube.objects.codec import encode_json
+from polyver.kube.objects.status import Cause, forbidden_field, invalid_field, required, unsupported
+from polyver.kube.server.rules import Object
+from polyver.languages.values.names import label_key_problems, label_value_problems
+
+__all__ = [
+    "IMMUTABLE",
+    "check_address",
+    "check_endpoint_address",
+    "check_labels",
+    "check_name",
+    "check_network",
+    "check_one_of",
+    "check_port",
+    "check_port_name",
+    "check_port_or_name",
+    "check_selector",
+    "check_share",
+    "frozen",
+    "in_order",
+    "in_structure",
+    "missing_field",
+    "not_negative",
+]
+
+IMMUTABLE = "field is immutable"
+_PORT = "must be between 1 and 65535, inclusive"
+PROTOCOLS = ("SCTP", "TCP", "UDP")
+
+
+def in_structure(cause: Cause, value: object) -> Cause:
+    """A refusal of null, told of a structure of the real server: its fields keep their order."""
+    text = encode_json(value).decode()
+    return replace(cause, message=cause.message.replace("value: null", f"value: {text}", 1))
+
+
+def missing_field(field: str, value: object) -> Cause:
+    """A name of something that is not there."""
+    return Cause(field, f"Not found: {encode_json(value).decode()}", "FieldValueNotFound")
+
+
+def not_negative(obj: Mapping[str, Any], path: str, *names: str) -> Iterator[Cause]:
+    """Numbers that may be zero and not less."""
+    for name in names:
+        if (obj.get(name) or 0) < 0:
+            yield invalid_field(f"{path}.{name}", obj[name], "must be greater than or equal to 0")
+
+
+def check_name(field: str, name: str, problems: Callable[[str], list[str]]) -> Iterator[Cause]:
+    for problem in problems(name):
+        yield invalid_field(field, name, problem)
+
+
+def check_one_of(field: str, value: object, known: Iterable[str]) -> Iterator[Cause]:
+    """A word that has to be one of those that are known; one that is not there is right."""
+    if value is not None and value not in (values := list(known)):
+        yield unsupported(field, value, values)
+
+
+def check_port(field: str, port: int) -> Iterator[Cause]:
+    if not 1 <= port <= 65535:
+        yield invalid_field(field, port, _PORT)
+
+
+def check_port_name(field: str, name: str) -> Iterator[Cause]:
+    for problem in _port_name_problems(name):
+        yield invalid_field(field, name, problem)
+
+
+def _port_name_problems(name: str) -> Iterator[str]:
+    if len(name) > 15:
+        yield "must be no more than 15 characters"
+    if not re.fullmatch("[-a-z0-9]*", name):
+        yield "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"
+    if not re.search("[a-z]", name):
+        yield "must contain at least one letter (a-z)"
+    if "--" in name:
+        yield "must not contain consecutive hyphens"
+    if name.startswith("-") or name.endswith("-"):
+        yield "must not begin or end with a hyphen"
+
+
+def check_port_or_name(field: str, port: object) -> Iterator[Cause]:
+    if isinstance(port, int):
+        yield from check_port(field, port)
+    elif isinstance(port, str):
+        yield from check_port_name(field, port)
+
+
+def check_labels(field: str, labels: Mapping[str, str] | None) -> Iterator[Cause]:
+    for key, value in sorted((labels or {}).items()):
+        yield from check_name(field, key, label_key_problems)
+        yield from check_name(field, value, label_value_problems)
+
+
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+def check_selector(path: str, selector: Object | None) -> Iterator[Cause]:
+    """What is wrong with a label selector."""
+    if not selector:
+        return
+    yield from check_labels(f"{path}.matchLabels", selector.get("matchLabels"))
+    for number, one in enumerate(selector.get("matchExpressions") or ()):
+        yield from _check_expression(f"{path}.matchExpressions[{number}]", one)
+
+
+def _check_expression(path: str, one: Object) -> Iterator[Cause]:
+    operator, values = one.get("operator", ""), one.get("values")
+    if operator in ("In", "NotIn") and not values:
+        text = "must be specified when `operator` is 'In' or 'NotIn'"
+        yield required(f"{path}.values", text)
+    if operator in ("Exists", "DoesNotExist") and values:
+        text = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        yield forbidden_field(f"{path}.values", text)
+    if operator not in _OPERATORS:
+        yield invalid_field(f"{path}.operator", operator, "not a valid selector operator")
+    yield from check_name(f"{path}.key", one.get("key", ""), label_key_problems)
+    for number, value in enumerate(values or ()):
+        yield from check_name(f"{path}.values[{number}]", value, label_value_problems)
+
+
+_PERCENT = re.compile("[0-9]+%")
+
+
+def check_share(field: str, value: object, *, most: bool = True) -> Iterator[Cause]:
+    """A count, or a part of a hundred."""
+    if isinstance(value, int) and value < 0:
+        yield invalid_field(field, value, "must be greater than or equal to 0")
+    if not isinstance(value, str):
+        return
+    if not _PERCENT.fullmatch(value):
+        text = "a valid percent string must be a numeric string followed by an ending '%' (e.g. "
+        text += f"'1%',  or '93%', regex used for validation is '{_PERCENT.pattern}')"
+        yield invalid_field(field, value, text)
+    elif most and int(value[:-1]) > 100:
+        yield invalid_field(field, value, "must not be greater than 100%")
+
+
+def frozen(field: str, new: object, old: object, *, value: object = ...) -> Iterator[Cause]:
+    """A value that may not change; errors show the new one, or what they show instead."""
+    if (new or None) != (old or None):
+        told = new if value is ... else value
+        if isinstance(told, dict):
+            yield in_structure(invalid_field(field, None, IMMUTABLE), told)
+        else:
+            yield invalid_field(field, told, IMMUTABLE)
+
+
+def check_address(field: str, text: str) -> Iterator[Cause]:
+    if address_of(text) is None:
+        problem = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+        yield invalid_field(field, text, problem)
+
+
+def check_network(field: str, text: str) -> Iterator[Cause]:
+    if network_of(text) is None:
+        problem = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+        yield invalid_field(field, text, problem)
+
+
+def address_of(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
+def network_of(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    try:
+        return ipaddress.ip_network(text, strict=False) if "/" in text else None
+    except ValueError:
+        return None
+
+
+_NOWHERE = (
+    ("is_unspecified", "may not be unspecified (0.0.0.0 or ::)"),
+    ("is_loopback", "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
+    ("is_link_local", "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
+)
+
+
+def check_endpoint_address(field: str, text: str) -> Iterator[Cause]:
+    """An address where somebody else can be."""
+    address = address_of(text)
+    for name, problem in _NOWHERE:
+        if getattr(address, name, False):
+            yield invalid_field(field, text, problem)
+
+
+def in_order(value: Object, *names: str) -> Object:
+    """A mapping as errors show it, its keys in the order of the real server's structures."""
+    return {name: value[name] for name in names if name in value}
+
+
+def selector_shown(selector: Object | None) -> Object | None:
+    """A label selector as errors show it."""
+    if selector is None:
+        return None
+    found = in_order(selector, "matchLabels", "matchExpressions")
+    if "matchLabels" in found:
+        found["matchLabels"] = dict(sorted(found["matchLabels"].items()))
+    if "matchExpressions" in found:
+        found["matchExpressions"] = [
+            in_order(one, "key", "operator", "values") for one in found["matchExpressions"]
+        ]
+    return found

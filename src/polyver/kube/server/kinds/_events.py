@@ -1,0 +1,150 @@
+"""Events, which two groups show in two forms, and leases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from polyver.kube.objects.rules import path_segment_problems
+from polyver.kube.objects.status import Cause, invalid_field, required
+from polyver.kube.server.rules import Object, Rules
+from polyver.languages.values.names import dns_subdomain_problems
+
+__all__ = ["EVENTS", "EventConversion", "EventRules", "LeaseRules", "event_fields"]
+
+# What a core event calls it, and what events.k8s.io does.
+_NAMES = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "reportingComponent": "reportingController",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+}
+_CORE_NAMES = {new: core for core, new in _NAMES.items()}
+_ALWAYS: Object = {
+    "reportingComponent": "",
+    "reportingInstance": "",
+    "source": {},
+    "involvedObject": {},
+}
+_ALWAYS_NEW: Object = {"deprecatedSource": {}}
+
+
+EVENTS = ("v1", "events.k8s.io/v1")
+
+
+@dataclass(frozen=True, slots=True)
+class EventConversion:
+    """Between core events, which are stored, and those of events.k8s.io."""
+
+    api_version: str
+
+    async def convert(self, obj: Object, api_version: str) -> Object:
+        if obj["apiVersion"] == api_version:
+            return obj
+        return _to_core(obj) if api_version == EVENTS[0] else _from_core(obj)
+
+    async def shown(self, obj: Object, *, kept: bool = False) -> Object:
+        del kept
+        return await self.convert(obj, self.api_version)
+
+    async def stored(self, obj: Object) -> Object:
+        return await self.convert(obj, EVENTS[0])
+
+
+def _from_core(obj: Object) -> Object:
+    renamed = {_NAMES.get(key, key): value for key, value in obj.items()}
+    for name in ("reportingController", "reportingInstance", "regarding"):
+        if not renamed.get(name):
+            renamed.pop(name, None)
+    return _ALWAYS_NEW | renamed | {"apiVersion": EVENTS[1]}
+
+
+def _to_core(obj: Object) -> Object:
+    renamed = {_CORE_NAMES.get(key, key): value for key, value in obj.items()}
+    return _ALWAYS | renamed | {"apiVersion": "v1"}
+
+
+class EventRules(Rules):
+    """An event is about an object in its own namespace."""
+
+    creates_on_update = True
+
+    def __init__(self, *, core: bool) -> None:
+        self._core = core
+        # The core group never had a rule for the names of events.
+        self.name_problems = path_segment_problems if core else dns_subdomain_problems
+
+    def check_create(self, obj: Object) -> list[Cause]:
+        event = obj if self._core else _to_core(obj)
+        about = event.get("involvedObject", {}).get("namespace", "")
+        expected = obj["metadata"].get("namespace", "")
+        causes: list[Cause] = []
+        if about != expected and not (not about and expected == "default"):
+            text = "does not match event.namespace"
+            causes.append(invalid_field("involvedObject.namespace", about, text))
+        if not self._core:
+            causes += _new_problems(event)
+        return causes
+
+    def check_update(self, obj: Object, old: Object) -> list[Cause]:
+        del old
+        return self.check_create(obj)
+
+
+def _new_problems(event: Object) -> list[Cause]:
+    """What events.k8s.io asks for, and the core group does not."""
+    causes: list[Cause] = []
+    if not event.get("eventTime"):
+        causes.append(required("eventTime"))
+    kind = event.get("type", "")
+    if kind not in ("Normal", "Warning"):
+        causes.append(invalid_field("type", kind, f"has invalid value: {kind}"))
+    return causes
+
+
+def event_fields(*, core: bool) -> Mapping[str, Callable[[Object], str]]:
+    """The fields by which events are selected, in either group's words."""
+    about = "involvedObject" if core else "regarding"
+    inner = "kind namespace name uid apiVersion resourceVersion fieldPath".split()
+    fields = {f"{about}.{name}": _inside(about, name) for name in inner}
+    source, reporter = (
+        ("source", "reportingComponent") if core else ("deprecatedSource", "reportingController")
+    )
+    fields |= {name: _at(name) for name in ("reason", "type", reporter)}
+    fields["source" if core else "deprecatedSource.component"] = _source(source, reporter)
+    return fields
+
+
+def _at(name: str) -> Callable[[Object], str]:
+    return lambda obj: str(obj.get(name) or "")
+
+
+def _inside(outer: str, name: str) -> Callable[[Object], str]:
+    return lambda obj: str((obj.get(outer) or {}).get(name) or "")
+
+
+def _source(source: str, reporter: str) -> Callable[[Object], str]:
+    component = _inside(source, "component")
+    return lambda obj: component(obj) or str(obj.get(reporter) or "")
+
+
+class LeaseRules(Rules):
+    """A lease may be taken by a PUT before it exists, and then only by who knows how it is."""
+
+    creates_on_update = True
+    unconditional = False
+
+    def check_create(self, obj: Object) -> list[Cause]:
+        spec = obj.get("spec") or {}
+        causes: list[Cause] = []
+        seconds, count = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
+        if seconds is not None and seconds <= 0:
+            field = "spec.leaseDurationSeconds"
+            causes.append(invalid_field(field, seconds, "must be greater than 0"))
+        if count is not None and count < 0:
+            field = "spec.leaseTransitions"
+            causes.append(invalid_field(field, count, "must be greater than or equal to 0"))
+        return causes

@@ -1,0 +1,219 @@
+"""Jobs, whose pods end, and CronJobs, which make them."""
+
+from __future__ import annotations
+
+import zoneinfo
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from polyver.kube.objects.status import Cause, invalid_field, required, unsupported
+from polyver.kube.server.kinds._builtin import BuiltinRules
+from polyver.kube.server.kinds._checks import (
+    IMMUTABLE,
+    check_one_of,
+    check_selector,
+    frozen,
+    in_structure,
+    not_negative,
+    selector_shown,
+)
+from polyver.kube.server.kinds._pods import check_pod_spec, template_warnings
+from polyver.kube.server.kinds._schedules import schedule_problem
+from polyver.kube.server.kinds._workloads import check_template_labels
+from polyver.kube.server.rules import Object
+
+__all__ = ["CronJobRules", "JobRules"]
+
+_COUNTS = (
+    "parallelism",
+    "completions",
+    "activeDeadlineSeconds",
+    "backoffLimit",
+    "ttlSecondsAfterFinished",
+)
+_UID = "batch.kubernetes.io/controller-uid"
+_MOST_LETTERS = 52
+
+
+class JobRules(BuiltinRules):
+    """A job chooses its pods by its own uid, unless it is told to choose otherwise."""
+
+    def begin(self, obj: Object) -> None:
+        spec, metadata = obj["spec"], obj["metadata"]
+        if spec.get("manualSelector"):
+            return
+        uid, name = metadata["uid"], metadata.get("name", "")
+        labels = {_UID: uid, "controller-uid": uid}
+        labels |= {"batch.kubernetes.io/job-name": name, "job-name": name}
+        template = spec["template"]
+        given = template["metadata"].get("labels") or {}
+        inner = template["metadata"] | {"labels": given | labels}
+        selector = spec.get("selector") or {}
+        chosen = (selector.get("matchLabels") or {}) | {_UID: uid}
+        obj["spec"] = spec | {
+            "selector": selector | {"matchLabels": chosen},
+            "template": template | {"metadata": inner},
+        }
+        # The real server lets a job without labels share those of its template.
+        if not metadata.get("labels") or metadata["labels"] == given:
+            metadata["labels"] = given | labels
+
+    def check_create(self, obj: Object) -> list[Cause]:
+        return [*_check_selector(obj), *check_job_spec("spec", obj["spec"])]
+
+    def check_update(self, obj: Object, old: Object) -> list[Cause]:
+        return [*check_job_spec("spec", obj["spec"]), *_check_change(obj["spec"], old["spec"])]
+
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        return (
+            () if old else template_warnings("spec.template.spec", obj["spec"]["template"]["spec"])
+        )
+
+
+def _check_selector(obj: Object) -> Iterator[Cause]:
+    spec, uid = obj["spec"], obj["metadata"]["uid"]
+    selector = spec.get("selector")
+    if spec.get("manualSelector"):
+        return
+    if selector != {"matchLabels": {_UID: uid}}:
+        text = "`selector` not auto-generated"
+        told = selector_shown(selector)
+        yield in_structure(invalid_field("spec.selector", None, text), told)
+
+
+def check_job_spec(path: str, spec: Object, *, template_only: bool = False) -> Iterator[Cause]:
+    """All that is wrong with a job, or with what a CronJob makes jobs from."""
+    yield from not_negative(spec, path, *_COUNTS)
+    modes = ("NonIndexed", "Indexed")
+    yield from check_one_of(f"{path}.completionMode", spec.get("completionMode"), modes)
+    if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
+        yield required(f"{path}.completions", "when completion mode is Indexed")
+    yield from _check_indexes(path, spec)
+    if not template_only:
+        selector = spec.get("selector")
+        if selector is None:
+            yield required(f"{path}.selector")
+        yield from check_selector(f"{path}.selector", selector)
+        yield from check_template_labels(selector, spec["template"])
+    pod = spec["template"]["spec"]
+    yield from check_pod_spec(f"{path}.template.spec", pod)
+    yield from _check_ends(f"{path}.template.spec.restartPolicy", pod.get("restartPolicy"))
+
+
+def _check_indexes(path: str, spec: Object) -> Iterator[Cause]:
+    """What only a job has that counts its pods."""
+    most, indexed = spec.get("maxFailedIndexes"), spec.get("completionMode") == "Indexed"
+    if most is not None and spec.get("backoffLimitPerIndex") is None:
+        yield required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
+    for name in ("backoffLimitPerIndex", "maxFailedIndexes"):
+        if spec.get(name) is not None and not indexed:
+            text = "requires indexed completion mode"
+            yield invalid_field(f"{path}.{name}", spec[name], text)
+    policy = spec.get("successPolicy")
+    if policy is not None and not indexed:
+        text = "requires indexed completion mode"
+        yield invalid_field(f"{path}.successPolicy", policy, text)
+
+
+def _check_ends(field: str, policy: object) -> Iterator[Cause]:
+    if policy in (None, "", "Always"):
+        yield required(field, 'valid values: "OnFailure", "Never"')
+    elif policy not in ("OnFailure", "Never"):
+        yield unsupported(field, policy, ["OnFailure", "Never"])
+
+
+def _check_change(new: Object, old: Object) -> Iterator[Cause]:
+    if new.get("completionMode") != "Indexed":
+        yield from frozen("spec.completions", new.get("completions"), old.get("completions"))
+    selector = new.get("selector")
+    shown = selector_shown(selector)
+    yield from frozen("spec.selector", selector, old.get("selector"), value=shown)
+    yield from _check_template_change(new["template"], old["template"], bool(old.get("suspend")))
+    for name in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "successPolicy"):
+        yield from frozen(f"spec.{name}", new.get(name), old.get(name))
+
+
+def _check_template_change(new: Object, old: Object, suspended: bool) -> Iterator[Cause]:
+    """Where pods run and what they get may change until the job goes on."""
+    if not suspended and new != old:
+        yield invalid_field("spec.template", new, IMMUTABLE)
+    if suspended and _fixed_part(new["spec"]) != _fixed_part(old["spec"]):
+        yield invalid_field("spec.template.spec", new["spec"], IMMUTABLE)
+
+
+def _fixed_part(pod: Object) -> Object:
+    free = ("affinity", "nodeSelector", "tolerations", "schedulingGates")
+    fixed = {key: value for key, value in pod.items() if key not in free}
+    for name in ("containers", "initContainers"):
+        fixed[name] = [
+            {key: value for key, value in each.items() if key != "resources"}
+            for each in pod.get(name) or ()
+        ]
+    return fixed
+
+
+class CronJobRules(BuiltinRules):
+    """A CronJob: nothing makes its jobs here, but its schedule has to be one."""
+
+    def check_create(self, obj: Object) -> list[Cause]:
+        causes = [*_check_cron(obj["spec"])]
+        name = obj["metadata"].get("name", "")
+        if len(name) > _MOST_LETTERS:
+            text = f"must be no more than {_MOST_LETTERS} characters"
+            causes.append(invalid_field("metadata.name", name, text))
+        return causes
+
+    def check_update(self, obj: Object, old: Object) -> list[Cause]:
+        del old
+        return [*_check_cron(obj["spec"])]
+
+    def warnings(self, obj: Object, old: Object | None) -> Iterable[str]:
+        path = "spec.jobTemplate.spec.template.spec"
+        pod = obj["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+        return () if old else template_warnings(path, pod)
+
+
+def _check_cron(spec: Object) -> Iterator[Cause]:
+    schedule = spec.get("schedule") or ""
+    zone = spec.get("timeZone")
+    if schedule:
+        yield from _check_schedule(schedule)
+    yield from not_negative(spec, "spec", "startingDeadlineSeconds")
+    if zone is not None:
+        yield from _check_zone(zone)
+    policies = ("Allow", "Forbid", "Replace")
+    yield from check_one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), policies)
+    yield from _check_job_template("spec.jobTemplate.spec", spec["jobTemplate"]["spec"])
+    yield from not_negative(spec, "spec", "successfulJobsHistoryLimit", "failedJobsHistoryLimit")
+    if not schedule:
+        yield required("spec.schedule")
+
+
+def _check_job_template(path: str, spec: Object) -> Iterator[Cause]:
+    yield from check_job_spec(path, spec, template_only=True)
+    if spec.get("manualSelector"):
+        yield unsupported(f"{path}.manualSelector", True, ["nil", "false"])
+
+
+def _check_schedule(schedule: str) -> Iterator[Cause]:
+    if "TZ" in schedule:
+        text = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+        yield invalid_field("spec.schedule", schedule, text)
+    elif problem := schedule_problem(schedule):
+        yield invalid_field("spec.schedule", schedule, problem)
+
+
+def _check_zone(zone: str) -> Iterator[Cause]:
+    if not zone:
+        yield invalid_field("spec.timeZone", zone, "timeZone must be nil or non-empty string")
+    elif zone.lower() == "local":
+        text = "timeZone must be an explicit time zone as defined in "
+        yield invalid_field("spec.timeZone", zone, f"{text}https://www.iana.org/time-zones")
+    elif _zones() and zone not in _zones():
+        yield invalid_field("spec.timeZone", zone, f"unknown time zone {zone}")
+
+
+@cache
+def _zones() -> frozenset[str]:
+    """All zones that this machine knows; on one that knows none, every zone is right."""
+    return frozenset(zoneinfo.available_timezones())

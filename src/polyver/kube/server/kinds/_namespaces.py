@@ -1,0 +1,94 @@
+"""Namespaces: what keeps them, when they go, and what may be created in them."""
+
+from __future__ import annotations
+
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError, Cause, forbidden, not_found
+from polyver.kube.server.admission import Review
+from polyver.kube.server.call import Server
+from polyver.kube.server.rules import Object, Rules
+from polyver.languages.values.names import dns_label_problems
+
+__all__ = ["NamespaceLifecycle", "NamespaceRules"]
+
+_FINALIZER = "kubernetes"
+_NAME_LABEL = "kubernetes.io/metadata.name"
+_UNDELETABLE = ("default", "kube-system", "kube-public")
+
+
+class NamespaceRules(Rules):
+    """A namespace stays until its controller has emptied it."""
+
+    name_problems = staticmethod(dns_label_problems)
+    answers_deletion = True
+    has_status = True
+    status_keeps = ()
+
+    def prepare_create(self, obj: Object) -> None:
+        spec = obj.setdefault("spec", {})
+        finalizers = spec.get("finalizers") or []
+        if _FINALIZER not in finalizers:
+            finalizers = [*finalizers, _FINALIZER]
+        spec["finalizers"] = finalizers
+        obj["status"] = {"phase": "Active"}
+        self.default(obj)  # a name that was generated is known only now
+
+    def prepare_update(self, obj: Object, old: Object) -> None:
+        # Only its own path changes what keeps a namespace.
+        obj["spec"] = dict(old.get("spec", {}))
+
+    def default(self, obj: Object) -> None:
+        metadata = obj["metadata"]
+        if metadata.get("name"):
+            labels = metadata.get("labels") or {}
+            metadata["labels"] = labels | {_NAME_LABEL: metadata["name"]}
+
+    def held(self, obj: Object) -> bool:
+        return bool(obj.get("spec", {}).get("finalizers")) or super().held(obj)
+
+    def begin_deletion(self, obj: Object, now: str) -> None:
+        obj["metadata"]["deletionTimestamp"] = now
+        obj["status"] = obj.get("status", {}) | {"phase": "Terminating"}
+
+
+class NamespaceLifecycle:
+    """Nothing is created where there is no namespace, or in one that is being deleted."""
+
+    def __init__(self, server: Server, namespaces: Kind) -> None:
+        self._server = server
+        self._kind = namespaces
+
+    def handles(self, kind: Kind, operation: str) -> bool:
+        if operation == "CREATE":
+            return kind.namespaced
+        return operation == "DELETE" and kind is self._kind
+
+    async def mutate(self, review: Review) -> None:
+        if review.operation == "DELETE":
+            if review.name in _UNDELETABLE:
+                raise forbidden(review.kind, review.name, "this namespace may not be deleted")
+            return
+        self.check(review)
+
+    def check(self, review: Review) -> None:
+        """Also asked just before a new object is stored, as the rest of the way may take long."""
+        if not review.kind.namespaced:
+            return
+        name = review.namespace
+        entry = self._server.store.get(f"/{self._kind.group}/{self._kind.plural}/{name}")
+        if entry is None:
+            raise not_found(self._kind, name)
+        if name in self._server.terminating or b'"deletionTimestamp":"' in entry.value:
+            raise _terminating(review)
+
+    async def validate(self, review: Review) -> None:
+        """What there was to say was said before."""
+
+
+def _terminating(review: Review) -> ApiError:
+    namespace = review.namespace
+    cause = Cause(
+        "metadata.namespace", f"namespace {namespace} is being terminated", "NamespaceTerminating"
+    )
+    text = f"unable to create new content in namespace {namespace} because it is being terminated"
+    return forbidden(review.kind, review.name, text, [cause])

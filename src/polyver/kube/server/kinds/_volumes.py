@@ -1,0 +1,182 @@
+"""The volumes of pods: one source each, with what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from polyver.kube.objects.status import Cause, duplicate, forbidden_field, invalid_field, required
+from polyver.kube.server.kinds._amounts import amount
+from polyver.kube.server.kinds._checks import check_name, check_one_of
+from polyver.kube.server.kinds._fields import IN_FILES, check_field, check_resource_field
+from polyver.kube.server.rules import Object
+from polyver.languages.values.names import dns_label_problems
+
+__all__ = ["check_no_step_back", "check_volumes"]
+
+# The sources in the real server's order: of two, the second is the one that is too many.
+_SOURCES = """
+    emptyDir hostPath gitRepo gcePersistentDisk awsElasticBlockStore secret nfs iscsi glusterfs
+    flocker persistentVolumeClaim rbd cinder cephfs quobyte downwardAPI fc flexVolume configMap
+    azureFile vsphereVolume photonPersistentDisk portworxVolume azureDisk storageos projected
+    scaleIO csi ephemeral image""".split()
+_NEEDED: Mapping[str, str] = {
+    "configMap": "name",
+    "csi": "driver",
+    "persistentVolumeClaim": "claimName",
+    "secret": "secretName",
+}
+
+
+def check_volumes(path: str, volumes: list[Object]) -> tuple[set[str], list[Cause]]:
+    """The names of the volumes that are right, and what is wrong with the others."""
+    names: set[str] = set()
+    causes: list[Cause] = []
+    for number, volume in enumerate(volumes):
+        found = list(_check_volume(f"{path}[{number}]", volume, names))
+        if not found:
+            names.add(volume["name"])
+        causes += found
+    return names, causes
+
+
+def _check_volume(path: str, volume: Object, names: set[str]) -> Iterator[Cause]:
+    yield from check_source(path, volume, _SOURCES, "must specify a volume type")
+    name = volume.get("name") or ""
+    if not name:
+        yield required(f"{path}.name")
+    else:
+        yield from check_name(f"{path}.name", name, dns_label_problems)
+    if name in names:
+        yield duplicate(f"{path}.name", name)
+
+
+def check_source(path: str, holder: Object, known: list[str], none: str) -> Iterator[Cause]:
+    """Exactly one of many."""
+    given = [name for name in known if holder.get(name) is not None]
+    if not given:
+        yield required(path, none)
+    for number, name in enumerate(given):
+        if number:
+            text = "may not specify more than 1 volume type"
+            yield forbidden_field(f"{path}.{name}", text)
+        else:
+            yield from _check_kind(f"{path}.{name}", name, holder[name])
+
+
+def _check_kind(path: str, kind: str, source: Object) -> Iterator[Cause]:
+    needed = _NEEDED.get(kind)
+    if needed and not source.get(needed):
+        yield required(f"{path}.{needed}")
+    mode = source.get("defaultMode")
+    if mode is not None and not 0 <= mode <= 0o777:
+        text = "must be a number between 0 and 0777 (octal), both inclusive"
+        yield invalid_field(f"{path}.defaultMode", mode, text)
+    if check := _KINDS.get(kind):
+        yield from check(path, source)
+
+
+def _check_host_path(path: str, source: Object) -> Iterator[Cause]:
+    if not source.get("path"):
+        yield required(f"{path}.path")
+    else:
+        yield from check_no_step_back(f"{path}.path", source["path"])
+    yield from check_one_of(f"{path}.type", source.get("type"), _HOST_PATHS)
+
+
+_HOST_PATHS = (
+    "",
+    "BlockDevice",
+    "CharDevice",
+    "Directory",
+    "DirectoryOrCreate",
+    "File",
+    "FileOrCreate",
+    "Socket",
+)
+
+
+def check_no_step_back(field: str, path: str) -> Iterator[Cause]:
+    if ".." in path.split("/"):
+        yield invalid_field(field, path, "must not contain '..'")
+
+
+def _check_nfs(path: str, source: Object) -> Iterator[Cause]:
+    for name in ("server", "path"):
+        if not source.get(name):
+            yield required(f"{path}.{name}")
+    if source.get("path") and not source["path"].startswith("/"):
+        yield invalid_field(f"{path}.path", source["path"], "must be an absolute path")
+
+
+def _check_items(path: str, source: Object) -> Iterator[Cause]:
+    for number, item in enumerate(source.get("items") or ()):
+        place = f"{path}.items[{number}]"
+        if not item.get("key"):
+            yield required(f"{place}.key")
+        if not item.get("path"):
+            yield required(f"{place}.path")
+        else:
+            yield from check_no_step_back(f"{place}.path", item["path"])
+
+
+def _check_empty(path: str, source: Object) -> Iterator[Cause]:
+    if (size := source.get("sizeLimit")) is not None and amount(size) < 0:
+        text = "SizeLimit field must be a valid resource quantity"
+        yield forbidden_field(f"{path}.sizeLimit", text)
+
+
+def _check_told(path: str, source: Object) -> Iterator[Cause]:
+    """The real server names the source and not the item."""
+    for item in source.get("items") or ():
+        if not item.get("path"):
+            yield required(f"{path}.path")
+        else:
+            yield from check_no_step_back(f"{path}.path", item["path"])
+        field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
+        if field is not None:
+            yield from check_field(f"{path}.fieldRef", field.get("fieldPath") or "", IN_FILES)
+        elif resource is not None:
+            name = resource.get("resource") or ""
+            yield from check_resource_field(f"{path}.resourceFieldRef", name)
+        else:
+            yield required(path, "one of fieldRef and resourceFieldRef is required")
+
+
+def _check_projected(path: str, source: Object) -> Iterator[Cause]:
+    for number, one in enumerate(source.get("sources") or ()):
+        place = f"{path}.sources[{number}]"
+        for kind in ("secret", "configMap"):
+            if one.get(kind) is not None:
+                if not one[kind].get("name"):
+                    yield required(f"{place}.{kind}.name")
+                yield from _check_items(f"{place}.{kind}", one[kind])
+        if one.get("downwardAPI") is not None:
+            yield from _check_told(f"{place}.downwardAPI", one["downwardAPI"])
+        if one.get("serviceAccountToken") is not None:
+            yield from _check_token(path, place, one["serviceAccountToken"])
+
+
+def _check_token(path: str, place: str, token: Object) -> Iterator[Cause]:
+    seconds = token.get("expirationSeconds", 3600)
+    if seconds < 600:
+        text = "may not specify a duration less than 10 minutes"
+        yield invalid_field(f"{place}.serviceAccountToken.expirationSeconds", seconds, text)
+    if not token.get("path"):
+        yield required(f"{path}.path")
+
+
+def _check_ephemeral(path: str, source: Object) -> Iterator[Cause]:
+    if source.get("volumeClaimTemplate") is None:
+        yield required(f"{path}.volumeClaimTemplate")
+
+
+_KINDS: Mapping[str, Callable[[str, Object], Iterator[Cause]]] = {
+    "configMap": _check_items,
+    "downwardAPI": _check_told,
+    "emptyDir": _check_empty,
+    "ephemeral": _check_ephemeral,
+    "hostPath": _check_host_path,
+    "nfs": _check_nfs,
+    "projected": _check_projected,
+    "secret": _check_items,
+}

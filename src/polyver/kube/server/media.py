@@ -1,0 +1,129 @@
+"""In which form an answer is wanted, and in which a body came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["JSON", "PROTOBUF", "YAML", "Form", "body_type", "choose_form"]
+
+JSON = "application/json"
+YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+_SERVED = (JSON, YAML)
+# What refusals list: for bodies it is true, and of answers the real server says it of kinds that
+# have no such form either.
+_KNOWN = (JSON, YAML, PROTOBUF)
+_META_VERSIONS = ("v1", "v1beta1")
+_OF_OBJECTS = frozenset(
+    (kind, "meta.k8s.io", version)
+    for kind in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+    for version in _META_VERSIONS
+)
+_OF_DISCOVERY = frozenset({("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")})
+_FORMS = {"objects": _OF_OBJECTS, "discovery": _OF_DISCOVERY, "documents": frozenset[Any]()}
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How to write an answer: JSON or YAML, the object itself or something made of it."""
+
+    media: str = JSON
+    kind: str = ""
+    """Table, PartialObjectMetadata, PartialObjectMetadataList or APIGroupDiscoveryList."""
+    version: str = ""
+
+    @property
+    def api_version(self) -> str:
+        """Of Tables and PartialObjectMetadata."""
+        return f"meta.k8s.io/{self.version}"
+
+
+PLAIN = Form()
+
+
+@lru_cache(maxsize=256)
+def choose_form(
+    accept: str,
+    *,
+    of: Literal["objects", "discovery", "documents"] = "objects",
+    custom: bool = True,
+) -> Form:
+    """The first form in an Accept header that there is."""
+    if not accept:
+        return PLAIN
+    for clause in _by_weight(accept):
+        form = _form(clause, _FORMS[of])
+        if form is not None:
+            return form
+    raise _not_acceptable(custom=custom)
+
+
+def error_form(accept: str) -> Form:
+    """The form of a refusal: as asked for, and JSON where that does not exist."""
+    try:
+        form = choose_form(accept)
+    except ApiError:
+        return PLAIN
+    return Form(form.media)
+
+
+def _by_weight(accept: str) -> list[str]:
+    clauses = [clause.strip() for clause in accept.split(",")]
+    return sorted(clauses, key=lambda clause: -_weight(clause))
+
+
+def _weight(clause: str) -> float:
+    for parameter in clause.split(";")[1:]:
+        name, _, value = parameter.strip().partition("=")
+        if name == "q":
+            try:
+                return float(value)
+            except ValueError:
+                return 0.0
+    return 1.0
+
+
+def _form(clause: str, forms: frozenset[tuple[str, str, str]]) -> Form | None:
+    media, *parameters = (part.strip() for part in clause.split(";"))
+    named = dict(_pair(parameter) for parameter in parameters)
+    wildcard = media in ("*/*", "application/*")
+    if not wildcard and media not in _SERVED:
+        return None
+    media = JSON if wildcard else media
+    if "as" not in named:
+        return Form(media)
+    wanted = named["as"], named.get("g", ""), named.get("v", "")
+    return Form(media, wanted[0], wanted[2]) if wanted in forms else None
+
+
+def _pair(parameter: str) -> tuple[str, str]:
+    name, _, value = parameter.partition("=")
+    return name.strip(), value.strip()
+
+
+def _not_acceptable(*, custom: bool) -> ApiError:
+    if custom:
+        message = f"only the following media types are accepted: {', '.join(_KNOWN)}"
+        return ApiError(406, "NotAcceptable", message)
+    available = ", ".join([*_KNOWN, f"{JSON};stream=watch", f"{PROTOBUF};stream=watch"])
+    message = f"406: Not Acceptable\n\nAvailable representations: {available}"
+    return ApiError(406, "NotAcceptable", message, details={})
+
+
+def body_type(header: str) -> str:
+    """The media type of a body: what is not said is JSON."""
+    media = header.partition(";")[0].strip().lower()
+    if not media:
+        return JSON
+    if media not in (JSON, YAML, PROTOBUF):
+        raise ApiError(
+            415,
+            "UnsupportedMediaType",
+            "the body of the request was in an unknown format - accepted media types include: "
+            f"{JSON}, {YAML}, {PROTOBUF}",
+        )
+    return media

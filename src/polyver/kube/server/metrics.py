@@ -1,0 +1,143 @@
+"""Counts of what the server does, for Prometheus.
+
+Counting is a few additions in plain dictionaries; the library that knows Prometheus' text is loaded
+with the first question for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from polyver.kube.http.times import Times
+from polyver.kube.http.watchdog import LAG, LAG_TEXT, lags
+from polyver.kube.server.http import Response
+from polyver.kube.server.paths import read_place, verb_of
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+__all__ = ["Metrics"]
+
+_BOUNDS = (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0)
+_MOST_SERIES = 1000
+_WORDS = {"create": "POST", "update": "PUT"}
+_LABELS = ("verb", "group", "resource", "code")
+
+
+class _Series(NamedTuple):
+    """What is counted apart from the rest; named as the real server names it."""
+
+    verb: str
+    group: str
+    resource: str
+    code: str
+
+
+_OTHER = _Series("OTHER", "", "", "")
+
+
+class _Counts:
+    """How many there were, and how long they took."""
+
+    __slots__ = ("count", "times")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.times = Times(_BOUNDS)
+
+
+class Metrics:
+    """What one server has done since it started."""
+
+    def __init__(
+        self,
+        revision: Callable[[], int] = lambda: 0,
+        *,
+        also: Sequence[Callable[[], Collector]] = (),
+    ) -> None:
+        """`also` are those who count something else that is told in the same place."""
+        self._revision = revision
+        self._also = also
+        self._series: dict[_Series, _Counts] = {}
+        self.watchers = 0
+
+    def observe(
+        self, method: str, path: str, code: int, seconds: float | None, *, watch: bool = False
+    ) -> None:
+        """Count a request; of one that lasts as long as its client likes, no time is given."""
+        counts = self._counts(_series(method, path, code, watch=watch))
+        counts.count += 1
+        if seconds is not None:
+            counts.times.observe(seconds)
+
+    def _counts(self, series: _Series) -> _Counts:
+        counts = self._series.get(series)
+        if counts is None:
+            # Clients choose the paths; they must not be able to fill the memory with them.
+            series = series if len(self._series) < _MOST_SERIES else _OTHER
+            counts = self._series.setdefault(series, _Counts())
+        return counts
+
+    def response(self) -> Response:
+        """All of it in Prometheus' text."""
+        from prometheus_client import CollectorRegistry, generate_latest
+        from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+        registry = CollectorRegistry(auto_describe=False)
+        for collector in (_collector(self), *(each() for each in self._also)):
+            registry.register(collector)
+        headers = [("Content-Type", CONTENT_TYPE_PLAIN_0_0_4)]
+        return Response(200, headers, generate_latest(registry))
+
+    def series(self) -> Iterator[tuple[_Series, _Counts]]:
+        """Everything that was counted."""
+        yield from self._series.items()
+
+    @property
+    def revision(self) -> int:
+        return self._revision()
+
+
+def _series(method: str, path: str, code: int, *, watch: bool) -> _Series:
+    place = read_place(path)
+    # A refused request says nothing about which resources there are.
+    if place is None or not place.resource or code in (401, 403):
+        return _Series(method, "", "", str(code))
+    verb = verb_of(method, place, watch=watch)
+    part = f"{place.resource}/{place.subresource}" if place.subresource else place.resource
+    return _Series(_WORDS.get(verb, verb.upper()), place.group, part, str(code))
+
+
+def _collector(metrics: Metrics) -> Collector:
+    from prometheus_client.core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        HistogramMetricFamily,
+        Metric,
+    )
+    from prometheus_client.registry import Collector
+
+    class Requests(Collector):
+        """Tells the library what was counted."""
+
+        def collect(self) -> Iterator[Metric]:
+            total = CounterMetricFamily("apiserver_request", "Requests answered.", labels=_LABELS)
+            times = HistogramMetricFamily(
+                "apiserver_request_duration_seconds", "How long answers took.", labels=_LABELS
+            )
+            for series, counts in metrics.series():
+                total.add_metric(series, counts.count)
+                times.add_metric(series, counts.times.buckets(), counts.times.seconds)
+            yield from (total, times)
+            yield GaugeMetricFamily(
+                "apiserver_longrunning_requests", "Watches now open.", metrics.watchers
+            )
+            lag, measured = HistogramMetricFamily(LAG, LAG_TEXT), lags()
+            lag.add_metric((), measured.buckets(), measured.seconds)
+            yield lag
+            yield GaugeMetricFamily(
+                "polyver_store_revision", "The store's newest revision.", metrics.revision
+            )
+
+    return Requests()

@@ -1,0 +1,176 @@
+"""Parts of an object with paths of their own, and how a write to one of them changes the whole."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import Cause, internal, invalid, invalid_field
+from polyver.kube.server.rules import Object, Rules
+
+__all__ = ["Finalize", "Names", "Scale", "Status", "Whole", "dig", "dotted"]
+
+Names = tuple[str, ...]
+SCALE = Kind("autoscaling", "v1", "Scale", "scales", "scale", namespaced=True)
+
+
+class _ShownWhole:
+    """A part whose path shows the whole object."""
+
+    __slots__ = ()
+
+    def show(self, obj: Object) -> Object:
+        return obj
+
+    base = show
+
+
+@dataclass(frozen=True, slots=True)
+class Whole(_ShownWhole):
+    """The object itself; a status that has its own path stays as it is."""
+
+    rules: Rules
+    name: str = ""
+
+    def merge(self, shown: Object, old: Object) -> Object:
+        if not self.rules.has_status:
+            return shown
+        kept = {key: value for key, value in shown.items() if key != "status"}
+        return kept | ({"status": old["status"]} if "status" in old else {})
+
+    def prepare(self, obj: Object, old: Object) -> None:
+        self.rules.prepare_update(obj, old)
+
+    def check(self, obj: Object, old: Object) -> list[Cause]:
+        return self.rules.check_update(obj, old)
+
+
+@dataclass(frozen=True, slots=True)
+class Status(_ShownWhole):
+    """The status alone: nothing else changes here, but in built-in kinds metadata."""
+
+    rules: Rules
+    name: str = "status"
+
+    def merge(self, shown: Object, old: Object) -> Object:
+        merged = self.rules.prepare_status(shown, old)
+        given, left = shown["metadata"], self.rules.status_keeps
+        if left is not None:
+            changed = {key: value for key, value in given.items() if key not in left}
+            same = {key: value for key, value in old["metadata"].items() if key in left}
+            return merged | {"metadata": changed | same}
+        # The revision that the request was made for is still to be compared.
+        names = {key: given[key] for key in ("resourceVersion", "uid") if key in given}
+        kept = {key: value for key, value in old["metadata"].items() if key != "resourceVersion"}
+        return merged | {"metadata": kept | names}
+
+    def prepare(self, obj: Object, old: Object) -> None:
+        """Nothing else changes."""
+
+    def check(self, obj: Object, old: Object) -> list[Cause]:
+        return self.rules.check_status(obj, old)
+
+
+@dataclass(frozen=True, slots=True)
+class Finalize(_ShownWhole):
+    """What keeps a namespace, which only its own path may take away."""
+
+    rules: Rules
+    name: str = "finalize"
+
+    def merge(self, shown: Object, old: Object) -> Object:
+        spec = {key: value for key, value in old.get("spec", {}).items() if key != "finalizers"}
+        finalizers = shown.get("spec", {}).get("finalizers")
+        if finalizers:
+            spec["finalizers"] = finalizers
+        return old | {"spec": spec, "metadata": shown["metadata"]}
+
+    def prepare(self, obj: Object, old: Object) -> None:
+        """Nothing else changes."""
+
+    def check(self, obj: Object, old: Object) -> list[Cause]:
+        return self.rules.check_update(obj, old)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Replicas and their selector, wherever the kind keeps them."""
+
+    rules: Rules
+    replicas: Names = ("spec", "replicas")
+    status_replicas: Names = ("status", "replicas")
+    selector: Names = ()
+    name: str = "scale"
+    strict: bool = True
+    """Whether an object that does not say its replicas has no scale."""
+
+    def show(self, obj: Object) -> Object:
+        if self.strict and dig(obj, self.replicas) is None:
+            raise internal(f'the spec replicas field "{dotted(self.replicas)}" does not exist')
+        return self.base(obj)
+
+    def base(self, obj: Object) -> Object:
+        found = dig(obj, self.replicas)
+        names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+        metadata = {key: obj["metadata"][key] for key in names if key in obj["metadata"]}
+        status: Object = {"replicas": dig(obj, self.status_replicas) or 0}
+        selector = _selector(dig(obj, self.selector)) if self.selector else ""
+        if selector:
+            status["selector"] = selector
+        spec = {"replicas": found} if found else {}
+        named = {"apiVersion": SCALE.api_version, "kind": SCALE.kind}
+        return named | {"metadata": metadata, "spec": spec, "status": status}
+
+    def merge(self, shown: Object, old: Object) -> Object:
+        merged = copy.deepcopy(old)
+        _put(merged, self.replicas, shown.get("spec", {}).get("replicas", 0))
+        given = shown["metadata"]
+        merged["metadata"].pop("resourceVersion", None)
+        names = {key: given[key] for key in ("resourceVersion", "uid") if key in given}
+        return merged | {"metadata": merged["metadata"] | names}
+
+    def prepare(self, obj: Object, old: Object) -> None:
+        self.rules.prepare_update(obj, old)
+
+    def check(self, obj: Object, old: Object) -> list[Cause]:
+        replicas = dig(obj, self.replicas)
+        negative = isinstance(replicas, int) and replicas < 0
+        if negative and not self.strict:
+            # Built-in kinds check the scale, and not what it would make of the object.
+            text = "must be greater than or equal to 0"
+            wrong = invalid_field(dotted(self.replicas)[1:], replicas, text)
+            raise invalid(SCALE, obj["metadata"].get("name", ""), [wrong])
+        return self.rules.check_update(obj, old)
+
+
+def dotted(names: Names) -> str:
+    """A path as errors write it."""
+    return "".join(f".{name}" for name in names)
+
+
+def dig(obj: object, names: Names) -> Any:
+    """What is at a path, or None."""
+    for name in names:
+        if not isinstance(obj, dict) or name not in obj:
+            return None
+        obj = obj[name]
+    return obj
+
+
+def _put(obj: Object, names: Names, value: object) -> None:
+    for name in names[:-1]:
+        obj = obj.setdefault(name, {})
+    obj[names[-1]] = value
+
+
+def _selector(found: object) -> str:
+    """A selector as text: custom kinds keep it so, built-in ones as labels."""
+    match found:
+        case str():
+            return found
+        case dict():
+            labels = found.get("matchLabels", found)
+            return ",".join(f"{key}={labels[key]}" for key in sorted(labels))
+    return ""

@@ -1,0 +1,170 @@
+"""Keeps an APIService for every version of a group that is served, as Kubernetes' aggregator does.
+
+Clients look there for what a server has. Those of built-in groups are made when the server starts;
+those of custom kinds come and go with their definitions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+
+import msgspec
+
+from polyver.kube.objects import encode_json
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.server.call import Server
+from polyver.kube.server.http import Request, Response
+from polyver.kube.server.identity import SERVER
+from polyver.kube.server.kinds import availability
+from polyver.kube.server.rules import Object
+from polyver.kube.store import Compacted, Lagging, StoreClosed
+
+__all__ = ["Registrations", "builtin_registrations"]
+
+_API = "apiregistration.k8s.io/v1"
+_PATH = f"/apis/{_API}/apiservices"
+_PREFIX = "/apiregistration.k8s.io/apiservices/"
+_MANAGED = "kube-aggregator.kubernetes.io/automanaged"
+_PATIENCE = 60.0
+_LOOK_AGAIN = 1.0
+_CUSTOM = 1000, 100
+_MOST = 15
+_VERSIONS = {"v1": 1, "autoscaling/v2": 30}
+"""The priorities of versions that have another one than most."""
+_GROUPS: Mapping[str, int] = {
+    "": 18000,
+    "admissionregistration.k8s.io": 16700,
+    "apiextensions.k8s.io": 16700,
+    "apps": 17800,
+    "authentication.k8s.io": 17700,
+    "authorization.k8s.io": 17600,
+    "autoscaling": 17500,
+    "batch": 17400,
+    "coordination.k8s.io": 16500,
+    "discovery.k8s.io": 16200,
+    "events.k8s.io": 17750,
+    "networking.k8s.io": 17200,
+    "policy": 17100,
+    "rbac.authorization.k8s.io": 17000,
+    "storage.k8s.io": 16800,
+}
+"""The priorities of built-in groups. That of API services themselves is none of them."""
+
+_decoder = msgspec.json.Decoder()
+Handle = Callable[[Request], Awaitable[Response]]
+
+
+def builtin_registrations(kinds: Iterable[Kind]) -> Iterator[Object]:
+    """One for each version of a built-in group."""
+    for group, version in dict.fromkeys((kind.group, kind.version) for kind in kinds):
+        if group in _GROUPS:
+            own = f"{group}/{version}" if group else version
+            place = _GROUPS[group], _VERSIONS.get(own, _MOST)
+            yield _registration(group, version, place, managed="onstart")
+
+
+def _registration(group: str, version: str, place: tuple[int, int], *, managed: str) -> Object:
+    return {
+        "apiVersion": _API,
+        "kind": "APIService",
+        "metadata": {"name": f"{version}.{group}", "labels": {_MANAGED: managed}},
+        "spec": {
+            **({"group": group} if group else {}),
+            "version": version,
+            "groupPriorityMinimum": place[0],
+            "versionPriority": place[1],
+        },
+    }
+
+
+class Registrations:
+    """Follows what is served and what is registered, and brings them together."""
+
+    def __init__(self, server: Server, handle: Handle) -> None:
+        self._server = server
+        self._handle = handle
+        self._changed = asyncio.Event()
+        self._stored: dict[str, Object] = {}
+        """What is registered, as far as it was read."""
+        server.catalogue.subscribe(self._changed.set)
+
+    async def run(self) -> None:
+        """Go on until the store is closed."""
+        keeping = asyncio.create_task(self._keep())
+        try:
+            while True:
+                with suppress(Lagging, Compacted):
+                    await self._follow()
+        except StoreClosed:
+            return
+        finally:
+            keeping.cancel()
+            await asyncio.wait((keeping,))
+
+    async def _follow(self) -> None:
+        page = self._server.store.page(_PREFIX)
+        self._stored = {each.key: _decoder.decode(each.value) for each in page.entries}
+        watch = self._server.store.watch(_PREFIX, page.revision)
+        try:
+            while True:
+                self._changed.set()
+                for event in await watch.batch(_PATIENCE):
+                    if event.deleted:
+                        self._stored.pop(event.entry.key, None)
+                    else:
+                        self._stored[event.entry.key] = _decoder.decode(event.entry.value)
+        finally:
+            watch.close()
+
+    async def _keep(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            answers = [await self._handle(each) for each in list(self._requests())]
+            if any(answer.status >= 500 for answer in answers):
+                await asyncio.sleep(_LOOK_AGAIN)
+                self._changed.set()
+
+    def _requests(self) -> Iterator[Request]:
+        """What is to be done for everything to be registered that is served, and nothing else."""
+        served = {
+            f"{_PREFIX}{kind.version}.{kind.group}": _registration(
+                kind.group, kind.version, _CUSTOM, managed="true"
+            )
+            for kind in (resource.kind for resource in self._server.catalogue)
+            if kind.custom
+        }
+        for key, wanted in served.items():
+            if key not in self._stored:
+                yield _asked("POST", "", wanted)
+        for key, found in self._stored.items():
+            name, wanted = f"/{found['metadata']['name']}", served.get(key, {})
+            managed = found["metadata"].get("labels", {}).get(_MANAGED) == "true"
+            if managed and not wanted:
+                yield _asked("DELETE", name, {})
+            elif managed and found["spec"] != wanted["spec"]:
+                others = dict.fromkeys(found["spec"])
+                yield _asked("PATCH", name, {"spec": others | wanted["spec"]})
+            elif status := self._status(found):
+                yield _asked("PATCH", f"{name}/status", status)
+
+    def _status(self, found: Object) -> Object | None:
+        """What is to be written to a status that does not say how it is."""
+        wanted = availability(found["spec"], self._server.timestamp())
+        known = found.get("status", {}).get("conditions") or []
+        if any(each["type"] == "Available" and _same(each, wanted) for each in known):
+            return None
+        others = [each for each in known if each["type"] != "Available"]
+        return {"status": {"conditions": [*others, wanted]}}
+
+
+def _same(one: Object, other: Object) -> bool:
+    return all(one.get(name) == other[name] for name in ("status", "reason", "message"))
+
+
+def _asked(method: str, rest: str, body: Object) -> Request:
+    media = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    headers = {"content-type": media, "user-agent": "kube-apiserver"}
+    return Request(method, f"{_PATH}{rest}", "", headers, encode_json(body), SERVER)

@@ -1,0 +1,8 @@
+"""Admission webhooks: whoever configures one has a say in writes, as on the real server."""
+
+from __future__ import annotations
+
+from polyver.kube.server.webhooks.asking import Webhooks
+from polyver.kube.server.webhooks.subjects import Subject
+
+__all__ = ["Subject", "Webhooks"]

@@ -1,0 +1,232 @@
+"""AdmissionReviews: what a webhook is asked, and what its answers mean.
+
+Refusals and failures are in the real server's words.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from polyver.kube.objects import encode_json
+from polyver.kube.objects.builtin import shape_of
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.shape import Shape
+from polyver.kube.objects.status import ApiError
+from polyver.kube.objects.typed import Undecodable, decode_typed
+from polyver.kube.server.conversion.reviews import CallFailed, parsed, refuse_others
+from polyver.kube.server.http import User
+from polyver.kube.server.rules import Object
+from polyver.kube.server.webhooks.subjects import Shown, Subject
+from polyver.languages.values.strings import quoted
+
+__all__ = ["Verdict", "denied", "read_verdict", "request_of", "review_body", "review_version"]
+
+GROUP = "admission.k8s.io"
+KIND = "AdmissionReview"
+_KNOWN_VERSIONS = ("v1", "v1beta1")
+_LOWEST_REFUSAL = 400
+_HIGHEST_CODE = 599  # what HTTP knows; the real server sends others as they are
+
+
+def review_version(accepted: Sequence[str]) -> str:
+    """The first version of those that a webhook accepts that this server knows.
+
+    >>> review_version(["v9", "v1beta1", "v1"])
+    'v1beta1'
+    """
+    known = next((each for each in accepted if each in _KNOWN_VERSIONS), None)
+    if known is None:
+        told = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
+        raise CallFailed(f"could not create admission objects: {told}")
+    return known
+
+
+# What is asked.
+
+
+def request_of(subject: Subject, kind: Kind, plural: Kind, shown: Shown) -> Object:
+    """What a webhook is told of a write, but for the uid of the question.
+
+    `kind` is that of the objects as they are shown, `plural` the resource that the rule names.
+    """
+    asked = subject.resource.kind
+    told: Object = {
+        "kind": _kind(kind),
+        "resource": _resource(plural),
+        "subResource": subject.subresource,
+        "requestKind": _kind(subject.kind),
+        "requestResource": _resource(asked),
+        "requestSubResource": subject.subresource,
+        "name": subject.name,
+        "namespace": subject.namespace,
+    }
+    return {name: value for name, value in told.items() if value} | {
+        "operation": subject.operation,
+        "userInfo": _user(subject.user),
+        "object": shown.object,
+        "oldObject": shown.old,
+        "dryRun": subject.dry_run,
+        "options": subject.options,
+    }
+
+
+def _kind(kind: Kind) -> Object:
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
+
+
+def _resource(kind: Kind) -> Object:
+    return {"group": kind.group, "version": kind.version, "resource": kind.plural}
+
+
+def _user(user: User) -> Object:
+    told = {
+        "username": user.name,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": {key: list(values) for key, values in user.extra.items()},
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def review_body(request: Object, uid: str, version: str) -> bytes:
+    """What is sent."""
+    return encode_json(
+        {"kind": KIND, "apiVersion": f"{GROUP}/{version}", "request": {"uid": uid} | request}
+    )
+
+
+# What is answered.
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a webhook says of a write."""
+
+    allowed: bool
+    status: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    patch: bytes = b""
+    patch_type: str = ""
+
+
+_TEXT = Shape(type="string", name="string")
+
+
+@cache
+def _shape() -> Shape:
+    """The shape of an answer, made when the first one comes."""
+    response = Shape(
+        type="object",
+        name="v1.AdmissionResponse",
+        fields={
+            "uid": Shape(type="string", name="types.UID"),
+            "allowed": Shape(type="boolean", name="bool"),
+            "status": shape_of("", "v1", "Status"),
+            "patch": Shape(type="string", format="byte", name="[]uint8"),
+            "patchType": Shape(type="string", name="v1.PatchType"),
+            "auditAnnotations": Shape(type="object", name="map[string]string", values=_TEXT),
+            "warnings": Shape(type="array", name="[]string", items=_TEXT),
+        },
+    )
+    fields = {"apiVersion": _TEXT, "kind": _TEXT, "response": response}
+    return Shape(type="object", name="v1.AdmissionReview", fields=fields)
+
+
+def read_verdict(body: bytes, *, uid: str, version: str, mutating: bool) -> Verdict:
+    """What an answer says; `CallFailed` if it is none."""
+    try:
+        answer = _read(body, version)
+    except CallFailed as error:
+        raise CallFailed(f"failed to call webhook: {error}") from None
+    try:
+        return _verified(answer, uid=uid, strict=version == "v1", mutating=mutating)
+    except CallFailed as error:
+        raise CallFailed(f"received invalid webhook response: {error}") from None
+
+
+def _read(body: bytes, version: str) -> Object:
+    value = parsed(body)
+    said, kind = value.get("apiVersion") or "", value.get("kind") or ""
+    refuse_others(said, kind, GROUP, version, KIND)
+    try:
+        found: Object = decode_typed(value, _shape()).value
+    except Undecodable as error:
+        raise CallFailed(str(error)) from None
+    # What is told of a missing type is what was sent, and not what it was taken for.
+    return {"response": found.get("response"), "apiVersion": said, "kind": kind} | {
+        "given": value.get("response")
+    }
+
+
+def _verified(answer: Object, *, uid: str, strict: bool, mutating: bool) -> Verdict:
+    response, given = answer["response"], answer["given"]
+    if given is None:
+        raise CallFailed("webhook response was absent")
+    response = response or {}
+    if strict:
+        _check_identity(answer, response.get("uid") or "", uid)
+        _check_patch(given, mutating=mutating)
+    patch = _patch_of(response) if mutating else b""
+    kind = (response.get("patchType") or "") if strict else "JSONPatch"
+    return Verdict(
+        allowed=bool(response.get("allowed")),
+        status=response.get("status") or {},
+        warnings=tuple(response.get("warnings") or ()),
+        patch=patch,
+        patch_type=kind,
+    )
+
+
+def _check_identity(answer: Object, said: str, uid: str) -> None:
+    if said != uid:
+        raise CallFailed(f"expected response.uid={quoted(uid)}, got {quoted(said)}")
+    version, kind = answer["apiVersion"], answer["kind"]
+    if (version, kind) != (f"{GROUP}/v1", KIND):
+        shown = version if "/" in version else f"/{version}"
+        told = f"expected webhook response of {GROUP}/v1, Kind={KIND}"
+        raise CallFailed(f"{told}, got {shown}, Kind={kind}")
+
+
+def _check_patch(response: Mapping[str, Any], *, mutating: bool) -> None:
+    patch, kind = response.get("patch"), response.get("patchType")
+    if not mutating:
+        for name, value in (("patch", patch or None), ("patchType", kind)):
+            if value is not None:
+                raise CallFailed(f"validating webhook may not return response.{name}")
+        return
+    if patch and kind is None:
+        raise CallFailed("webhook returned response.patch but not response.patchType")
+    if not patch and kind is not None:
+        raise CallFailed("webhook returned response.patchType but not response.patch")
+    if kind == "":
+        raise CallFailed('webhook returned invalid response.patchType of ""')
+
+
+def _patch_of(response: Mapping[str, Any]) -> bytes:
+    return base64.b64decode(response.get("patch") or "")
+
+
+def denied(name: str, status: Mapping[str, Any]) -> ApiError:
+    """What a request is refused with when a webhook says no.
+
+    >>> print(denied("a.b.c", {"reason": "TooRed"}))
+    admission webhook "a.b.c" denied the request: TooRed
+    """
+    told = f"admission webhook {quoted(name)} denied the request"
+    reason = status.get("reason") or ""
+    explained = status.get("message") or reason
+    details = status.get("details") or {}
+    seconds = details.get("retryAfterSeconds") or 0
+    code = max(status.get("code") or 0, _LOWEST_REFUSAL)
+    return ApiError(
+        code if code <= _HIGHEST_CODE else 500,
+        reason,
+        f"{told}: {explained}" if explained else f"{told} without explanation",
+        details=details or None,
+        headers={"Retry-After": str(seconds)} if seconds > 0 else None,
+        metadata=status.get("metadata"),
+    )

@@ -1,0 +1,117 @@
+"""What webhooks are asked about: one write, and the object in the version that each wants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError
+from polyver.kube.server.http import User
+from polyver.kube.server.resource import Resource
+from polyver.kube.server.rules import Object
+
+__all__ = ["Shown", "Subject", "Versions"]
+
+_EXEMPT = frozenset(
+    f"{change}{what}"
+    for change in ("Mutating", "Validating")
+    for what in ("WebhookConfiguration", "AdmissionPolicy", "AdmissionPolicyBinding")
+)
+
+
+@dataclass(slots=True)
+class Subject:
+    """A write that is about to happen, as webhooks are told of it."""
+
+    resource: Resource
+    """As the path of the request names it."""
+    operation: str
+    namespace: str
+    name: str
+    object: Object | None
+    """What the path shows of the new object; a webhook that changes it puts another one here."""
+    old: Object | None
+    user: User
+    options: Mapping[str, Any]
+    dry_run: bool
+    warn: Callable[[str], None]
+    subresource: str = ""
+    other_kind: Kind | None = None
+    """The kind of what the path shows, if it is not that of the resource."""
+
+    @property
+    def kind(self) -> Kind:
+        return self.other_kind or self.resource.kind
+
+    @property
+    def exempt(self) -> bool:
+        """Whether nobody is asked: a webhook that refused its own mending could not be mended."""
+        kind = self.resource.kind
+        return kind.group == "admissionregistration.k8s.io" and kind.kind in _EXEMPT
+
+    @property
+    def is_namespace(self) -> bool:
+        return self.resource.kind.resource == "namespaces"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Both objects in one version."""
+
+    object: Object | None
+    old: Object | None
+
+
+class Versions:
+    """The objects of a write, converted to the versions that webhooks want, each once."""
+
+    def __init__(self, subject: Subject, failed: Callable[[ApiError], ApiError]) -> None:
+        """`failed` makes a refusal of why an object cannot be shown."""
+        self._subject = subject
+        self._failed = failed
+        self._resource = subject.resource
+        self._shown = {subject.kind.api_version: Shown(subject.object, subject.old)}
+        self._changed_in: Kind | None = None
+
+    async def show(self, kind: Kind) -> Shown:
+        """Both objects as another version has them."""
+        if kind.api_version not in self._shown:
+            await self.settle()
+            subject = self._subject
+            try:
+                new = await self._convert(subject.object, kind)
+                old = await self._convert(subject.old, kind)
+            except ApiError as error:
+                raise self._failed(error) from None
+            self._shown[kind.api_version] = Shown(new, old)
+        return self._shown[kind.api_version]
+
+    @property
+    def current(self) -> Object | None:
+        """The new object as it is now, in whichever version it was changed last."""
+        kind = self._changed_in or self._subject.kind
+        return self._shown[kind.api_version].object
+
+    def change(self, kind: Kind, obj: Object) -> None:
+        """Take a new object in place of the one that was shown in a version."""
+        self._shown = {kind.api_version: Shown(obj, self._shown[kind.api_version].old)}
+        self._changed_in = kind
+
+    async def settle(self) -> None:
+        """Bring what was changed in another version back to the one of the request."""
+        kind, subject = self._changed_in, self._subject
+        if kind is None:
+            return
+        changed = self._shown[kind.api_version].object
+        same = kind.api_version == subject.kind.api_version
+        subject.object = changed if same else await self._convert(changed, subject.kind)
+        self._shown[subject.kind.api_version] = Shown(subject.object, subject.old)
+        self._changed_in = None
+
+    async def _convert(self, obj: Object | None, kind: Kind) -> Object | None:
+        conversion = self._resource.conversion
+        if obj is None or conversion is None or obj["apiVersion"] == kind.api_version:
+            return obj
+        return await conversion.convert(obj, kind.api_version)

@@ -1,0 +1,411 @@
+"""A store in one SQLite file: an acknowledged write survives the end of the process and the power.
+
+One thread writes. Whatever waits when it begins a transaction goes into that transaction, so many
+writers share one flush to the disk. Reads never wait for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import apsw
+
+from polyver.core import PolyverError
+from polyver.kube.store._opening import lock_folder, open_database, prepare_file
+from polyver.kube.store._recent import Recent
+from polyver.kube.store._watching import Hub, Watcher
+from polyver.kube.store.port import (
+    Change,
+    Conflict,
+    Entry,
+    Event,
+    FutureRevision,
+    Page,
+    StoreClosed,
+    StoreDamaged,
+    StoreFailed,
+    check_revision,
+)
+
+__all__ = ["SqliteStore"]
+
+_MOST_AT_ONCE = 256
+_CLEANED_AT_ONCE = 500
+_PROBE_EVERY = 1.0
+"""How often a disk that refused a write is tried again, in seconds."""
+_LAST = "\U0010ffff"  # comes after every character that a key has
+
+_RANGE = "one.key > :after and one.key >= :start and one.key < :end"
+# The range is looked up in `current`, which is small, and each value by its revision.
+_NOW = f"""
+select one.key, value, one.revision, created
+from current as one cross join log on log.revision = one.revision where {_RANGE}
+"""
+_COUNT = f"select count(*) from current as one where {_RANGE}"
+# Of what was there at a revision, most is there still; the rest is among what has changed since.
+_KEPT = "and one.revision <= :at"
+_SINCE = f"""
+select one.key, was.revision from (
+    select distinct key from log as one where one.revision > :at and {_RANGE}
+) as one cross join log as was on was.revision = (
+    select max(revision) from log where key = one.key and revision <= :at
+) where not was.deleted order by one.key
+"""
+_WRITTEN = "select key, value, revision, created from log where revision = ?"
+_ONE = """
+select one.key, value, one.revision, created
+from current as one cross join log on log.revision = one.revision where one.key = ?
+"""
+_PAST = """
+select one.key, one.value, one.revision, one.created, one.deleted,
+       before.key, before.value, before.revision, before.created, before.deleted
+from log as one left join log as before on before.revision = (
+    select max(revision) from log where key = one.key and revision < one.revision
+)
+where one.revision > :since and one.key >= :start and one.key < :end order by one.revision
+"""
+# What each change in a range of revisions has replaced, and then the tombstones among them: without
+# a tombstone, what it buried would be there again.
+_REPLACED = """
+delete from log where revision in (
+    select older.revision from log as one cross join log as older
+    on older.key = one.key and older.revision < one.revision
+    where one.revision > :start and one.revision <= :end
+)
+"""
+_TOMBSTONES = "delete from log where revision > :start and revision <= :end and deleted"
+
+_Values = dict[str, str | int]
+
+
+@dataclass(slots=True)
+class _Writing:
+    """One transaction: its connection, and the newest revision in it."""
+
+    database: apsw.Connection
+    newest: int
+
+
+_Do = Callable[[_Writing], Event | None]
+_Outcome = Event | PolyverError | None
+
+
+class _Work(NamedTuple):
+    """Something for the writing thread to do, and whom to tell how it went."""
+
+    do: _Do
+    done: asyncio.Future[Event | None]
+    key: str = ""
+    """What it changes, if it is one entry."""
+
+
+class SqliteStore:
+    """Opened in a folder of its own, by one process at a time, in a running event loop."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        new: bool = True,
+        verify: bool = False,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Open what is in a folder; without `new`, an empty store is refused.
+
+        The file is checked, more thoroughly with `verify`, and StoreDamaged raised if it is not
+        whole. `report` is called on the event loop with each new problem, and with "" at its end.
+        """
+        self._lock = lock_folder(folder)
+        self._file = folder / "store.db"
+        try:
+            prepare_file(self._file, new=new, verify=verify)
+            self._writer = open_database(self._file)
+            self._reader = open_database(self._file)
+        except PolyverError:
+            self._lock.close()
+            raise
+        self._report = report
+        self._damage = ""
+        self._refused = ""
+        self._hub = Hub()
+        self._recent = Recent()
+        self._newest = _fact(self._writer, "newest")  # the writing thread's own
+        self._loop = asyncio.get_running_loop()
+        self._asked: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+        self._open = True
+        self._thread = threading.Thread(target=self._write_all, name="store", daemon=True)
+        self._thread.start()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # Reading, on the event loop: a few microseconds from SQLite's cache, less from our own.
+
+    @property
+    def problem(self) -> str:
+        return self._damage or self._refused
+
+    @property
+    def revision(self) -> int:
+        self._check_open()
+        try:
+            return _fact(self._reader, "newest")
+        except apsw.Error as error:
+            raise self._unreadable(error) from None
+
+    @property
+    def compacted(self) -> int:
+        return _fact(self._reader, "compacted")
+
+    def get(self, key: str) -> Entry | None:
+        self._check_open()
+        entry = self._recent.get(key)
+        if entry is None:
+            try:
+                entry = _get(self._reader, key)
+            except apsw.Error as error:
+                raise self._unreadable(error) from None
+            if entry is not None:
+                self._recent.keep(entry)
+        return entry
+
+    def page(self, prefix: str, *, after: str = "", limit: int = 0, revision: int = 0) -> Page:
+        with self._snapshot(revision or None) as newest:
+            at = revision or newest
+            asked: _Values = {"at": at, "after": after, "start": prefix, "end": prefix + _LAST}
+            past = self._since(asked) if at < newest else []
+            still = _KEPT if at < newest else ""
+            limited = {**asked, "limit": limit or -1}
+            found = self._reader.execute(f"{_NOW}{still} order by one.key limit :limit", limited)
+            entries = [*map(Entry._make, found), *self._written(past[: limit or None])]
+            if past:
+                entries.sort()
+            remaining = 0
+            if limit and len(entries) >= limit:
+                remaining = _number(self._reader, f"{_COUNT} {still}", asked) + len(past) - limit
+                del entries[limit:]
+        return Page(entries, at, remaining)
+
+    def _since(self, asked: _Values) -> list[int]:
+        """The revisions of what is no longer as it was, or not there, in the order of the keys."""
+        return [int(revision) for _, revision in self._reader.execute(_SINCE, asked)]
+
+    def _written(self, revisions: Sequence[int]) -> Iterator[Entry]:
+        for revision in revisions:
+            yield from map(Entry._make, self._reader.execute(_WRITTEN, (revision,)))
+
+    def watch(self, prefix: str, revision: int) -> Watcher:
+        with self._snapshot(revision) as newest:
+            asked = {"since": revision, "start": prefix, "end": prefix + _LAST}
+            past = [
+                Event(
+                    Entry(*row[:4]), Entry(*row[5:9]) if row[5] and not row[9] else None, row[4] > 0
+                )
+                for row in self._reader.execute(_PAST, asked)
+            ]
+        return self._hub.watch(prefix, past, newest)
+
+    @contextmanager
+    def _snapshot(self, revision: int | None) -> Iterator[int]:
+        """One state for several queries; a revision must be within what there is."""
+        self._check_open()
+        try:
+            self._reader.execute("begin")
+            newest, compacted = self.revision, self.compacted
+            if revision is not None:
+                check_revision(revision, newest=newest, compacted=compacted)
+            yield newest
+        except apsw.Error as error:
+            raise self._unreadable(error) from None
+        finally:
+            _end(self._reader, "commit")
+
+    def _unreadable(self, error: apsw.Error) -> StoreFailed:
+        """Note that the disk refused a read."""
+        text = f"{self._file} cannot be read: {error}"
+        if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+            self._note(damage=text)
+            return StoreDamaged(text)
+        self._note(refused=text)
+        # A write finds out when the disk is well again.
+        self._ask(_probe).add_done_callback(asyncio.Future.exception)
+        return StoreFailed(text)
+
+    def _note(self, *, damage: str = "", refused: str = "") -> None:
+        before = self.problem
+        self._damage = self._damage or damage
+        self._refused = refused
+        if self.problem != before:
+            self._report(self.problem)
+
+    # Writing, in the one thread that does.
+
+    async def write(self, change: Change) -> Entry:
+        event = await self._ask(partial(_apply, change), change.key)
+        assert event is not None
+        return event.entry
+
+    async def compact(self, revision: int) -> None:
+        if revision > self.revision:
+            raise FutureRevision(revision, self.revision)
+        await self._ask(lambda writing: _set_fact(writing.database, "compacted", revision))
+        # In small pieces, so that writers do not wait for all of it; the cost is that of what has
+        # changed since the last time.
+        while (start := _fact(self._reader, "cleaned")) < revision:
+            await self._ask(partial(_clean, start, min(start + _CLEANED_AT_ONCE, revision)))
+
+    def _ask(self, do: _Do, key: str = "") -> asyncio.Future[Event | None]:
+        self._check_open()
+        done: asyncio.Future[Event | None] = self._loop.create_future()
+        if key:
+            self._recent.begin(key)
+        self._asked.put(_Work(do, done, key))
+        return done
+
+    def _write_all(self) -> None:
+        refused = ""
+        while (batch := self._batch(failing=bool(refused))) is not None:
+            outcomes, refused = self._commit([work.do for work in batch] or [_probe])
+            told = list(zip(batch, outcomes[: len(batch)], strict=True))
+            self._loop.call_soon_threadsafe(self._tell, told, refused)
+
+    def _batch(self, *, failing: bool) -> list[_Work] | None:
+        """Return the work that waits now, at least one piece; None at the end.
+
+        While the disk refuses writes, an empty batch after a while: something is to be written
+        to find out whether it still does.
+        """
+        batch: list[_Work] = []
+        try:
+            work = self._asked.get(timeout=_PROBE_EVERY if failing else None)
+            while work is not None:
+                batch.append(work)
+                if len(batch) == _MOST_AT_ONCE:
+                    return batch
+                work = self._asked.get_nowait()
+        except queue.Empty:
+            return batch
+        if not batch:
+            return None
+        self._asked.put(None)
+        return batch
+
+    def _commit(self, all_work: list[_Do]) -> tuple[list[_Outcome], str]:
+        """Return how each piece of work went, and why the disk refused all of it, if it did."""
+        outcomes: list[_Outcome] = []
+        writing = _Writing(self._writer, self._newest)
+        try:
+            self._writer.execute("begin immediate")
+            for do in all_work:
+                try:
+                    outcomes.append(do(writing))
+                except Conflict as conflict:
+                    outcomes.append(conflict)
+            if writing.newest != self._newest:
+                _set_fact(self._writer, "newest", writing.newest)
+            self._writer.execute("commit")
+            self._newest = writing.newest
+        except Exception as error:
+            # Whatever it was, the thread goes on: without it nobody would be answered any more.
+            if self._writer.in_transaction:
+                _end(self._writer, "rollback")
+            text = f"the disk refused a write: {error}"
+            return [StoreFailed(text) for _ in all_work], text
+        return outcomes, ""
+
+    def _tell(self, told: list[tuple[_Work, _Outcome]], refused: str) -> None:
+        self._note(refused=refused)
+        for (_, done, key), outcome in told:
+            if key:
+                self._recent.end(key)
+            if isinstance(outcome, Event):
+                if not outcome.deleted:
+                    self._recent.keep(outcome.entry)
+                self._hub.publish(outcome)
+            if done.cancelled():
+                continue
+            if isinstance(outcome, PolyverError):
+                done.set_exception(outcome)
+            else:
+                done.set_result(outcome)
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise StoreClosed("the store was closed")
+
+    async def close(self) -> None:
+        if not self._open:
+            return
+        self._open = False
+        self._asked.put(None)
+        await asyncio.to_thread(self._thread.join)
+        await asyncio.sleep(0)  # what the thread told last is told
+        self._hub.close()
+        self._reader.close()
+        self._writer.close()
+        self._lock.close()
+
+
+def _end(database: apsw.Connection, how: str) -> None:
+    """End a transaction; one that the disk has ended before is over."""
+    with suppress(apsw.Error):
+        database.execute(how)
+
+
+def _probe(writing: _Writing) -> None:
+    """Write something that nobody reads."""
+    writing.database.execute(
+        "insert into facts values ('probed', 1) on conflict do update set value = value + 1"
+    )
+
+
+def _get(database: apsw.Connection, key: str) -> Entry | None:
+    row = database.execute(_ONE, (key,)).fetchone()
+    return Entry._make(row) if row else None
+
+
+def _apply(change: Change, writing: _Writing) -> Event:
+    database, revision = writing.database, writing.newest + 1
+    event = change.made(_get(database, change.key), revision)
+    entry = event.entry
+    row = (revision, entry.key, entry.value, entry.created, change.delete)
+    database.execute("insert into log values (?, ?, ?, ?, ?)", row)
+    if change.delete:
+        database.execute("delete from current where key = ?", (change.key,))
+    else:
+        database.execute("insert or replace into current values (?, ?)", (change.key, revision))
+    writing.newest = revision
+    return event
+
+
+def _clean(start: int, end: int, writing: _Writing) -> None:
+    database = writing.database
+    for statement in (_REPLACED, _TOMBSTONES):
+        database.execute(statement, {"start": start, "end": end})
+    _set_fact(database, "cleaned", end)
+
+
+def _fact(database: apsw.Connection, name: str) -> int:
+    return _number(database, "select value from facts where name = :name", {"name": name})
+
+
+def _set_fact(database: apsw.Connection, name: str, value: int) -> None:
+    update = "update facts set value = max(value, :value) where name = :name"
+    database.execute(update, {"name": name, "value": value})
+
+
+def _number(database: apsw.Connection, query: str, values: _Values) -> int:
+    [[number]] = database.execute(query, values)
+    assert isinstance(number, int)
+    return number

@@ -1,0 +1,146 @@
+"""Conditions about requests: whether a webhook is to be asked about one at all.
+
+They know the object, the one before it, the request, and what the user may do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polyver.core import PolyverError
+from polyver.languages.cel import _types as types
+from polyver.languages.cel._authorizing import (
+    AUTHORIZER,
+    RESOURCE,
+    Answers,
+    Authorizer,
+    Question,
+    ResourceCheck,
+)
+from polyver.languages.cel._checker import Checker, TooLarge
+from polyver.languages.cel._expression import Uncompilable
+from polyver.languages.cel._parser import parse
+from polyver.languages.cel._problems import told
+from polyver.languages.cel._program import Program, Unusable
+from polyver.languages.cel._tokens import Problem
+from polyver.languages.cel._types import Type
+from polyver.languages.cel._validators import literal_problems
+from polyver.languages.cel._values import Dictionary, List
+
+__all__ = ["Condition", "ConditionFailed", "Facts"]
+
+_PREFIX = "kubernetes."
+_TEXT = types.STRING
+_KIND = {"group": _TEXT, "version": _TEXT, "kind": _TEXT}
+_RESOURCE = {"group": _TEXT, "version": _TEXT, "resource": _TEXT}
+_STRUCTS: Mapping[str, Mapping[str, Type]] = {
+    f"{_PREFIX}GroupVersionKind": _KIND,
+    f"{_PREFIX}GroupVersionResource": _RESOURCE,
+    f"{_PREFIX}UserInfo": {
+        "username": _TEXT,
+        "uid": _TEXT,
+        "groups": types.list_of(_TEXT),
+        "extra": types.map_of(_TEXT, types.list_of(_TEXT)),
+    },
+    f"{_PREFIX}AdmissionRequest": {
+        "kind": types.struct(f"{_PREFIX}GroupVersionKind"),
+        "resource": types.struct(f"{_PREFIX}GroupVersionResource"),
+        "subResource": _TEXT,
+        "requestKind": types.struct(f"{_PREFIX}GroupVersionKind"),
+        "requestResource": types.struct(f"{_PREFIX}GroupVersionResource"),
+        "requestSubResource": _TEXT,
+        "name": _TEXT,
+        "namespace": _TEXT,
+        "operation": _TEXT,
+        "userInfo": types.struct(f"{_PREFIX}UserInfo"),
+        "dryRun": types.BOOL,
+        "options": types.DYN,
+    },
+}
+_VARIABLES: Mapping[str, Type] = {
+    "object": types.DYN,
+    "oldObject": types.DYN,
+    "namespaceObject": types.DYN,
+    "request": types.struct(f"{_PREFIX}AdmissionRequest"),
+    "authorizer": AUTHORIZER,
+    "authorizer.requestResource": RESOURCE,
+}
+
+
+class ConditionFailed(PolyverError):
+    """A condition that could not be evaluated for a request."""
+
+
+class Facts:
+    """What conditions may know of one request."""
+
+    def __init__(self, request: Mapping[str, Any], answers: Answers, asked: Question) -> None:
+        """`asked` is what the request itself is about, as a question without a verb."""
+        self.values = {
+            "object": _untyped(request.get("object")),
+            "oldObject": _untyped(request.get("oldObject")),
+            "namespaceObject": None,  # known by its name, but never told to webhooks
+            "request": _untyped(
+                {key: each for key, each in request.items() if key not in ("object", "oldObject")}
+            ),
+            "authorizer": Authorizer(answers),
+            "authorizer.requestResource": ResourceCheck(answers, asked),
+        }
+
+
+def _untyped(data: Any) -> Any:
+    """Plain data as an expression sees it, without any schema."""
+    match data:
+        case dict():
+            return Dictionary((key, _untyped(each)) for key, each in data.items())
+        case list():
+            return List([_untyped(each) for each in data])
+    return data
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition, ready to be asked.
+
+    >>> request = {"object": {"a": 1}, "operation": "CREATE"}
+    >>> facts = Facts(request, lambda question: False, Question())
+    >>> Condition.compile('object.a == 1 && request.operation == "CREATE"').holds(facts)
+    True
+    """
+
+    text: str
+    program: Program
+
+    @classmethod
+    def compile(cls, text: str) -> Condition:
+        """Read and check a condition; mistakes raise `Uncompilable`."""
+        tree, problems = parse(text)
+        if problems or tree is None:
+            raise _wrong(text, problems)
+        checker = Checker(_VARIABLES, _STRUCTS)
+        try:
+            kind = checker.run(tree)
+        except TooLarge as problem:
+            raise _wrong(text, [Problem(-1, str(problem))]) from None
+        problems = checker.problems or literal_problems(tree)
+        if problems:
+            raise _wrong(text, problems)
+        if kind != types.BOOL:
+            raise Uncompilable(f"must evaluate to bool but got {kind}")
+        try:
+            return cls(text, Program(tree, tuple(_VARIABLES)))
+        except Unusable as problem:
+            raise Uncompilable(f"program instantiation failed: {problem}") from problem
+
+    def holds(self, facts: Facts) -> bool:
+        """Whether it holds; `ConditionFailed` if nobody can tell."""
+        outcome = self.program.evaluate(facts.values)
+        if outcome.failure is not None:
+            raise ConditionFailed(f"expression '{self.text}' resulted in error: {outcome.failure}")
+        return outcome.value is True
+
+
+def _wrong(text: str, problems: list[Problem]) -> Uncompilable:
+    return Uncompilable(f"compilation failed: {told(text, problems)}")

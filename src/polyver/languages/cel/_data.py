@@ -1,0 +1,337 @@
+"""Objects as a rule sees them: the fields that a schema describes, and nothing else."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from polyver.languages.cel._moments import read_date, read_date_time, read_duration
+from polyver.languages.cel._names import escape, unescape
+from polyver.languages.cel._values import (
+    Duration,
+    Failure,
+    List,
+    Map,
+    Timestamp,
+    equal,
+    no_overload,
+)
+from polyver.languages.values.strings import fits_int64, same
+
+__all__ = ["MapItems", "Place", "SetItems", "to_value"]
+
+_META = {
+    "kind": {"type": "string"},
+    "apiVersion": {"type": "string"},
+    "metadata": {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "generateName": {"type": "string"}},
+    },
+}
+
+
+class Place:
+    """One place in a schema, for the values that stand there."""
+
+    def __init__(self, schema: Mapping[str, Any], *, root: bool = False) -> None:
+        self._schema = schema
+        self._root = root or bool(schema.get("x-kubernetes-embedded-resource"))
+        self.type: str = schema.get("type") or ""
+        self.format: str = schema.get("format") or ""
+        self.nullable = bool(schema.get("nullable"))
+        self.int_or_string = bool(schema.get("x-kubernetes-int-or-string"))
+        self.preserves = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+        self.list_type: str = schema.get("x-kubernetes-list-type") or ""
+        self.keys: tuple[str, ...] = tuple(schema.get("x-kubernetes-list-map-keys") or ())
+
+    @cached_property
+    def fields(self) -> dict[str, Place] | None:
+        """The places of its fields; None if it has none of its own."""
+        known = self._schema.get("properties")
+        if self._root:
+            known = {**(known or {}), **_META}
+        if known is None:
+            return None
+        return {name: Place(each) for name, each in known.items()}
+
+    @cached_property
+    def values(self) -> Place | None:
+        others = self._schema.get("additionalProperties")
+        return Place(others) if isinstance(others, Mapping) else None
+
+    @cached_property
+    def items(self) -> Place | None:
+        items = self._schema.get("items")
+        return Place(items) if isinstance(items, Mapping) else None
+
+    def inside(self, key: str) -> Place | None:
+        """The place of a key."""
+        return self.fields.get(key) if self.fields is not None else self.values
+
+
+def to_value(data: Any, place: Place) -> Any:
+    """What a rule sees of what is at a place."""
+    if data is None:
+        if place.nullable:
+            return None
+        raise Failure("invalid data, got null for schema with nullable=false")
+    if place.int_or_string:
+        return _int_or_string(data)
+    known = _READ.get(place.type)
+    if known is not None:
+        return known(data, place)
+    if place.preserves:
+        return Unknown(data)
+    raise Failure(f"{_NO_TYPE}, got {place.type}")
+
+
+_NO_TYPE = (
+    "invalid type, expected object, array, number, integer, boolean or string, or no type with "
+    "x-kubernetes-int-or-string or x-kubernetes-preserve-unknown-fields is true"
+)
+
+
+def _int_or_string(data: Any) -> int | str:
+    if isinstance(data, str) or (type(data) is int and fits_int64(data)):
+        return data
+    raise Failure("invalid data, expected XIntOrString value to be either a string or integer")
+
+
+def _object(data: Any, place: Place) -> Map:
+    if not isinstance(data, dict):
+        raise Failure("invalid data, expected a map for the provided schema with type=object")
+    return Fields(data, place)
+
+
+def _array(data: Any, place: Place) -> List:
+    if not isinstance(data, list):
+        raise Failure("invalid data, expected an array for the provided schema with type=array")
+    if place.items is None:
+        raise Failure("invalid array type, expected Items with a non-empty Schema")
+    kinds = {"set": SetItems, "map": MapItems}
+    return kinds.get(place.list_type, Items)(data, place)
+
+
+def _text(data: Any, place: Place) -> str | bytes | Duration | Timestamp:
+    if not isinstance(data, str):
+        raise Failure(f"invalid data, expected string, got {_go_type(data)}")
+    match place.format:
+        case "duration":
+            return read_duration(data)
+        case "date":
+            return read_date(data)
+        case "date-time":
+            return read_date_time(data)
+        case "byte":
+            return _decoded(data)
+    return data
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text.encode(), validate=True)
+    except (binascii.Error, UnicodeEncodeError) as problem:
+        raise Failure(f"Invalid byte formatted string {text}: {problem}") from problem
+
+
+def _scalar(data: Any, place: Place) -> int | float | bool:
+    kind = place.type
+    if kind == "boolean" and isinstance(data, bool):
+        return data
+    if not isinstance(data, bool):
+        if kind == "integer" and isinstance(data, int):
+            return data
+        if kind == "number" and isinstance(data, int | float):
+            return float(data)
+    wanted = {"boolean": "bool", "integer": "int", "number": "float"}[kind]
+    raise Failure(f"invalid data, expected {wanted}, got {_go_type(data)}")
+
+
+_READ: dict[str, Callable[[Any, Place], Any]] = {
+    "object": _object,
+    "array": _array,
+    "string": _text,
+    "integer": _scalar,
+    "number": _scalar,
+    "boolean": _scalar,
+}
+
+
+def _go_type(data: Any) -> str:
+    match data:
+        case bool():
+            return "bool"
+        case int():
+            return "int64"
+        case float():
+            return "float64"
+        case str():
+            return "string"
+    return "map[string]interface {}" if isinstance(data, dict) else "[]interface {}"
+
+
+class Unknown:
+    """What is kept without a schema; it can only be compared as a whole."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+    def equals(self, other: Any) -> bool:
+        return isinstance(other, Unknown) and same(self.data, other.data)
+
+
+class Items(List):
+    """A list in an object."""
+
+    __slots__ = ("_data", "_known", "_place", "_weight")
+
+    def __init__(self, data: list[Any], place: Place) -> None:
+        self._data = data
+        self._place = place
+        self._known: list[Any] | None = None
+        self._weight = -1
+
+    @property
+    def items(self) -> Sequence[Any]:
+        if self._known is None:
+            assert self._place.items is not None
+            inside = self._place.items
+            self._known = [to_value(each, inside) for each in self._data]
+        return self._known
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    @property
+    def weight(self) -> int:
+        if self._weight < 0:
+            self._weight = _weighed(self._data)
+        return self._weight
+
+    def equals(self, other: Any) -> bool:
+        if not isinstance(other, List):
+            raise no_overload()
+        return super().equals(other)
+
+
+def _weighed(data: Any) -> int:
+    inside = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
+    return 1 + sum(map(_weighed, inside))
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, List | Map):
+        raise Failure("listSet operations are only supported on lists of scalar values")
+    return (type(value), value)
+
+
+class SetItems(Items):
+    """A list whose order does not matter."""
+
+    __slots__ = ()
+
+    def equals(self, other: Any) -> bool:
+        if not isinstance(other, List):
+            raise no_overload()
+        if len(self) != len(other):
+            return False
+        return {*map(_hashable, self.items)} == {*map(_hashable, other.items)}
+
+    def plus(self, other: Any) -> List:
+        if not isinstance(other, List):
+            raise no_overload()
+        known = {_hashable(each): each for each in self.items}
+        more = {_hashable(each): each for each in other.items}
+        return List([*self.items, *(each for key, each in more.items() if key not in known)])
+
+
+class MapItems(Items):
+    """A list whose items are told apart by some of their fields."""
+
+    __slots__ = ()
+
+    def _key(self, value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, Map):
+            raise no_overload()
+        found = (value.find(escape(key) or key) for key in self._place.keys)
+        return tuple((type(each), each) if there else None for each, there in found)
+
+    def equals(self, other: Any) -> bool:
+        if not isinstance(other, List):
+            raise no_overload()
+        if len(self) != len(other):
+            return False
+        known = {self._key(each): each for each in self.items}
+        seen = {self._key(each): each for each in other.items}
+        return known.keys() == seen.keys() and all(equal(known[key], seen[key]) for key in known)
+
+    def plus(self, other: Any) -> List:
+        if not isinstance(other, List):
+            raise no_overload()
+        merged = {self._key(each): each for each in self.items}
+        return List([*(merged | {self._key(each): each for each in other.items}).values()])
+
+
+class Fields(Map):
+    """An object with its fields, or a mapping, in an object."""
+
+    __slots__ = ("_data", "_known", "_place", "_weight")
+
+    def __init__(self, data: dict[str, Any], place: Place) -> None:
+        self._data = data
+        self._place = place
+        self._known: dict[str, tuple[Any, bool]] = {}
+        self._weight = -1
+
+    def find(self, key: Any) -> tuple[Any, bool]:
+        if not isinstance(key, str):
+            raise no_overload()
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._find(key)
+        return known
+
+    def _find(self, key: str) -> tuple[Any, bool]:
+        name = unescape(key) if self._place.fields is not None else key
+        if name is None or name not in self._data:
+            return None, False
+        data, place = self._data[name], self._place.inside(name)
+        if place is None or (data is None and self._place.fields is not None):
+            return None, False
+        return to_value(data, place), True
+
+    def __iter__(self) -> Iterator[Any]:
+        for name in self._data:
+            if self._place.inside(name) is not None:
+                escaped = escape(name) if self._place.fields is not None else None
+                yield escaped or name
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    @property
+    def weight(self) -> int:
+        if self._weight < 0:
+            self._weight = _weighed(self._data)
+        return self._weight
+
+    def equals(self, other: Any) -> bool:
+        if not isinstance(other, Map):
+            raise no_overload()
+        if len(self) != len(other):
+            return False
+        return all(self._same(name, other) for name in self._data)
+
+    def _same(self, name: str, other: Map) -> bool:
+        if self._place.inside(name) is None:
+            if not isinstance(other, Fields):
+                raise no_overload()
+            return name not in other._data or same(self._data[name], other._data[name])
+        # The names in the data, even where an identifier is another word: so it is there.
+        (one, there), (two, also) = self.find(name), other.find(name)
+        return there is also and (not there or equal(one, two))

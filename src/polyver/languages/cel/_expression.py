@@ -1,0 +1,94 @@
+"""One expression, compiled against the schema of the place that it is for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from polyver.core import PolyverError
+from polyver.languages.cel import _types as types
+from polyver.languages.cel._checker import Checker, TooLarge
+from polyver.languages.cel._estimates import estimate
+from polyver.languages.cel._parser import parse
+from polyver.languages.cel._places import Declared, structs_of
+from polyver.languages.cel._problems import told
+from polyver.languages.cel._program import Program, Unusable
+from polyver.languages.cel._tokens import Problem
+from polyver.languages.cel._types import Type
+from polyver.languages.cel._validators import literal_problems
+
+__all__ = ["Environment", "Expression", "Uncompilable", "Unusable"]
+
+_NAMES = ("self", "oldSelf")
+
+
+class Uncompilable(PolyverError):
+    """An expression with mistakes, which the text tells of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """An expression that can be evaluated."""
+
+    type: Type
+    program: Program
+    uses_old: bool
+    """Whether it looks at the value before an update."""
+    most: int
+    """What it may cost at worst."""
+    least: int = 0
+
+
+class Environment:
+    """What expressions may know at a place."""
+
+    def __init__(self, place: Declared) -> None:
+        self._place = place
+        self._structs = structs_of(place)
+
+    def rule(self, text: str, *, optional_old: bool = False) -> Expression:
+        """What tells whether a value is right; what is wrong with it raises `Uncompilable`."""
+        found = self._wanted(text, "", optional_old=optional_old)
+        if found.type != types.BOOL:
+            raise Uncompilable("cel expression must evaluate to a bool")
+        return found
+
+    def message(self, text: str, *, optional_old: bool = False) -> Expression:
+        """What tells why a value is wrong; what is wrong with it raises `Uncompilable`."""
+        found = self._wanted(text, "messageExpression ", optional_old=optional_old)
+        if found.type != types.STRING:
+            raise Uncompilable("messageExpression must evaluate to a string")
+        return found
+
+    def _wanted(self, text: str, name: str, *, optional_old: bool) -> Expression:
+        try:
+            return self.compile(text, optional_old=optional_old)
+        except Uncompilable as problem:
+            raise Uncompilable(f"{name}compilation failed: {problem}") from problem
+        except Unusable as problem:
+            started = f"{name}instantiation" if name else "program instantiation"
+            raise Uncompilable(f"{started} failed: {problem}") from problem
+
+    def compile(self, text: str, *, optional_old: bool = False) -> Expression:
+        """Read and check an expression; mistakes raise `Uncompilable`.
+
+        >>> from polyver.languages.cel._places import declared
+        >>> place = declared({"type": "object", "properties": {"a": {"type": "integer"}}}, "T")
+        >>> Environment(place).compile("self.a < 1").program.evaluate({"self": None}).failure
+        'no such key: a'
+        """
+        tree, problems = parse(text)
+        if problems or tree is None:
+            raise Uncompilable(told(text, problems))
+        own = self._place.type
+        old = types.optional_of(own) if optional_old else own
+        checker = Checker({"self": own, "oldSelf": old}, self._structs)
+        try:
+            kind = checker.run(tree)
+        except TooLarge as problem:
+            raise Uncompilable(told(text, [Problem(-1, str(problem))])) from None
+        problems = checker.problems or literal_problems(tree)
+        if problems:
+            raise Uncompilable(told(text, problems))
+        costs = estimate(tree, self._place)
+        program = Program(tree, _NAMES)
+        return Expression(kind, program, "oldSelf" in checker.uses, costs.most, costs.least)

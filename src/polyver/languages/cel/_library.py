@@ -1,0 +1,88 @@
+"""Everything that can be called while a rule runs, and whether a value may be an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from polyver.languages.cel._authorizing import AUTHORIZATION
+from polyver.languages.cel._collections import COLLECTIONS
+from polyver.languages.cel._conversions import CONVERSIONS, SIZES
+from polyver.languages.cel._declared import FUNCTIONS
+from polyver.languages.cel._named_formats import NAMED_FORMATS
+from polyver.languages.cel._networks import NETWORKS
+from polyver.languages.cel._operators import INSERTS
+from polyver.languages.cel._quantities import QUANTITIES
+from polyver.languages.cel._semvers import SEMVERS
+from polyver.languages.cel._texts import TEXTS
+from polyver.languages.cel._times import TIMES
+from polyver.languages.cel._types import Type
+from polyver.languages.cel._urls import URLS
+from polyver.languages.cel._values import Failure, List, Map, Optional, no_overload, type_name
+
+__all__ = ["LIBRARY", "dispatch"]
+
+Implementation = Callable[..., Any]
+LIBRARY: dict[str, Implementation] = {
+    **AUTHORIZATION,
+    **COLLECTIONS,
+    **CONVERSIONS,
+    **INSERTS,
+    **NAMED_FORMATS,
+    **NETWORKS,
+    **QUANTITIES,
+    **SEMVERS,
+    **SIZES,
+    **TEXTS,
+    **TIMES,
+    **URLS,
+}
+_OPEN = frozenset(("dyn", "param", "error"))
+_PROTO = {"duration": "google.protobuf.Duration", "timestamp": "google.protobuf.Timestamp"}
+
+
+def _takes(wanted: Type, value: Any) -> bool:
+    """Whether a value is of a type, as far as one sees from the outside."""
+    if wanted.kind in _OPEN:
+        return True
+    match wanted.kind:
+        case "list":
+            return isinstance(value, List) and all(
+                _takes(wanted.params[0], each) for each in value.items[:1]
+            )
+        case "map":
+            return isinstance(value, Map)
+    if wanted.name == "optional_type":
+        return isinstance(value, Optional)
+    return type_name(value) == _PROTO.get(wanted.name, wanted.name)
+
+
+_PLAIN = frozenset(("contains", "endsWith", "startsWith", "matches"))
+
+
+def _no_way(function: str, values: Sequence[Any]) -> Failure:
+    """A function that has no way to be called with some values."""
+    if function in _PLAIN:
+        return no_overload()
+    if function == "size":
+        return Failure("no such overload: size")
+    kinds = ", ".join(map(type_name, values))
+    return Failure(f"no such overload: {function}({kinds})")
+
+
+def dispatch(function: str, overloads: Sequence[str]) -> Callable[[Sequence[Any]], Any]:
+    """What calls a function with the way of calling that fits the values.
+
+    >>> dispatch("size", ["size_string"])(["abc"])
+    3
+    """
+    known = [each for each in FUNCTIONS[function] if len(overloads) > 1 or each.id in overloads]
+    ways = [(each.args, LIBRARY[each.id]) for each in known if each.id in LIBRARY]
+
+    def call(values: Sequence[Any]) -> Any:
+        for args, made in ways:
+            if len(args) == len(values) and all(map(_takes, args, values)):
+                return made(*values)
+        raise _no_way(function, values)
+
+    return call

@@ -1,0 +1,151 @@
+"""What a schema says to the checker and to the estimate: types, and how large values may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from polyver.languages.cel import _types as types
+from polyver.languages.cel._names import escape
+from polyver.languages.cel._types import Type
+
+__all__ = ["MOST_BYTES", "Declared", "declared", "structs_of", "with_metadata"]
+
+MOST_BYTES: Final = 3 * 1024 * 1024
+"""The largest request there is."""
+_LONGEST_NAME: Final = 253
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """The type of a place, the most that it holds, and the fewest bytes that it takes."""
+
+    type: Type
+    most: int = 0
+    least_bytes: int = 2
+    fields: Mapping[str, Declared] = field(default_factory=dict)
+    """By their names in expressions."""
+    inside: Declared | None = None
+
+
+_SCALARS = {
+    "boolean": Declared(types.BOOL, least_bytes=4),
+    "number": Declared(types.DOUBLE, least_bytes=1),
+    "integer": Declared(types.INT, least_bytes=1),
+}
+_TEXTS = {
+    "duration": Declared(types.DURATION, 32, 3),
+    "date": Declared(types.TIMESTAMP, 12, 12),
+    "date-time": Declared(types.TIMESTAMP, 32, 21),
+}
+Schema = Mapping[str, Any]
+
+
+def with_metadata(schema: Schema) -> Schema:
+    """The schema of a whole object, with the fields that all of them have."""
+    fields = schema.get("properties") or {}
+    named = (fields.get("metadata") or {}).get("properties") or {}
+    metadata = {
+        "type": "object",
+        "properties": {
+            "name": _capped(named.get("name"), _LONGEST_NAME),
+            "generateName": _capped(named.get("generateName"), _LONGEST_NAME - 1),
+        },
+    }
+    text = {"type": "string"}
+    always = {"kind": text, "apiVersion": text, "metadata": metadata}
+    return {**schema, "properties": {**fields, **always}}
+
+
+def _capped(schema: Schema | None, most: int) -> Schema:
+    given = (schema or {}).get("maxLength")
+    return {"type": "string", "maxLength": most if given is None else min(given, most)}
+
+
+def declared(schema: Schema, name: str, *, root: bool = False) -> Declared | None:
+    """What a rule may know of a place; None if its schema says too little.
+
+    `name` is what the type of an object here is called.
+    """
+    if schema.get("x-kubernetes-int-or-string"):
+        most = schema.get("maxLength")
+        return Declared(types.DYN, MOST_BYTES - 2 if most is None else max(most, 0) * 4, 1)
+    if root or schema.get("x-kubernetes-embedded-resource"):
+        schema = with_metadata(schema)
+    match schema.get("type"):
+        case "array":
+            return _list(schema, name)
+        case "object":
+            return _object(schema, name)
+        case "string":
+            return _text(schema)
+        case kind:
+            return _SCALARS.get(kind or "")
+
+
+def _list(schema: Schema, name: str) -> Declared | None:
+    items = schema.get("items")
+    inside = declared(items, f"{name}.@idx") if isinstance(items, Mapping) else None
+    if inside is None:
+        return None
+    most = schema.get("maxItems")
+    if most is None:
+        most = (MOST_BYTES - 2) // (inside.least_bytes + 1)
+    return Declared(types.list_of(inside.type), max(most, 0), inside=inside)
+
+
+def _object(schema: Schema, name: str) -> Declared | None:
+    others = schema.get("additionalProperties")
+    if isinstance(others, Mapping):
+        return _map(schema, others, name)
+    fields: dict[str, Declared] = {}
+    required = schema.get("required") or ()
+    size = 2
+    for field_name, each in (schema.get("properties") or {}).items():
+        escaped = escape(field_name)
+        found = declared(each, f"{name}.{escaped}")
+        if found is None:
+            continue
+        if escaped is not None:
+            fields[escaped] = found
+        if field_name in required and each.get("default") is None:
+            size += len(field_name.encode()) + found.least_bytes + 4
+    return Declared(types.struct(name), least_bytes=size, fields=fields)
+
+
+def _map(schema: Schema, others: Schema, name: str) -> Declared | None:
+    inside = declared(others, f"{name}.@elem")
+    if inside is None:
+        return None
+    most = schema.get("maxProperties")
+    if most is None:
+        most = (MOST_BYTES - 2) // (inside.least_bytes + 6)
+    return Declared(types.map_of(types.STRING, inside.type), max(most, 0), inside=inside)
+
+
+def _text(schema: Schema) -> Declared:
+    known = _TEXTS.get(schema.get("format") or "")
+    if known is not None:
+        return known
+    most, is_bytes = schema.get("maxLength"), schema.get("format") == "byte"
+    kind = types.BYTES if is_bytes else types.STRING
+    if most is not None:
+        return Declared(kind, max(most, 0) * (1 if is_bytes else 4))
+    words = schema.get("enum") or ()
+    if words and not is_bytes:
+        return Declared(
+            kind, max((len(word.encode()) for word in words if isinstance(word, str)), default=0)
+        )
+    return Declared(kind, MOST_BYTES - 2)
+
+
+def structs_of(place: Declared) -> dict[str, dict[str, Type]]:
+    """The types of objects at a place and further inside, each with its fields."""
+    found: dict[str, dict[str, Type]] = {}
+    if place.type.kind == "struct":
+        found[place.type.name] = {name: each.type for name, each in place.fields.items()}
+    inside = [*place.fields.values(), *([place.inside] if place.inside else [])]
+    for each in inside:
+        found |= structs_of(each)
+    return found

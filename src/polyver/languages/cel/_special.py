@@ -1,0 +1,121 @@
+"""Calls that do not need all their arguments, or that take what has failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from polyver.languages.cel._nodes import Call, Ident, Node, Select
+from polyver.languages.cel._running import Frame, Run, optionally, selected
+from polyver.languages.cel._values import Failure, Optional, no_overload
+
+__all__ = ["SPECIAL", "step_cost"]
+
+
+def step_cost(operand: Node) -> int:
+    """What a step to a field or an item costs: more if it is the first from something made."""
+    steps = ("_[_]", "_[?_]", "_?._")
+    way = isinstance(operand, Ident | Select)
+    return 1 if way or (isinstance(operand, Call) and operand.function in steps) else 2
+
+
+def _and(runs: Sequence[Run], _: int) -> Run:
+    return _logical(runs, stop=False)
+
+
+def _or(runs: Sequence[Run], _: int) -> Run:
+    return _logical(runs, stop=True)
+
+
+def _logical(runs: Sequence[Run], *, stop: bool) -> Run:
+    def run(frame: Frame) -> bool:
+        failure: Failure | None = None
+        for each in runs:
+            try:
+                found = each(frame)
+            except Failure as problem:
+                failure = failure or problem
+                continue
+            if isinstance(found, bool) and found is stop:
+                return stop
+            if not isinstance(found, bool):
+                failure = failure or no_overload()
+        if failure is not None:
+            raise failure
+        return not stop
+
+    return run
+
+
+def _conditional(runs: Sequence[Run], _: int) -> Run:
+    test, then, other = runs
+
+    def run(frame: Frame) -> Any:
+        found = test(frame)
+        if not isinstance(found, bool):
+            raise no_overload()
+        return then(frame) if found else other(frame)
+
+    return run
+
+
+def _not_false(runs: Sequence[Run], _: int) -> Run:
+    def run(frame: Frame) -> bool:
+        try:
+            frame.charge(1)
+            return runs[0](frame) is not False
+        except Failure:
+            return True
+
+    return run
+
+
+def _index(runs: Sequence[Run], cost: int) -> Run:
+    def run(frame: Frame) -> Any:
+        operand, key = runs[0](frame), runs[1](frame)
+        frame.charge(cost)
+        return selected(operand, key)
+
+    return run
+
+
+def _optional_index(runs: Sequence[Run], cost: int) -> Run:
+    def run(frame: Frame) -> Any:
+        operand, key = runs[0](frame), runs[1](frame)
+        frame.charge(cost)
+        return optionally(operand, key)
+
+    return run
+
+
+def _or_else(runs: Sequence[Run], _: int) -> Run:
+    return _otherwise(runs, unwrap=False)
+
+
+def _or_value(runs: Sequence[Run], _: int) -> Run:
+    return _otherwise(runs, unwrap=True)
+
+
+def _otherwise(runs: Sequence[Run], *, unwrap: bool) -> Run:
+    def run(frame: Frame) -> Any:
+        found = runs[0](frame)
+        if not isinstance(found, Optional):
+            raise no_overload()
+        if not found.present:
+            return runs[1](frame)
+        return found.value if unwrap else found
+
+    return run
+
+
+SPECIAL: dict[str, Callable[[Sequence[Run], int], Run]] = {
+    "_&&_": _and,
+    "_||_": _or,
+    "_?_:_": _conditional,
+    "@not_strictly_false": _not_false,
+    "_[_]": _index,
+    "_[?_]": _optional_index,
+    "_?._": _optional_index,
+    "or": _or_else,
+    "orValue": _or_value,
+}

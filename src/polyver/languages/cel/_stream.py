@@ -1,0 +1,173 @@
+"""Walking over the words of an expression, and on behind a mistake as the real parser goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from polyver.languages.cel._nodes import Literal, Node
+from polyver.languages.cel._tokens import Problem, Token, read_tokens
+
+__all__ = [
+    "DEEPEST",
+    "FACTORS",
+    "KEYS",
+    "RELATIONS",
+    "START",
+    "TERMS",
+    "Mismatch",
+    "Stream",
+    "TooDeep",
+    "told",
+]
+
+DEEPEST: Final = 50
+"""How many brackets may be open at once; the real parser goes deeper."""
+_MOST_PROBLEMS: Final = 100
+_LITERALS = ("true", "false", "null", "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES")
+START = frozenset(("[", "{", "(", ".", "-", "!", *_LITERALS, "IDENTIFIER"))
+RELATIONS = {"<": "_<_", "<=": "_<=_", ">=": "_>=_", ">": "_>_", "==": "_==_", "!=": "_!=_"}
+RELATIONS["in"] = "@in"
+FACTORS = {"*": "_*_", "/": "_/_", "%": "_%_"}
+TERMS = {"+": "_+_", "-": "_-_"}
+KEYS = START | {"?", "ESC_IDENTIFIER"}
+OPERATORS = frozenset(("&&", "||", *RELATIONS, *FACTORS, *TERMS))
+_ORDER = {
+    kind: number
+    for number, kind in enumerate(
+        (
+            *("==", "!=", "in", "<", "<=", ">=", ">", "&&", "||", "[", "]", "{", "}", "(", ")"),
+            *(".", ",", "-", "!", "?", ":", "+", "*", "/", "%", *_LITERALS),
+            *("IDENTIFIER", "ESC_IDENTIFIER"),
+        )
+    )
+}
+
+
+class Mismatch(Exception):
+    """The rest of a part of the grammar makes no sense; it has been told."""
+
+
+class TooDeep(Exception):
+    """An expression inside of expressions inside of others, without an end."""
+
+
+class Stream:
+    """The words of an expression, one after the other, and what is wrong with them."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens, self.problems = read_tokens(text)
+        self._at = 0
+        self._depth = 0
+        self._silent = False
+        """Whether nothing has been understood since the last mistake."""
+        self._follow: list[frozenset[str]] = []
+        """What may stand behind the parts that are being read, the outermost first."""
+        self._last_error = -1
+
+    # Words
+
+    @property
+    def _here(self) -> Token:
+        return self._tokens[self._at]
+
+    def _ahead(self, count: int = 1) -> Token:
+        return self._tokens[min(self._at + count, len(self._tokens) - 1)]
+
+    def _take(self) -> Token:
+        token = self._here
+        self._silent = False
+        if token.kind != "<EOF>":
+            self._at += 1
+        return token
+
+    def _skip(self) -> None:
+        if self._here.kind != "<EOF>":
+            self._at += 1
+
+    # Mistakes
+
+    def _report(self, text: str, at: int | None = None) -> None:
+        if not self._silent and len(self.problems) <= _MOST_PROBLEMS:
+            self.problems.append(Problem(self._here.at if at is None else at, text))
+        self._silent = True
+
+    def _refuse(self, at: int, text: str) -> Node:
+        """A mistake that is none of the grammar."""
+        self.problems.append(Problem(at, text))
+        return Literal(None, at=at)
+
+    def _expects(self, kinds: frozenset[str]) -> None:
+        """One of several words comes next, or a word too many before one of them."""
+        if self._here.kind in kinds:
+            return
+        shown = f"input '{self._here.text}' expecting {told(kinds)}"
+        if self._ahead().kind in kinds and self._here.kind != "<EOF>":
+            self._report(f"Syntax error: extraneous {shown}")
+            self._skip()
+            self._silent = False
+            return
+        self._report(f"Syntax error: mismatched {shown}")
+        raise Mismatch
+
+    def _match(self, kind: str, then: frozenset[str]) -> Token:
+        """A certain word, perhaps after one too many; or as if it were there."""
+        here = self._here
+        if here.kind == kind:
+            return self._take()
+        if self._ahead().kind == kind and here.kind != "<EOF>":
+            self._report(f"Syntax error: extraneous input '{here.text}' expecting {told({kind})}")
+            self._skip()
+            return self._take()
+        if here.kind in then:
+            self._report(f"Syntax error: missing {told({kind})} at '{here.text}'")
+            return Token(kind, "", here.at)
+        self._report(f"Syntax error: mismatched input '{here.text}' expecting {told({kind})}")
+        raise Mismatch
+
+    def _no_way(self, first: Token) -> None:
+        """No alternative begins as the text does."""
+        here = self._here
+        end = here.at if here.kind == "<EOF>" else here.at + len(here.text)
+        shown = self._text[first.at : end].rstrip() if here.kind == "<EOF>" else ""
+        shown = shown or self._text[first.at : end]
+        if here.kind in ("true", "false", "null") and len(shown) == len(here.text) + 1:
+            self._report(f"Syntax error: mismatched input '{here.text}' expecting IDENTIFIER")
+        else:
+            self._report(f"Syntax error: no viable alternative at input '{shown}'")
+
+    def _recover(self) -> None:
+        """Skip to a word that may follow what is being read."""
+        if self._last_error == self._at:
+            self._skip()
+        self._last_error = self._at
+        known = frozenset().union(OPERATORS, ("?", "<EOF>"), *self._follow)
+        if len(self._follow) > 1:
+            known |= {".", "["}
+        while self._here.kind not in known:
+            self._skip()
+
+    def _behind(self) -> frozenset[str]:
+        """What may stand behind a whole part such as one in brackets."""
+        return OPERATORS | self._follow[-1] | {".", "[", "?"}
+
+    @contextmanager
+    def _within(self, *follow: str) -> Iterator[None]:
+        self._follow.append(frozenset(follow))
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise TooDeep
+        try:
+            yield
+        finally:
+            self._follow.pop()
+            self._depth -= 1
+
+
+def told(kinds: frozenset[str] | set[str]) -> str:
+    """Kinds of words as they are told of, in the order of the grammar."""
+    names = sorted(kinds, key=lambda kind: _ORDER.get(kind, -1))
+    shown = [each if each[:1].isupper() or each == "<EOF>" else f"'{each}'" for each in names]
+    return shown[0] if len(shown) == 1 else f"{{{', '.join(shown)}}}"

@@ -1,0 +1,90 @@
+"""Functions for values of any kind: defaults, types, equality, copies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyver.languages.gotemplate._budget import Budget
+from polyver.languages.gotemplate._functions import Table
+from polyver.languages.gotemplate._values import Failure, Version, is_true, kind_of, type_of
+
+__all__ = ["DATA", "copied", "equal", "is_empty"]
+
+DATA = Table("values")
+
+
+def is_empty(value: object) -> bool:
+    """Whether a value is nothing, zero, false or empty."""
+    return not is_true(value)
+
+
+@DATA.add("default", "any any...")
+def _default(otherwise: object, *given: object) -> object:
+    return otherwise if not given or is_empty(given[0]) else given[0]
+
+
+DATA.put("empty", "any", is_empty)
+DATA.put("coalesce", "any...", lambda *values: next(filter(is_true, values), None))
+DATA.put("all", "any...", lambda *values: all(map(is_true, values)))
+DATA.put("any", "any...", lambda *values: any(map(is_true, values)))
+DATA.put("ternary", "any any bool", lambda one, other, chosen: one if chosen else other)
+DATA.put("typeOf", "any", type_of)
+DATA.put("typeIs", "string any", lambda name, value: name == type_of(value))
+DATA.put("kindOf", "any", kind_of)
+DATA.put("kindIs", "string any", lambda name, value: name == kind_of(value))
+
+
+@DATA.add("typeIsLike", "string any")
+def _type_is_like(name: str, value: object) -> bool:
+    return type_of(value) in (name, f"*{name}")
+
+
+@DATA.add("fail", "string")
+def _fail(message: str) -> object:
+    raise Failure(message)
+
+
+@DATA.add("required", "string any")
+def _required(message: str, value: object) -> object:
+    """As Helm has it: a value that has to be there."""
+    if value is None or value == "":
+        raise Failure(message)
+    return value
+
+
+def equal(budget: Budget, one: Any, other: Any, depth: int = 0) -> bool:
+    """Equal with equal types, all the way down."""
+    budget.dive(depth)
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(
+            equal(budget, one[key], other[key], depth + 1) for key in one
+        )
+    if isinstance(one, list):
+        return len(one) == len(other) and all(
+            equal(budget, each, given, depth + 1) for each, given in zip(one, other, strict=True)
+        )
+    if isinstance(one, Version):
+        return str(one) == str(other) and one.original == other.original
+    return bool(one == other)
+
+
+DATA.add("deepEqual", "any any", budgeted=True)(equal)
+
+
+def copied(budget: Budget, value: object, depth: int = 0) -> object:
+    """The same, sharing nothing."""
+    budget.dive(depth)
+    if isinstance(value, dict):
+        return type(value)((key, copied(budget, each, depth + 1)) for key, each in value.items())
+    if isinstance(value, list):
+        return type(value)(copied(budget, each, depth + 1) for each in value)
+    return value
+
+
+@DATA.add("deepCopy mustDeepCopy", "any", budgeted=True)
+def _deep_copy(budget: Budget, value: object) -> object:
+    if value is None:
+        raise Failure("there is nothing to copy")
+    return copied(budget, value)

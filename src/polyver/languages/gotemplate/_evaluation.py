@@ -1,0 +1,298 @@
+"""The values of pipelines: fields, variables, constants, and calls with arguments of Go's types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final
+
+from polyver.core import listed
+from polyver.languages.gotemplate._budget import Budget
+from polyver.languages.gotemplate._errors import RenderFailed, located
+from polyver.languages.gotemplate._functions import Function, fits
+from polyver.languages.gotemplate._literals import Number
+from polyver.languages.gotemplate._methods import method_of
+from polyver.languages.gotemplate._nodes import (
+    Chain,
+    Command,
+    Constant,
+    Dot,
+    Field,
+    Name,
+    Nil,
+    Node,
+    Part,
+    Pipeline,
+    Variable,
+)
+from polyver.languages.gotemplate._values import Failure, Int, NilDict, Texts, is_true, type_of
+
+__all__ = ["Evaluation", "Source"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A template as it was written."""
+
+    name: str
+    text: str
+
+
+class _None:
+    """No value came through a pipe."""
+
+
+_NONE: Final = _None()
+_NILABLE = frozenset(("any", "map[string]interface {}", "*semver.Version"))
+
+
+class Evaluation:
+    """What a running template knows, and the values of its pipelines."""
+
+    def __init__(
+        self, source: Source, functions: Mapping[str, Function], budget: Budget, missing: str
+    ) -> None:
+        self._source = source
+        self._functions = functions
+        self._budget = budget
+        self._missing = missing
+        self._variables: list[tuple[str, object]] = []
+
+    # Mistakes
+
+    def _failed(self, fact: str, node: Node | Part, hint: str = "") -> RenderFailed:
+        line, column, near = located(self._source.text, node.at)
+        return RenderFailed(
+            fact, name=self._source.name, line=line, column=column, near=near, hint=hint
+        )
+
+    @contextmanager
+    def _at(self, node: Node | Part, what: str = "") -> Iterator[None]:
+        """What fails inside is told with a place."""
+        try:
+            yield
+        except Failure as failure:
+            raise self._failed(f"{what}{failure.fact}", node, failure.hint) from None
+        except (ArithmeticError, ValueError) as problem:
+            raise self._failed(f"{what}{problem}", node) from None
+
+    def _charge(self, node: Node) -> None:
+        try:
+            self._budget.spend()
+        except Failure as failure:
+            raise self._failed(failure.fact, node, failure.hint) from None
+
+    def _text_of(self, node: Node) -> str:
+        return self._source.text[node.at : node.end]
+
+    # Pipelines
+
+    def _pipeline(self, pipeline: Pipeline, dot: object) -> object:
+        value: object = _NONE
+        for command in pipeline.commands:
+            value = self._command(command, dot, value)
+        for name in pipeline.variables:
+            if pipeline.assigns:
+                self._assign(name, value, pipeline)
+            else:
+                self._variables.append((name, value))
+        return value
+
+    def _command(self, command: Command, dot: object, piped: object) -> object:
+        self._charge(command)
+        first, words = command.words[0], command.words[1:]
+        if isinstance(first, Name):
+            return self._call(first, words, dot, piped)
+        if isinstance(first, Field | Chain) or (isinstance(first, Variable) and first.parts):
+            return self._fields(first, words, dot, piped)
+        if words or piped is not _NONE:
+            fact = f"can't give argument to non-function {self._text_of(first)}"
+            raise self._failed(fact, first)
+        if isinstance(first, Nil):
+            raise self._failed("nil is not a command", first)
+        return self._value(first, dot)
+
+    def _value(self, node: Node, dot: object) -> object:
+        """The value of a word that stands for itself."""
+        match node:
+            case Constant():
+                return self._plain_constant(node)
+            case Dot() | Nil():
+                return dot if isinstance(node, Dot) else None
+            case Name():
+                return self._call(node, [], dot, _NONE)
+            case Pipeline():
+                return self._pipeline(node, dot)
+            case Variable(parts=[]):
+                return self._look_up(node)
+        return self._fields(node, [], dot, _NONE)
+
+    def _plain_constant(self, node: Constant) -> object:
+        if not isinstance(node.value, Number):
+            return node.value
+        if node.value.is_real:
+            return node.value.real
+        if node.value.whole is None:
+            raise self._failed(f"{node.value.text} overflows int", node)
+        return Int(node.value.whole)
+
+    # Variables
+
+    def _look_up(self, node: Variable) -> object:
+        for name, value in reversed(self._variables):
+            if name == node.name:
+                return value
+        raise self._failed(f"undefined variable: {node.name}", node)
+
+    def _assign(self, name: str, value: object, node: Node) -> None:
+        for place in range(len(self._variables) - 1, -1, -1):
+            if self._variables[place][0] == name:
+                self._variables[place] = (name, value)
+                return
+        raise self._failed(f"undefined variable: {name}", node)
+
+    # Fields
+
+    def _fields(self, node: Node, words: Sequence[Node], dot: object, piped: object) -> object:
+        match node:
+            case Field():
+                value, parts, shown = dot, node.parts, ""
+            case Variable():
+                value, parts, shown = self._look_up(node), node.parts, node.name
+            case Chain():
+                if isinstance(node.operand, Nil):
+                    raise self._failed("indirection through explicit nil", node)
+                value, parts = self._value(node.operand, dot), node.parts
+                shown = self._text_of(node.operand)
+            case _:
+                raise AssertionError(node)
+        for place, part in enumerate(parts):
+            last = place == len(parts) - 1
+            given = self._given(words, dot, piped) if last else []
+            if value is _NONE or (value is None and place == 0 and self._missing != "error"):
+                value = _NONE
+                continue
+            value = self._field(value, part, shown or ".", given)
+            shown = f"{shown}.{part.name}"
+        return None if value is _NONE else value
+
+    def _given(self, words: Sequence[Node], dot: object, piped: object) -> list[object]:
+        values = [self._value(word, dot) for word in words]
+        return values if piped is _NONE else [*values, piped]
+
+    def _field(self, value: object, part: Part, shown: str, given: list[object]) -> object:
+        method = method_of(value, part.name)
+        if method is not None:
+            with self._at(part, f"error calling {part.name}: "):
+                return method.run(value, *self._checked(method, given, part))
+        if given and isinstance(value, dict):
+            raise self._failed(f"{part.name} is not a method but has arguments", part)
+        if isinstance(value, dict):
+            return value[part.name] if part.name in value else self._absent(value, part, shown)
+        if value is None:
+            raise self._failed(f'{shown} is null, so it has no "{part.name}"', part)
+        fact = f"can't evaluate field {part.name} in type {type_of(value)}"
+        raise self._failed(f"{shown}: {fact}", part)
+
+    def _absent(self, value: dict[str, object], part: Part, shown: str) -> object:
+        if self._missing == "default":
+            return _NONE
+        if self._missing == "zero":
+            return "" if isinstance(value, Texts) else None
+        near = get_close_matches(part.name, value, 1)
+        known = f"known: {listed(sorted(value))}" if value else "it is empty"
+        hint = f"did you mean {near[0]}?" if near else known
+        raise self._failed(f'{shown} has no entry for key "{part.name}"', part, hint)
+
+    # Calls
+
+    def _call(self, node: Name, words: Sequence[Node], dot: object, piped: object) -> object:
+        if node.name in ("and", "or"):
+            return self._decide(node, words, dot, piped)
+        function = self._functions[node.name]
+        count = len(words) + (piped is not _NONE)
+        self._check_count(function, count, node)
+        values = [
+            self._argument(function.type_at(place), word, dot) for place, word in enumerate(words)
+        ]
+        if piped is not _NONE:
+            values.append(self._fitting(function.type_at(len(words)), piped, node))
+        if node.name == "include":
+            return self._include(node, str(values[0]), values[1])
+        with self._at(node, f"error calling {node.name}: "):
+            self._budget.read(values)
+            result = function.run(*([self._budget] if function.budgeted else []), *values)
+            self._budget.keep(result)
+        return result
+
+    def _include(self, node: Name, name: str, value: object) -> str:
+        """What another template renders to, which whoever renders knows."""
+        raise NotImplementedError
+
+    def _decide(self, node: Name, words: Sequence[Node], dot: object, piped: object) -> object:
+        """`and` and `or` look at no more than they need."""
+        if not words and piped is _NONE:
+            raise self._failed(f"wrong number of args for {node.name}: want at least 1 got 0", node)
+        value: object = None
+        for word in words:
+            value = self._argument("any", word, dot)
+            if is_true(value) == (node.name == "or"):
+                return value
+        return value if piped is _NONE else piped
+
+    def _check_count(self, function: Function, count: int, node: Node | Part) -> None:
+        wanted = len(function.takes)
+        if function.variadic:
+            if count >= wanted - 1:
+                return
+            wants = f"at least {wanted - 1}"
+        elif count == wanted:
+            return
+        else:
+            wants = str(wanted)
+        fact = f"wrong number of args for {function.name}: want {wants} got {count}"
+        raise self._failed(fact, node)
+
+    def _checked(self, function: Function, given: list[object], part: Part) -> list[object]:
+        self._check_count(function, len(given), part)
+        for place, value in enumerate(given):
+            self._fitting(function.type_at(place), value, part)
+        return given
+
+    def _argument(self, wanted: str, node: Node, dot: object) -> object:
+        """The value of an argument; a constant is what is wanted of it, if it can be."""
+        if isinstance(node, Nil):
+            if wanted not in _NILABLE:
+                raise self._failed(f"cannot assign nil to {wanted}", node)
+            return NilDict() if wanted.startswith("map") else None
+        if isinstance(node, Constant) and wanted != "any":
+            return self._constant(wanted, node)
+        return self._fitting(wanted, self._value(node, dot), node)
+
+    def _constant(self, wanted: str, node: Constant) -> object:
+        value = node.value
+        if isinstance(value, Number) and wanted == "int" and value.whole is not None:
+            return Int(value.whole)
+        if isinstance(value, Number) and wanted == "float64":
+            return value.real
+        if not isinstance(value, Number) and fits(wanted, value):
+            return value
+        names = {"int": "integer", "float64": "float"}
+        fact = f"expected {names.get(wanted, wanted)}; found {self._text_of(node)}"
+        raise self._failed(fact, node)
+
+    def _fitting(self, wanted: str, value: object, node: Node | Part) -> object:
+        if fits(wanted, value):
+            return value
+        if value is None:
+            if wanted.startswith("map") and not isinstance(node, Field | Chain | Part):
+                return NilDict()
+            raise self._failed(f"invalid value; expected {wanted}, got nothing", node)
+        hint = _ADVICE.get(wanted, "")
+        fact = f"wrong type for value; expected {wanted}; got {type_of(value)}"
+        raise self._failed(fact, node, hint)
+
+
+_ADVICE = {"int": "convert it: (int …)", "string": "convert it: (toString …)"}

@@ -1,0 +1,72 @@
+"""What templates can call: functions with the types that their arguments have in Go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from polyver.languages.gotemplate._values import Int, NilDict, Version
+
+__all__ = ["Function", "Table", "fits"]
+
+Made = TypeVar("Made", bound=Callable[..., object])
+
+_FITTING: Mapping[str, Callable[[object], bool]] = {
+    "any": lambda _: True,
+    "bool": lambda value: type(value) is bool,
+    "int": lambda value: type(value) is Int,
+    "float64": lambda value: type(value) is float,
+    "string": lambda value: type(value) is str,
+    "map[string]interface {}": lambda value: type(value) in (dict, NilDict),
+    "time.Time": lambda value: isinstance(value, datetime),
+    "*semver.Version": lambda value: isinstance(value, Version),
+}
+_SHORT = {"dict": "map[string]interface {}", "time": "time.Time", "version": "*semver.Version"}
+
+
+def fits(wanted: str, value: object) -> bool:
+    """Whether a value may be an argument of a type."""
+    return _FITTING[wanted](value)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function, the types of its arguments, and whether the last may come many times."""
+
+    name: str
+    takes: tuple[str, ...]
+    variadic: bool
+    run: Callable[..., Any]
+    budgeted: bool
+    """Whether it makes so much that it has to ask before."""
+    group: str
+
+    def type_at(self, place: int) -> str:
+        return self.takes[min(place, len(self.takes) - 1)]
+
+
+class Table:
+    """Functions of one group, as they are declared."""
+
+    def __init__(self, group: str) -> None:
+        self.group = group
+        self.functions: dict[str, Function] = {}
+
+    def add(self, names: str, takes: str = "", *, budgeted: bool = False) -> Callable[[Made], Made]:
+        """Declare a function under its names: `@TABLE.add("trunc", "int string")`."""
+        types = [_SHORT.get(word, word) for word in takes.replace("...", " ...").split()]
+        variadic = "..." in types
+        wanted = tuple(word for word in types if word != "...")
+
+        def declare(made: Made) -> Made:
+            for name in names.split():
+                self.functions[name] = Function(name, wanted, variadic, made, budgeted, self.group)
+            return made
+
+        return declare
+
+    def put(self, names: str, takes: str, made: Callable[..., object]) -> None:
+        """Declare a function that is written in one line."""
+        self.add(names, takes)(made)

@@ -1,0 +1,260 @@
+"""Which fields a template reads, found without rendering it.
+
+A template is run on shapes instead of values: a shape says which fields a value has, and whether it
+may have others. What a function returns may be anything, so that fields of it are not looked at.
+Branches are all taken; what is read in one of them is not read for certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from polyver.languages.gotemplate._errors import InvalidTemplate, located
+from polyver.languages.gotemplate._library import FUNCTIONS, absence_of
+from polyver.languages.gotemplate._nodes import (
+    Action,
+    Block,
+    Chain,
+    Command,
+    Constant,
+    Dot,
+    Field,
+    Name,
+    Node,
+    Part,
+    Pipeline,
+    Range,
+    Use,
+    Variable,
+)
+from polyver.languages.gotemplate._parser import parse
+
+__all__ = ["ANYTHING", "TEXT", "Access", "Shape", "inspect_template"]
+
+_DEEPEST = 8
+"""How far templates that use others are followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The fields that a value is known to have before it exists."""
+
+    fields: Mapping[str, Shape] = field(default_factory=dict)
+    others: bool = False
+    """True if it may have fields other than these."""
+    maybe: bool = False
+    """True if the value may not exist at all."""
+
+
+ANYTHING = Shape(others=True)
+TEXT = Shape()
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A field that a template reads, and that is not known to be there."""
+
+    path: tuple[str, ...]
+    known: tuple[str, ...]
+    """What is there in its place."""
+    missing: bool
+    """Whether it is known not to be there; else nobody knows."""
+    certain: bool
+    """Whether it is read whenever the template is rendered."""
+    place: str
+    """The line and the column, and what is written there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A value on the way through a pipeline; without a path it was made by a function."""
+
+    shape: Shape
+    path: tuple[str, ...] | None = None
+
+
+_MADE = _Value(ANYTHING)
+
+
+def inspect_template(text: str, shape: Shape, *, name: str = "template") -> list[Access]:
+    """Return the fields that a template reads and that may not exist.
+
+    Raise `InvalidTemplate` if the template itself is invalid.
+
+    >>> shape = Shape({"Options": ANYTHING, "Phases": Shape({"a": TEXT})})
+    >>> [(each.path, each.missing) for each in inspect_template(
+    ...     "{{ .Options.x }} {{ if .Phases.b }}{{ end }}", shape)]
+    [(('Options', 'x'), False), (('Phases', 'b'), True)]
+    """
+    try:
+        templates = parse(text, name, frozenset(FUNCTIONS), absence_of)
+    except RecursionError:
+        place = {"name": name, "line": 1, "column": 1, "near": "the beginning"}
+        raise InvalidTemplate("actions nest too deeply", **place) from None  # type: ignore[arg-type]
+    run = _Inspection(text, templates, _Value(shape, ()))
+    run.nodes(templates.get(name, []), run.root)
+    return [*dict.fromkeys(run.found)]
+
+
+class _Inspection:
+    """One run of a template on shapes."""
+
+    def __init__(self, text: str, templates: Mapping[str, list[Node]], root: _Value) -> None:
+        self.found: list[Access] = []
+        self.root = root
+        self._text = text
+        self._templates = templates
+        self._variables: list[tuple[str, _Value]] = [("$", root)]
+        self._certain = True
+        self._depth = 0
+
+    def nodes(self, nodes: Iterable[Node], dot: _Value) -> None:
+        for node in nodes:
+            match node:
+                case Action():
+                    self._pipeline(node.pipeline, dot)
+                case Block():
+                    self._block(node, dot)
+                case Range():
+                    self._range(node, dot)
+                case Use():
+                    self._use(node, dot)
+
+    def _block(self, node: Block, dot: _Value) -> None:
+        with self._scope():
+            value = self._pipeline(node.pipeline, dot)
+            with self._branch():
+                self.nodes(node.inside, value if node.narrows else dot)
+            with self._branch():
+                self.nodes(node.otherwise or (), dot)
+
+    def _range(self, node: Range, dot: _Value) -> None:
+        with self._scope():
+            self._pipeline(node.pipeline, dot)
+            names = node.pipeline.variables
+            self._variables += [(name, _MADE) for name in names]
+            with self._branch():
+                self.nodes(node.inside, _MADE)
+            with self._branch():
+                self.nodes(node.otherwise or (), dot)
+
+    def _use(self, node: Use, dot: _Value) -> None:
+        value = self._pipeline(node.pipeline, dot) if node.pipeline else _MADE
+        if self._depth >= _DEEPEST:
+            return
+        self._depth += 1
+        variables, self._variables = self._variables, [("$", value)]
+        self.nodes(self._templates.get(node.name, ()), value)
+        self._variables = variables
+        self._depth -= 1
+
+    @contextmanager
+    def _scope(self) -> Iterator[None]:
+        before = len(self._variables)
+        yield
+        del self._variables[before:]
+
+    @contextmanager
+    def _branch(self) -> Iterator[None]:
+        """Mark fields that are read inside as uncertain: the branch may not be executed."""
+        certain, self._certain = self._certain, False
+        with self._scope():
+            yield
+        self._certain = certain
+
+    # Values
+
+    def _pipeline(self, pipeline: Pipeline, dot: _Value) -> _Value:
+        value = _MADE
+        for command in pipeline.commands:
+            value = self._command(command, dot)
+        for name in pipeline.variables:
+            if pipeline.assigns:
+                self._assign(name)
+            else:
+                self._variables.append((name, value))
+        return value
+
+    def _assign(self, name: str) -> None:
+        """A variable that is assigned may be either value afterwards: nobody knows."""
+        for place in reversed(range(len(self._variables))):
+            if self._variables[place][0] == name:
+                self._variables[place] = (name, _MADE)
+                return
+
+    def _command(self, command: Command, dot: _Value) -> _Value:
+        first, *words = command.words
+        if not isinstance(first, Name):
+            for word in words:
+                self._value(word, dot)
+            return self._value(first, dot)
+        if first.name in ("and", "or"):
+            return self._decide(words, dot)
+        values = [self._value(word, dot) for word in words]
+        if first.name == "index" and values:
+            return _indexed(values[0], words[1:])
+        return _MADE
+
+    def _decide(self, words: list[Node], dot: _Value) -> _Value:
+        """`and` and `or` look at no more than they need."""
+        for word in words[:1]:
+            self._value(word, dot)
+        with self._branch():
+            for word in words[1:]:
+                self._value(word, dot)
+        return _MADE
+
+    def _value(self, node: Node, dot: _Value) -> _Value:
+        match node:
+            case Dot():
+                return dot
+            case Pipeline():
+                return self._pipeline(node, dot)
+            case Field():
+                return self._fields(dot, node.parts)
+            case Variable():
+                return self._fields(self._look_up(node.name), node.parts)
+            case Chain():
+                return self._fields(self._value(node.operand, dot), node.parts)
+        return _MADE
+
+    def _look_up(self, name: str) -> _Value:
+        return next((value for each, value in reversed(self._variables) if each == name), _MADE)
+
+    def _fields(self, value: _Value, parts: list[Part]) -> _Value:
+        if value.path is None:
+            return _MADE
+        shape, path, unknown = value.shape, value.path, False
+        for number, part in enumerate(parts):
+            path = (*path, part.name)
+            inside = shape.fields.get(part.name)
+            if inside is None and not shape.others:
+                self._note(path, shape, part, missing=True)
+                return _MADE
+            if inside is None:
+                whole = (*path, *(each.name for each in parts[number + 1 :]))
+                self._note(whole, shape, part, missing=False)
+                return _MADE
+            unknown = unknown or inside.maybe
+            shape = inside
+        if unknown:
+            self._note(path, shape, parts[-1], missing=False)
+        return _Value(shape, path)
+
+    def _note(self, path: tuple[str, ...], shape: Shape, part: Part, *, missing: bool) -> None:
+        line, column, near = located(self._text, part.at)
+        place = f"{line}:{column}, near {near}"
+        known = tuple(sorted(shape.fields))
+        self.found.append(Access(path, known, missing, self._certain, place))
+
+
+def _indexed(value: _Value, words: list[Node]) -> _Value:
+    """Return the value that `index` finds by literal strings; an absent key is no error."""
+    for word in words:
+        name = word.value if isinstance(word, Constant) else None
+        if value.path is None or not isinstance(name, str) or name not in value.shape.fields:
+            return _MADE
+        value = _Value(value.shape.fields[name], (*value.path, name))
+    return value

@@ -1,0 +1,70 @@
+"""Everything that a template can call, and why some of sprig's functions are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from polyver.languages.gotemplate._builtins import BUILTINS
+from polyver.languages.gotemplate._cases import CASES
+from polyver.languages.gotemplate._data import DATA
+from polyver.languages.gotemplate._dates import DATES
+from polyver.languages.gotemplate._dicts import DICTS
+from polyver.languages.gotemplate._encoding import ENCODING
+from polyver.languages.gotemplate._functions import Function, Table
+from polyver.languages.gotemplate._lists import LISTS
+from polyver.languages.gotemplate._math import MATH
+from polyver.languages.gotemplate._paths import PATHS
+from polyver.languages.gotemplate._regexes import REGEXES
+from polyver.languages.gotemplate._texts import TEXTS
+from polyver.languages.gotemplate._values import Version
+from polyver.languages.gotemplate._versions import parse_version, satisfies
+
+__all__ = ["ABSENT", "FUNCTIONS", "absence_of"]
+
+_VERSIONS = Table("versions")
+_VERSIONS.put("semver", "string", parse_version)
+
+
+@_VERSIONS.add("semverCompare", "string string")
+def _compare(constraint: str, version: str) -> bool:
+    found: Version = parse_version(version)
+    return satisfies(constraint, found)
+
+
+_TABLES = (
+    *(BUILTINS, DATA, TEXTS, CASES, REGEXES, MATH, LISTS, DICTS, ENCODING),
+    *(DATES, _VERSIONS, PATHS),
+)
+FUNCTIONS: Mapping[str, Function] = {
+    name: function for table in _TABLES for name, function in table.functions.items()
+}
+
+_CLOCK = "templates have no clock; pass a moment in as data"
+_CHANCE = "templates leave nothing to chance, so that they render the same again"
+_OUTSIDE = "templates reach neither the environment nor the network; pass the value in as data"
+_KEYS = "templates make no keys and passwords; keep them in a Secret"
+ABSENT: Mapping[str, str] = {
+    **dict.fromkeys(("ago", "now"), _CLOCK),
+    **dict.fromkeys(
+        (
+            *("randAlpha", "randAlphaNum", "randAscii", "randBytes", "randInt", "randNumeric"),
+            *("shuffle", "uuidv4"),
+        ),
+        _CHANCE,
+    ),
+    **dict.fromkeys(("env", "expandenv", "getHostByName"), _OUTSIDE),
+    **dict.fromkeys(
+        (
+            *("bcrypt", "buildCustomCert", "decryptAES", "derivePassword", "encryptAES", "genCA"),
+            *("genCAWithKey", "genPrivateKey", "genSelfSignedCert", "genSelfSignedCertWithKey"),
+            *("genSignedCert", "genSignedCertWithKey", "htpasswd"),
+        ),
+        _KEYS,
+    ),
+}
+"""Functions of sprig that are not there, and what to do instead."""
+
+
+def absence_of(name: str) -> str:
+    """What to do without a function, if it is one that is left out on purpose."""
+    return ABSENT.get(name, "")

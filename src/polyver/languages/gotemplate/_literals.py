@@ -1,0 +1,162 @@
+"""Numbers, characters and strings as Go writes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from polyver.languages.gotemplate._values import decoded, encoded
+
+__all__ = ["Number", "Unreadable", "parse_float", "parse_int", "read_number", "unquoted"]
+
+
+class Unreadable(Exception):
+    """A literal that makes no sense."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number in a template, as whole number and as float where it can be one."""
+
+    text: str
+    whole: int | None
+    real: float
+
+    @property
+    def is_real(self) -> bool:
+        """Whether it is a float where nothing else is asked for."""
+        hexadecimal = re.match("0[xX]", self.text) and not re.search("[pP]", self.text)
+        is_char = self.text.startswith("'")
+        return not hexadecimal and not is_char and re.search("[.eEpP]", self.text) is not None
+
+
+_INT = re.compile(
+    r"([+-]?)(?:(0[xX](?:_?[0-9a-fA-F])+)|(0[bB](?:_?[01])+)|0[oO]?((?:_?[0-7])+)|(0|[1-9](?:_?[0-9])*))"
+)
+_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_HEX_FLOAT = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+")
+_SPECIAL = re.compile(r"(?i)([+-]?)(inf|infinity|nan)")
+
+
+def parse_int(text: str) -> int | None:
+    """A whole number in any form that Go has, if it is one of 64 bits.
+
+    >>> parse_int("0x_ff"), parse_int("0644"), parse_int("08"), parse_int("1_000")
+    (255, 420, None, 1000)
+    """
+    number = _whole(text)
+    return number if number is not None and -(2**63) <= number < 2**63 else None
+
+
+def _whole(text: str) -> int | None:
+    found = _INT.fullmatch(text) if len(text) < 100 else None
+    if found is None:
+        return None
+    sign = -1 if found[1] == "-" else 1
+    for group, base in ((2, 16), (3, 2), (4, 8), (5, 10)):
+        if found[group] is not None:
+            digits = found[group].replace("_", "")
+            return sign * int(digits[2:] if base in (16, 2) else digits, base)
+    return None
+
+
+def parse_float(text: str) -> float | None:
+    """A float in any form that Go has; underscores belong into templates alone.
+
+    >>> parse_float("1e3"), parse_float("0x1p-2"), parse_float("1e999"), parse_float(".")
+    (1000.0, 0.25, None, None)
+    """
+    if len(text) > 1000:
+        return None
+    if _FLOAT.fullmatch(text):
+        number = float(text)
+    elif _HEX_FLOAT.fullmatch(text):
+        number = float.fromhex(text)
+    else:
+        found = _SPECIAL.fullmatch(text)
+        return float(text) if found and not (found[1] and found[2].lower() == "nan") else None
+    return None if number in (float("inf"), float("-inf")) else number
+
+
+def read_number(text: str, kind: str) -> Number:
+    """A number of a template; what is none raises `Unreadable`."""
+    if kind == "char":
+        code = _char(text)
+        return Number(text, code, float(code))
+    if kind == "complex" or text.endswith("i"):
+        raise Unreadable(f"{text} is a complex number, which no template needs")
+    whole = parse_int(text)
+    if whole is not None:
+        return Number(text, whole, float(whole))
+    plain = text.replace("_", "") if re.search("[0-9]_[0-9]", text) else text
+    real = parse_float(plain)
+    if real is None or "_" in plain:
+        raise Unreadable(f"illegal number syntax: {text}")
+    if not re.search("[.eEpP]", text):
+        # One that is too large with a sign is told of only where it is used.
+        large = _whole(text)
+        if large is None or not 0 <= large < 2**64 or text.startswith("+"):
+            raise Unreadable(f"integer overflow: {text}")
+        return Number(text, None, real)
+    exact = real.is_integer() and -(2.0**63) <= real < 2.0**63
+    return Number(text, int(real) if exact else None, real)
+
+
+def _char(text: str) -> int:
+    found = list(_characters(text[1:-1], "'"))
+    if len(found) != 1 or len(found[0]) != 1:
+        raise Unreadable(f"malformed character constant: {text}")
+    value = ord(found[0])
+    return value - 0xDC00 if 0xDC80 <= value <= 0xDCFF else value
+
+
+def unquoted(text: str) -> str:
+    r"""The value of a quoted or raw string; what makes no sense raises `Unreadable`.
+
+    >>> unquoted(r'"a\tb\u00e4"'), unquoted("`a\\b`")
+    ('a\tbä', 'a\\b')
+    """
+    if text.startswith("`"):
+        return text[1:-1].replace("\r", "")
+    # Bytes may be written one by one, and make characters only together.
+    joined = "".join(_characters(text[1:-1], '"'))
+    return decoded(encoded(joined))
+
+
+_ESCAPES = dict(zip("abfnrtv\\", "\a\b\f\n\r\t\v\\", strict=True))
+_CODE = re.compile(r"x([0-9a-fA-F]{2})|([0-7]{3})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})")
+
+
+def _characters(text: str, mark: str) -> Iterator[str]:
+    at = 0
+    while at < len(text):
+        char = text[at]
+        at += 1
+        if char != "\\":
+            if char == mark:
+                raise Unreadable("invalid syntax")
+            yield char
+            continue
+        after = text[at : at + 1]
+        if after in _ESCAPES or after == mark:
+            yield _ESCAPES.get(after, after)
+            at += 1
+            continue
+        found = _CODE.match(text, at)
+        if found is None:
+            raise Unreadable(f"invalid escape \\{after}")
+        yield _coded(found)
+        at = found.end()
+
+
+def _coded(found: re.Match[str]) -> str:
+    if found[1] is not None or found[2] is not None:
+        value = int(found[1], 16) if found[1] is not None else int(found[2], 8)
+        if value > 255:
+            raise Unreadable(f"invalid escape \\{found[0]}")
+        return chr(value) if value < 0x80 else chr(0xDC00 + value)
+    value = int(found[3] or found[4], 16)
+    if value > 0x10FFFF or 0xD800 <= value < 0xE000:
+        raise Unreadable(f"invalid escape \\{found[0]}")
+    return chr(value)

@@ -1,0 +1,274 @@
+"""Moments as Go writes and reads them: layouts name the parts of 2006-01-02 15:04:05."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from polyver.languages.gotemplate._values import Failure
+
+__all__ = [
+    "ZERO",
+    "duration_text",
+    "formatted",
+    "in_zone",
+    "parse_time",
+    "source_text",
+    "time_text",
+]
+
+ZERO = datetime(1, 1, 1, tzinfo=UTC)
+_MONTHS = (
+    "January February March April May June July August September October November December".split()
+)
+_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_WORD = re.compile(
+    r"January|Jan(?![a-z])|Monday|Mon(?![a-z])|MST|2006|__2|_2(?!006)|002|01|02|03|04|05|06|15"
+    r"|PM|pm|Z07:00:00|Z070000|Z07:00|Z0700|Z07|-07:00:00|-070000|-07:00|-0700|-07"
+    r"|[.,](?:0+|9+)(?![0-9])|1|2|3|4|5"
+)
+
+
+def time_text(moment: datetime) -> str:
+    """A moment as it is printed.
+
+    >>> time_text(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
+    '2026-01-02 03:04:05 +0000 UTC'
+    """
+    return formatted(moment, "2006-01-02 15:04:05.999999999 -0700 MST")
+
+
+def source_text(moment: datetime) -> str:
+    """A moment of UTC as a program has it."""
+    month = f"time.{_MONTHS[moment.month - 1]}"
+    clock = f"{moment.hour}, {moment.minute}, {moment.second}, {moment.microsecond * 1000}"
+    return f"time.Date({moment.year}, {month}, {moment.day}, {clock}, time.UTC)"
+
+
+def formatted(moment: datetime, layout: str) -> str:
+    """A moment in the way of a layout."""
+    return _WORD.sub(lambda found: _written(moment, found[0]), layout)
+
+
+_PARTS: dict[str, Callable[[datetime], str]] = {
+    "2006": lambda moment: f"{moment.year:04d}",
+    "06": lambda moment: f"{moment.year % 100:02d}",
+    "01": lambda moment: f"{moment.month:02d}",
+    "1": lambda moment: str(moment.month),
+    "Jan": lambda moment: _MONTHS[moment.month - 1][:3],
+    "January": lambda moment: _MONTHS[moment.month - 1],
+    "02": lambda moment: f"{moment.day:02d}",
+    "_2": lambda moment: f"{moment.day:2d}",
+    "2": lambda moment: str(moment.day),
+    "002": lambda moment: f"{moment.timetuple().tm_yday:03d}",
+    "__2": lambda moment: f"{moment.timetuple().tm_yday:3d}",
+    "Mon": lambda moment: _DAYS[moment.weekday()][:3],
+    "Monday": lambda moment: _DAYS[moment.weekday()],
+    "15": lambda moment: f"{moment.hour:02d}",
+    "03": lambda moment: f"{moment.hour % 12 or 12:02d}",
+    "3": lambda moment: str(moment.hour % 12 or 12),
+    "04": lambda moment: f"{moment.minute:02d}",
+    "4": lambda moment: str(moment.minute),
+    "05": lambda moment: f"{moment.second:02d}",
+    "5": lambda moment: str(moment.second),
+    "PM": lambda moment: "PM" if moment.hour >= 12 else "AM",
+    "pm": lambda moment: "pm" if moment.hour >= 12 else "am",
+}
+
+
+def _written(moment: datetime, word: str) -> str:
+    if word in _PARTS:
+        return _PARTS[word](moment)
+    if word == "MST":
+        return _zone_name(moment)
+    if word[0] in ".,":
+        digits = f"{moment.microsecond:06d}".ljust(len(word) - 1, "0")[: len(word) - 1]
+        if word[1] == "9":
+            digits = digits.rstrip("0")
+        return f"{word[0]}{digits}" if digits else ""
+    return _offset_text(moment, word)
+
+
+def _zone_name(moment: datetime) -> str:
+    name = moment.tzname() or "UTC"
+    if not name.startswith("UTC") or name == "UTC":
+        return name
+    return _offset_text(moment, "-0700")
+
+
+def _offset_text(moment: datetime, word: str) -> str:
+    seconds = int((moment.utcoffset() or timedelta()).total_seconds())
+    if word[0] == "Z" and not seconds:
+        return "Z"
+    sign, seconds = "-" if seconds < 0 else "+", abs(seconds)
+    colon = ":" if ":" in word else ""
+    parts = [seconds // 3600, seconds // 60 % 60, seconds % 60]
+    count = len(re.findall("0[07]", word))
+    return sign + colon.join(f"{part:02d}" for part in parts[:count])
+
+
+def in_zone(moment: datetime, zone: str) -> datetime:
+    """A moment as the clocks of a zone show it; an unknown one counts as UTC."""
+    if zone in ("", "UTC", "Local"):
+        return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(ZoneInfo(zone))
+    except (ZoneInfoNotFoundError, ValueError, OSError, OverflowError):
+        return moment.astimezone(UTC)
+
+
+_READ = {
+    "2006": r"(?P<year>\d{4})",
+    "06": r"(?P<short>\d{2})",
+    "01": r"(?P<month>\d{2})",
+    "1": r"(?P<month>\d{1,2}+)",
+    "Jan": rf"(?P<name>{'|'.join(name[:3] for name in _MONTHS)})",
+    "January": rf"(?P<name>{'|'.join(_MONTHS)})",
+    "02": r"(?P<day>\d{2})",
+    "_2": r" ?+(?P<day>\d{1,2}+)",
+    "2": r" ?+(?P<day>\d{1,2}+)",
+    "002": r"(?P<yday>\d{3})",
+    "__2": r" {0,2}+(?P<yday>\d{1,3}+)",
+    "Mon": rf"(?:{'|'.join(name[:3] for name in _DAYS)})",
+    "Monday": rf"(?:{'|'.join(_DAYS)})",
+    "15": r"(?P<hour>\d{1,2}+)",
+    "03": r"(?P<hour>\d{2})",
+    "3": r"(?P<hour>\d{1,2}+)",
+    "04": r"(?P<minute>\d{2})",
+    "4": r"(?P<minute>\d{1,2}+)",
+    "05": r"(?P<second>\d{2})",
+    "5": r"(?P<second>\d{1,2}+)",
+    "PM": r"(?P<half>[AP]M)",
+    "pm": r"(?P<half>[ap]m)",
+    "MST": r"(?P<zone>UTC|[A-Z]{3,4}|[+-]\d{2}(?:\d{2})?+)",
+}
+# Nothing is tried twice, as in Go, so that no layout takes long.
+_FRACTION = r"(?:[.,](?P<fraction>\d++))?+"
+
+
+def parse_time(layout: str, text: str) -> datetime:
+    """The moment that a text in the way of a layout names; what is none raises `Failure`."""
+    found = _expression(layout).fullmatch(text) if len(text) < 200 else None
+    if found is None:
+        raise Failure(f'parsing time "{text[:200]}" as "{layout}": it does not have that form')
+    parts = found.groupdict()
+    try:
+        return _moment(parts)
+    except (ValueError, OverflowError):
+        raise Failure(f'parsing time "{text}": there is no such moment') from None
+
+
+@lru_cache(maxsize=64)
+def _expression(layout: str) -> re.Pattern[str]:
+    parts: list[str] = []
+    at = 0
+    for word in _WORD.finditer(layout):
+        after = layout[word.end() : word.end() + 1]
+        parts.append(re.escape(layout[at : word.start()]))
+        parts.append(_reading(word[0], dotted=after in (".", ",")))
+        at = word.end()
+    return re.compile("".join([*_named_once(parts), re.escape(layout[at:])]))
+
+
+_SAME = {"short": "year", "name": "month"}
+
+
+def _named_once(parts: list[str]) -> list[str]:
+    """Expressions in which each name comes once: what is said last counts."""
+    seen: set[str] = set()
+    found: list[str] = []
+    for part in reversed(parts):
+        once = part
+        for name in re.findall(r"\?P<(\w+)>", part):
+            what = _SAME.get(name, name)
+            if what in seen:
+                once = once.replace(f"?P<{name}>", "?:")
+            seen.add(what)
+        found.append(once)
+    return found[::-1]
+
+
+def _reading(word: str, *, dotted: bool) -> str:
+    if word in ("05", "5"):
+        # A fraction may follow the seconds even where the layout has none.
+        return _READ[word] if dotted else _READ[word] + _FRACTION
+    if word in _READ:
+        return _READ[word]
+    if word[0] in ".,":
+        digits = len(word) - 1
+        return _FRACTION if word[1] == "9" else rf"[.,](?P<fraction>\d{{{digits}}})"
+    colon = ":" if ":" in word else ""
+    inside = colon.join([r"\d{2}"] * len(re.findall("0[07]", word)))
+    return rf"(?P<offset>{'Z|' if word[0] == 'Z' else ''}[+-]{inside})"
+
+
+def _moment(parts: dict[str, str | None]) -> datetime:
+    def number(name: str, otherwise: int) -> int:
+        return int(parts.get(name) or otherwise)
+
+    year = number("year", 0)
+    if parts.get("short"):
+        year = number("short", 0) + (1900 if number("short", 0) >= 69 else 2000)
+    month, day = number("month", 1), number("day", 1)
+    name = parts.get("name")
+    if name:
+        month = next(place for place, each in enumerate(_MONTHS, 1) if each[:3] == name[:3])
+    hour = _hour(number("hour", 0), (parts.get("half") or "").upper())
+    micro = int((parts.get("fraction") or "0")[:6].ljust(6, "0"))
+    zone = _zone(parts.get("offset"), parts.get("zone"))
+    if parts.get("yday"):
+        start = datetime(
+            year or 1, 1, 1, hour, number("minute", 0), number("second", 0), micro, zone
+        )
+        return start + timedelta(days=number("yday", 1) - 1)
+    return datetime(
+        year or 1, month, day, hour, number("minute", 0), number("second", 0), micro, zone
+    )
+
+
+def _hour(hour: int, half: str) -> int:
+    if half == "PM" and hour < 12:
+        return hour + 12
+    return 0 if half == "AM" and hour == 12 else hour
+
+
+def _zone(offset: str | None, name: str | None) -> timezone:
+    text = offset or (name if name and name[0] in "+-" else "")
+    if not text or text == "Z":
+        # A name says nothing of how far it is from UTC, but for UTC.
+        return UTC if not name or name == "UTC" else timezone(timedelta(), name)
+    digits = text[1:].replace(":", "").ljust(6, "0")
+    hours, minutes, seconds = int(digits[:2]), int(digits[2:4]), int(digits[4:6])
+    length = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    if not length:
+        return UTC
+    return timezone(-length if text[0] == "-" else length)
+
+
+def duration_text(nanos: int) -> str:
+    """A length of time.
+
+    >>> duration_text(3_723_000_000_000), duration_text(1_500_000), duration_text(0)
+    ('1h2m3s', '1.5ms', '0s')
+    """
+    if nanos == 0:
+        return "0s"
+    sign, rest = "-" if nanos < 0 else "", abs(nanos)
+    for unit, length in (("ns", 1), ("µs", 1000), ("ms", 1_000_000)):
+        if rest < length * 1000 and rest < 1_000_000_000:
+            return f"{sign}{_fraction(rest, length)}{unit}"
+    minutes, rest = divmod(rest, 60_000_000_000)
+    hours, minutes = divmod(minutes, 60)
+    front = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
+    return f"{sign}{front}{_fraction(rest, 1_000_000_000)}s"
+
+
+def _fraction(value: int, unit: int) -> str:
+    whole, rest = divmod(value, unit)
+    if not rest:
+        return str(whole)
+    digits = str(rest).rjust(len(str(unit)) - 1, "0").rstrip("0")
+    return f"{whole}.{digits}"

@@ -1,0 +1,25 @@
+"""Regular expressions as the real server understands them, matched in bounded time.
+
+Schemas have them as `pattern`, and rules in CEL as arguments of functions.
+"""
+
+from polyver.languages.regexp._groups import Match
+from polyver.languages.regexp._matching import (
+    Pattern,
+    compile_pattern,
+    python_pattern,
+    read_pattern,
+)
+from polyver.languages.regexp._searching import Search, read_search
+from polyver.languages.regexp.syntax import InvalidPattern
+
+__all__ = [
+    "InvalidPattern",
+    "Match",
+    "Pattern",
+    "Search",
+    "compile_pattern",
+    "python_pattern",
+    "read_pattern",
+    "read_search",
+]

@@ -1,0 +1,164 @@
+"""Matching by a set of states that walks over the text once, so that no text takes long."""
+
+from __future__ import annotations
+
+from polyver.languages.regexp._charsets import Charset
+from polyver.languages.regexp._tree import (
+    Assertion,
+    Branch,
+    Capture,
+    Node,
+    Repeat,
+    Sequence,
+    Single,
+    may_be_empty,
+)
+
+__all__ = ["ACCEPTED", "Automaton", "holds"]
+
+_MOST_KNOWN = 2000
+_WORD = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
+ACCEPTED = -1
+_PLAIN = ("", "begin", "end")
+
+
+class Automaton:
+    """A pattern as numbered states; moves between sets of them are remembered."""
+
+    def __init__(self, tree: Node) -> None:
+        self._moves: list[tuple[Charset, int] | None] = []
+        """What a state takes, and the state after it."""
+        self._free: list[list[tuple[str, int]]] = []
+        """Where one gets without a character, and what must hold for that; better ways first."""
+        self._start = self._build(tree, ACCEPTED)
+        self._looks_back = any(what not in _PLAIN for each in self._free for what, _ in each)
+        self._known: dict[tuple[frozenset[int], str | bool, str], frozenset[int]] = {}
+
+    def _state(self) -> int:
+        self._moves.append(None)
+        self._free.append([])
+        return len(self._moves) - 1
+
+    def _build(self, node: Node, then: int) -> int:
+        """The state at which a part begins that goes on to another."""
+        match node:
+            case Single(chars):
+                state = self._state()
+                self._moves[state] = (chars, then)
+                return state
+            case Assertion(name):
+                state = self._state()
+                self._free[state].append((name, then))
+                return state
+            case Sequence(parts):
+                for part in reversed(parts):
+                    then = self._build(part, then)
+                return then
+            case Branch(options):
+                state = self._state()
+                self._free[state] += [("", self._build(each, then)) for each in options]
+                return state
+            case Repeat():
+                return self._build_repeat(node, then)
+            case Capture(part, number):
+                return self._marked(
+                    f"({number}", self._build(part, self._marked(f"){number}", then))
+                )
+        raise AssertionError(node)
+
+    def _marked(self, mark: str, then: int) -> int:
+        """A state at which a group begins or ends."""
+        state = self._state()
+        self._free[state].append((mark, then))
+        return state
+
+    def _build_repeat(self, node: Repeat, then: int) -> int:
+        end, copies = then, node.least
+        if node.most is None:
+            then, copies = self._endless(node, end), max(node.least - 1, 0)
+        else:
+            for _ in range(node.most - node.least):
+                state = self._state()
+                self._choose(state, self._build(node.part, then), end, node)
+                then = state
+        for _ in range(copies):
+            then = self._build(node.part, then)
+        return then
+
+    def _endless(self, node: Repeat, end: int) -> int:
+        """Any number of times, at least one if the least is not none; the last turn counts."""
+        loop = self._state()
+        inside = self._build(node.part, loop)
+        self._choose(loop, inside, end, node)
+        if node.least:
+            return inside
+        if not may_be_empty(node.part):
+            return loop
+        # A turn without a character is the last, so it has to be possible to begin with one.
+        start = self._state()
+        self._choose(start, inside, end, node)
+        return start
+
+    def _choose(self, state: int, inside: int, end: int, node: Repeat) -> None:
+        ways = [("", inside), ("", end)]
+        self._free[state] += ways[::-1] if node.lazy else ways
+
+    @property
+    def size(self) -> int:
+        """How many states there are."""
+        return len(self._moves)
+
+    def matches(self, text: str) -> bool:
+        """Whether the pattern is somewhere in the text."""
+        states: frozenset[int] = frozenset()
+        before = ""
+        for char in text:
+            states = self._next(states, before, char)
+            if ACCEPTED in states:
+                return True
+            before = char
+        return ACCEPTED in self._reached(states, before, "")
+
+    def _next(self, states: frozenset[int], before: str, char: str) -> frozenset[int]:
+        key = (states, before if self._looks_back else bool(before), char)
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        reached = self._reached(states, before, char)
+        if ACCEPTED in reached:
+            return reached
+        moves = (self._moves[state] for state in reached)
+        after = frozenset(move[1] for move in moves if move is not None and char in move[0])
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[key] = after
+        return after
+
+    def _reached(self, states: frozenset[int], before: str, after: str) -> frozenset[int]:
+        """All states that one gets to from some, or from the start, at a place in the text."""
+        found = {self._start, *states}
+        waiting = list(found)
+        while waiting:
+            state = waiting.pop()
+            for what, target in self._free[state] if state != ACCEPTED else ():
+                if target not in found and (not what or holds(what, before, after)):
+                    found.add(target)
+                    waiting.append(target)
+        return frozenset(found)
+
+
+def holds(what: str, before: str, after: str) -> bool:
+    """Whether a place in the text, between two characters, is of the kind that is wanted."""
+    match what:
+        case "begin":
+            return not before
+        case "end":
+            return not after
+        case "line-begin":
+            return before in ("", "\n")
+        case "line-end":
+            return after in ("", "\n")
+    if what[0] in "()":
+        return True
+    border = (before in _WORD) is not (after in _WORD)
+    return border if what == "word" else not border

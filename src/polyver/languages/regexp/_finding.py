@@ -1,0 +1,52 @@
+"""Finding the place of a pattern in one walk over the text, with the choice that Go makes.
+
+Of all matches the leftmost counts, and of these the one that a walk with second thoughts would
+come to first; here all walks go on at once, the better ones first.
+"""
+
+from __future__ import annotations
+
+from polyver.languages.regexp._automaton import ACCEPTED, Automaton, holds
+
+__all__ = ["Finder"]
+
+
+class Finder(Automaton):
+    """The states of a pattern, walked along in the order of the ways that lead on."""
+
+    def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
+        """Where the pattern is first, from a place on."""
+        walks: dict[int, int] = {}
+        found: tuple[int, int] | None = None
+        for at in range(start, len(text) + 1):
+            before, after = text[at - 1 : at], text[at : at + 1]
+            if found is None:
+                walks.setdefault(self._start, at)
+            reached: dict[int, int] = {}
+            for state, begin in walks.items():
+                self._reach(state, begin, before, after, reached)
+            walks = {}
+            for state, begin in reached.items():
+                if state == ACCEPTED:
+                    found = (begin, at)
+                    break
+                move = self._moves[state]
+                if move is not None and after and after in move[0]:
+                    walks.setdefault(move[1], begin)
+            if found is not None and not walks:
+                break
+        return found
+
+    def _reach(
+        self, state: int, begin: int, before: str, after: str, reached: dict[int, int]
+    ) -> None:
+        waiting = [state]
+        while waiting:
+            state = waiting.pop()
+            if state in reached:
+                continue
+            reached[state] = begin
+            if state == ACCEPTED:
+                continue
+            ways = (to for what, to in self._free[state] if not what or holds(what, before, after))
+            waiting += reversed(list(ways))

@@ -1,0 +1,198 @@
+"""Regular expressions as trees, and what Python's own engine would make of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from polyver.languages.regexp._charsets import Charset
+
+__all__ = [
+    "Assertion",
+    "Branch",
+    "Capture",
+    "Node",
+    "Repeat",
+    "Sequence",
+    "Single",
+    "longest_quick",
+    "may_be_empty",
+    "repeats_nothing",
+    "states_of",
+]
+
+
+class Node:
+    """A part of a pattern."""
+
+    def source(self) -> str | None:
+        """The same for Python's engine, if it has words for it."""
+        raise NotImplementedError
+
+    def ways(self, length: int) -> float:  # noqa: ARG002 - what has no choice has no use for it
+        """In how many ways Python's engine may at worst try it on a text."""
+        return 1
+
+    def is_anchored(self) -> bool:
+        """Whether it can only begin where the text begins."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Single(Node):
+    """One character."""
+
+    chars: Charset
+
+    def source(self) -> str | None:
+        return self.chars.source()
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion(Node):
+    """A place in the text rather than a character: its begin, a line's end, a word's border."""
+
+    name: str
+
+    def source(self) -> str | None:
+        return {
+            "begin": r"\A",
+            "end": r"\Z",
+            "line-begin": "(?m:^)",
+            "line-end": "(?m:$)",
+            "word": r"(?a:\b)",
+            "inside": r"(?!(?a:\b))",
+        }[self.name]
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence(Node):
+    """One after the other."""
+
+    parts: tuple[Node, ...]
+
+    def source(self) -> str | None:
+        return _joined("", self.parts)
+
+    def ways(self, length: int) -> float:
+        return math.prod(part.ways(length) for part in self.parts)
+
+    def is_anchored(self) -> bool:
+        return any(part == Assertion("begin") for part in self.parts[:1])
+
+
+@dataclass(frozen=True, slots=True)
+class Branch(Node):
+    """One or the other."""
+
+    options: tuple[Node, ...]
+
+    def source(self) -> str | None:
+        return _joined("|", self.options)
+
+    def ways(self, length: int) -> float:
+        return sum(option.ways(length) for option in self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat(Node):
+    """The same several times; `most` is None where there is no end."""
+
+    part: Node
+    least: int
+    most: int | None
+    lazy: bool = False
+    """Whether fewer times come first, which matters for what is found, not for whether."""
+
+    def source(self) -> str | None:
+        inside = self.part.source()
+        if inside is None:
+            return None
+        most = "" if self.most is None else self.most
+        return f"(?:{inside}){{{self.least},{most}}}{'?' if self.lazy else ''}"
+
+    def ways(self, length: int) -> float:
+        inside = self.part.ways(length)
+        if self.most is not None and self.most <= 1:
+            return 1 + inside
+        # A repeat of what can be tried in several ways may try all combinations of these.
+        return length + 1 if inside == 1 else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Capture(Node):
+    """A part whose place is wanted, too."""
+
+    part: Node
+    number: int
+
+    def source(self) -> str | None:
+        inside = self.part.source()
+        return None if inside is None else f"({inside})"
+
+    def ways(self, length: int) -> float:
+        return self.part.ways(length)
+
+    def is_anchored(self) -> bool:
+        return self.part.is_anchored()
+
+
+_MOST_STEPS = 200_000
+"""What Python's engine may at worst need for a text: some milliseconds."""
+
+
+def longest_quick(tree: Node) -> int:
+    """The length of texts up to which Python's engine needs few steps; -1 if there is none."""
+    return max((2**size for size in range(20) if _is_bounded(tree, 2**size)), default=-1)
+
+
+def _is_bounded(tree: Node, length: int) -> bool:
+    """Whether Python's engine needs few steps; it also has to look for the beginning."""
+    places = 1 if tree.is_anchored() else length + 1
+    return tree.ways(length) * places <= _MOST_STEPS
+
+
+def may_be_empty(tree: Node) -> bool:
+    """Whether there is a place at which it needs no character."""
+    match tree:
+        case Single():
+            return False
+        case Sequence(parts):
+            return all(map(may_be_empty, parts))
+        case Branch(parts):
+            return any(map(may_be_empty, parts))
+        case Repeat(part, least):
+            return least == 0 or may_be_empty(part)
+        case Capture(part):
+            return may_be_empty(part)
+    return True
+
+
+def repeats_nothing(tree: Node) -> bool:
+    """Whether what may be empty is repeated, where Python's engine and Go's differ."""
+    match tree:
+        case Sequence(parts) | Branch(parts):
+            return any(map(repeats_nothing, parts))
+        case Repeat(part):
+            return may_be_empty(part) or repeats_nothing(part)
+        case Capture(part):
+            return repeats_nothing(part)
+    return False
+
+
+def states_of(tree: Node) -> int:
+    """How many states a walk over a text has to keep in mind."""
+    match tree:
+        case Sequence(parts) | Branch(parts):
+            return 1 + sum(map(states_of, parts))
+        case Repeat(part, least, most):
+            return 1 + (least + 1 if most is None else most) * (1 + states_of(part))
+        case Capture(part):
+            return 2 + states_of(part)
+    return 1
+
+
+def _joined(between: str, parts: tuple[Node, ...]) -> str | None:
+    found = [part.source() for part in parts]
+    known = [each for each in found if each is not None]
+    return f"(?:{between.join(known)})" if len(known) == len(found) else None

@@ -1,0 +1,1 @@
+"""Strings, durations, formats, names and YAML, as Kubernetes reads and writes them."""

@@ -1,0 +1,279 @@
+"""From text to plain data and the lines it stands in: YAML as kubectl reads it, and JSON.
+
+PyYAML's own constructors follow YAML 1.1 where kubectl's library does not, accept doubled keys and
+nest without bound, so values are built here from the parser's events.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+import yaml
+from yaml import events
+
+from polyver.core import PolyverError
+from polyver.languages.values.scalars import scalar
+
+__all__ = ["InvalidManifest", "Mark", "Refused", "YamlReader", "read_json"]
+
+DEEPEST = 200
+_MOST_PER_CHARACTER = 10  # bounds what aliases stand for, all together
+
+
+_NOTHING: Mapping[str | int, Mark] = MappingProxyType({})
+
+
+class InvalidManifest(PolyverError):
+    """A manifest that cannot be used, and the file, line and field that say why."""
+
+
+class Mark:
+    """The line of a value, and those of what is in it."""
+
+    __slots__ = ("inside", "key_was_text", "line")
+
+    def __init__(
+        self, line: int, inside: Mapping[str | int, Mark] = _NOTHING, *, key_was_text: bool = True
+    ) -> None:
+        self.line = line
+        self.inside = inside
+        self.key_was_text = key_was_text
+
+
+class Refused(InvalidManifest):
+    """Text that could be read and is not: a doubled key, too deep, too much."""
+
+
+class YamlReader:
+    """Builds values from the events of the YAML parser."""
+
+    def __init__(
+        self, text: str, source: str, *, doubled: list[tuple[str, int]] | None = None
+    ) -> None:
+        """Keys that are there twice are refused, or else put into `doubled` with their lines."""
+        self._doubled = doubled
+        self._source = source
+        self._line = 1
+        self._left = 10_000 + _MOST_PER_CHARACTER * len(text)
+        self._anchors: dict[str, tuple[object, Mark, int]] = {}
+        try:
+            self._parser = yaml.CLoader(text)
+        except (yaml.YAMLError, UnicodeEncodeError) as error:
+            raise self._wrong(_problem(error)) from None
+
+    def documents(self) -> Iterator[tuple[object, Mark]]:
+        """The values of all documents that are not empty."""
+        while not isinstance(event := self._next(), events.StreamEndEvent):
+            if not isinstance(event, events.DocumentStartEvent):
+                continue
+            if event.version is not None and event.version != (1, 1):
+                raise self._wrong("the document is not YAML 1.1")
+            self._anchors.clear()
+            value, mark = self._node(self._next(), 0)
+            if value is not None:
+                yield value, mark
+
+    def _next(self) -> events.Event:
+        try:
+            event = self._parser.get_event()
+        except yaml.MarkedYAMLError as error:
+            line = error.problem_mark.line + 1 if error.problem_mark else 0
+            raise self._wrong(_problem(error), line) from None
+        except yaml.YAMLError as error:
+            raise self._wrong(_problem(error)) from None
+        assert event is not None  # None comes after the end of the stream only
+        self._line = event.start_mark.line + 1 if event.start_mark else self._line
+        return event
+
+    @property
+    def _here(self) -> str:
+        return f"{self._source}:{self._line}"
+
+    def _wrong(self, fact: str, line: int = 0) -> InvalidManifest:
+        return InvalidManifest(fact, at=f"{self._source}:{line or self._line}")
+
+    def _spend(self, nodes: int) -> None:
+        self._left -= nodes
+        if self._left < 0:
+            raise Refused("aliases stand for more than can be read", at=self._here)
+
+    def _node(self, event: events.Event, depth: int) -> tuple[object, Mark]:
+        if isinstance(event, events.AliasEvent):
+            return self._alias(event)
+        if depth > DEEPEST:
+            raise Refused(f"nested deeper than {DEEPEST} levels", at=self._here)
+        before = self._left
+        self._spend(1)
+        mark = Mark(self._line)
+        value: object
+        if isinstance(event, events.MappingStartEvent):
+            value = self._mapping(mark, depth)
+        elif isinstance(event, events.SequenceStartEvent):
+            value = self._sequence(mark, depth)
+        else:
+            assert isinstance(event, events.ScalarEvent)
+            self._spend(len(event.value))
+            value = self._scalar(event)
+        if event.anchor:
+            self._anchors[event.anchor] = value, mark, before - self._left
+        return value, mark
+
+    def _alias(self, event: events.AliasEvent) -> tuple[object, Mark]:
+        if event.anchor not in self._anchors:
+            raise self._wrong(f"*{event.anchor} has no &{event.anchor} before it")
+        value, mark, size = self._anchors[event.anchor]
+        self._spend(size)
+        return value, mark
+
+    def _sequence(self, mark: Mark, depth: int) -> list[object]:
+        items: list[object] = []
+        inside = mark.inside = {}
+        while not isinstance(event := self._next(), events.SequenceEndEvent):
+            item, inside[len(items)] = self._node(event, depth + 1)
+            items.append(item)
+        return items
+
+    def _mapping(self, mark: Mark, depth: int) -> dict[str, object]:
+        fields: dict[str, object] = {}
+        inside = mark.inside = {}
+        merged: list[tuple[object, Mark]] = []
+        while not isinstance(event := self._next(), events.MappingEndEvent):
+            line = self._line
+            if _is_merge(event):
+                merged.append(self._node(self._next(), depth + 1))
+                continue
+            written = self._node(event, depth + 1)[0]
+            key = self._key(written)
+            if key in fields:
+                self._twice(key, line, inside[key].line)
+            fields[key], value_mark = self._node(self._next(), depth + 1)
+            inside[key] = Mark(line, value_mark.inside, key_was_text=isinstance(written, str))
+        for value, value_mark in merged:
+            self._merge(fields, inside, value, value_mark)
+        return fields
+
+    def _twice(self, key: str, line: int, first: int) -> None:
+        if self._doubled is None:
+            at = f"{self._source}:{line}"
+            raise Refused(f'"{key}" is there twice, first in line {first}', at=at)
+        self._doubled.append((key, line))
+
+    def _merge(
+        self,
+        fields: dict[str, object],
+        inside: dict[str | int, Mark],
+        value: object,
+        value_mark: Mark,
+    ) -> None:
+        """Put in what `<<` names, beneath what the mapping says itself."""
+        if isinstance(value, list):
+            for number, item in enumerate(value):
+                self._merge(fields, inside, item, value_mark.inside[number])
+            return
+        if not isinstance(value, dict):
+            raise self._wrong("<< needs a mapping or a list of mappings", value_mark.line)
+        for key in value.keys() - fields.keys():
+            fields[key] = value[key]
+            inside[key] = value_mark.inside[key]
+
+    def _key(self, value: object) -> str:
+        match value:
+            case str():
+                return value
+            case bool():
+                return "true" if value else "false"
+            case int() | float():
+                return str(value)
+        what = "null" if value is None else "a mapping or a list"
+        raise self._wrong(f"a key is {what}, expected text")
+
+    def _scalar(self, event: events.ScalarEvent) -> object:
+        text: str = event.value
+        if event.tag == _BINARY:
+            try:
+                return base64.b64decode(text).decode()
+            except (binascii.Error, UnicodeDecodeError):
+                raise self._wrong("!!binary is not base64 of text") from None
+        if event.tag is not None and event.tag in _TYPES:
+            value = scalar(text)
+            if type(value) not in _TYPES[event.tag]:
+                name = event.tag.rpartition(":")[2]
+                raise self._wrong(f'"{text}" cannot be read as !!{name}')
+        elif event.implicit[0] and event.tag is None:
+            value = scalar(text)
+        else:
+            return text
+        if isinstance(value, float) and not math.isfinite(value):
+            raise self._wrong(f"{text} is a number that JSON does not have")
+        return value
+
+
+_BINARY = "tag:yaml.org,2002:binary"
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "tag:yaml.org,2002:null": (type(None),),
+    "tag:yaml.org,2002:bool": (bool,),
+    "tag:yaml.org,2002:int": (int,),
+    "tag:yaml.org,2002:float": (int, float),
+}
+
+
+def _is_merge(event: events.Event) -> bool:
+    return isinstance(event, events.ScalarEvent) and event.implicit[0] and event.value == "<<"
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem:
+        return f"not YAML: {error.problem}"
+    return f"not YAML: {str(error).splitlines()[0]}"
+
+
+def read_json(text: str, source: str) -> object:
+    """The value of a text that is JSON, else None."""
+
+    def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            keys = [key for key, _ in pairs]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise Refused(f'"{twice}" is there twice', at=source)
+        return fields
+
+    try:
+        value: object = json.loads(
+            text,
+            object_pairs_hook=unique,
+            parse_int=_json_number,
+            parse_float=_json_number,
+            parse_constant=_json_number,
+        )
+    except (ValueError, RecursionError):
+        return None
+    if _depth(value) > DEEPEST:
+        raise Refused(f"nested deeper than {DEEPEST} levels", at=source)
+    return value
+
+
+def _json_number(text: str) -> int | float:
+    """As a plain scalar of YAML is read, but that it has to be a number."""
+    found = scalar(text)
+    if not isinstance(found, int | float):
+        raise ValueError(f"{text} is not a number that JSON has")  # noqa: TRY004 - as json does
+    return found
+
+
+def _depth(value: object) -> int:
+    """How deep a value is nested, counted level by level."""
+    depth, level = 0, [value]
+    while level := [
+        inner
+        for one in level
+        if isinstance(one, dict | list)
+        for inner in (one.values() if isinstance(one, dict) else one)
+    ]:
+        depth += 1
+    return depth

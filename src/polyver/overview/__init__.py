@@ -1,0 +1,1 @@
+"""Who uses which release and why, across all capabilities."""

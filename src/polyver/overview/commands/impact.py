@@ -1,0 +1,141 @@
+"""`polyver impact`: who uses a version, and so would feel it if that changed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from polyver.cli.cluster import CLUSTER
+from polyver.cli.exit_codes import Misused, UnknownName
+from polyver.cli.output import Format, emit, print_lines, print_table
+from polyver.compositions.settings import PACKAGE_NAMES
+from polyver.core import Resolution
+from polyver.functions.blueprints import Use, requests_in, uses_in
+from polyver.functions.commands.blueprints import blueprints_among, documents_in
+from polyver.functions.commands.catalogues import version_of
+from polyver.functions.commands.functions import CatalogueFiles, FunctionFiles, Output, Traceback
+from polyver.functions.commands.served import asked_functions
+from polyver.functions.loading import load_known
+from polyver.functions.registering import Functions, UnknownFunction
+from polyver.overview.commands.why import COMPOSITION_NAMES
+
+app = App(name="impact")
+
+
+@app.default
+def impact(
+    name: str,
+    /,
+    *,
+    file: Annotated[
+        list[str] | None, Parameter(name=["--file", "-f"], negative=(), allow_leading_hyphen=True)
+    ] = None,
+    functions: FunctionFiles = None,
+    catalogue: CatalogueFiles = None,
+    output: Output = Format.TABLE,
+    traceback: Traceback = False,
+) -> None:
+    """List every blueprint, action and phase that uses a function, or one version of it.
+
+    Of a package, package/NAME or package/NAME@REVISION, every step of a composition that gets it,
+    and the composite resources. Of a composition, composition/NAME or composition/NAME@REVISION,
+    the composite resources that have it, or would get it.
+
+    Example: polyver impact KubeExec@v0.1.0 -f blueprints/ --catalogue catalogue.yaml
+
+    Parameters
+    ----------
+    name
+        A function, NAME, or one version of it, NAME@VERSION. A version counts as used where it is
+        what a phase gets, by whatever rule, and where it is asked for in vain.
+    file
+        A file, a folder, or - for standard input; repeatable. Blueprints are read, and ActionSets,
+        which may prefer a version. cluster: is the cluster of the current context, and
+        cluster:CONTEXT another one. Without any, cluster:. With a cluster its functions count,
+        unless --functions or --catalogue name others.
+    """
+    if name.partition("/")[0].lower() in COMPOSITION_NAMES and name.partition("/")[2]:
+        from polyver.compositions.commands.composites import impact_of_composition
+
+        impact_of_composition(name, _context(file or [CLUSTER]), output)
+        return
+    if name.partition("/")[0].lower() in PACKAGE_NAMES:
+        from polyver.compositions.commands.installed import impact_of_package
+
+        impact_of_package(name, _context(file or [CLUSTER]), output)
+        return
+    name, at, text = name.partition("@")
+    version = version_of(text, "NAME@VERSION") if at else None
+    known = _functions(file or [CLUSTER], functions, catalogue, traceback=traceback)
+    if name not in known.known:
+        error = UnknownFunction(name, known)
+        raise UnknownName(error.fact, hint=error.hint)
+    documents = documents_in(file or [CLUSTER])
+    blueprints = blueprints_among(documents)
+    requests = [request for _, request in requests_in(documents)]
+    uses = [use for use in uses_in(blueprints, known, requests) if use.phase.function == name]
+    if version is not None:
+        uses = [use for use in uses if use.concerns(version)]
+    _print(uses, output)
+
+
+def _functions(
+    names: list[str], functions: list[str] | None, catalogue: list[str] | None, *, traceback: bool
+) -> Functions:
+    """The functions of the first cluster that is named; for files alone, those that are here."""
+    clusters = [name for name in names if name.startswith(CLUSTER)]
+    if not clusters:
+        return load_known(functions, catalogue, traceback=traceback)
+    context = clusters[0].removeprefix(CLUSTER)
+    return asked_functions(context, functions, catalogue, traceback=traceback)
+
+
+def _context(names: list[str]) -> str:
+    """The cluster on which packages are looked for."""
+    if len(names) > 1 or not names[0].startswith(CLUSTER):
+        hint = f"leave --file out, or write {CLUSTER}CONTEXT"
+        fact = "packages and compositions are looked for on one cluster"
+        raise Misused(fact, at="--file", hint=hint)
+    return names[0].removeprefix(CLUSTER)
+
+
+def _print(uses: list[Use], output: Format) -> None:
+    if output is not Format.TABLE:
+        emit({"uses": [_data(use) for use in uses]}, output)
+        return
+    if not uses:
+        print_lines("nobody uses it")
+        return
+    columns = ("BLUEPRINT", "ACTION", "PHASE", "ACTIONSET", "ASKS FOR", "GETS", "WHY")
+    rows = [
+        (
+            use.blueprint.label,
+            use.action,
+            use.phase.label,
+            use.asker,
+            use.asked,
+            use.version or "nothing",
+            _why(use),
+        )
+        for use in uses
+    ]
+    print_table(columns, rows)
+
+
+def _why(use: Use) -> str:
+    return use.found.reason if isinstance(use.found, Resolution) else str(use.found.fact)
+
+
+def _data(use: Use) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "blueprint": use.blueprint.label,
+        "action": use.action,
+        "phase": use.phase.label,
+        "function": use.phase.function,
+        "place": use.blueprint.document.place(*use.phase.path),
+    }
+    found |= {"actionSet": use.asker} if use.asker else {}
+    found |= {"asksFor": use.asked} if use.asked else {}
+    found |= {"gets": use.version} if use.version else {}
+    return found | {"why": _why(use)}

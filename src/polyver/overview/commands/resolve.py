@@ -1,0 +1,171 @@
+"""`polyver resolve`: which release a selector gets, from manifests in files, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from polyver.apis import lineages as apis
+from polyver.capability import Capability, Found
+from polyver.cli.exit_codes import Misused, UnknownName, Unreadable
+from polyver.cli.files import read_manifests
+from polyver.cli.output import Format, emit, print_lines, print_table, warn
+from polyver.compositions import lineages as revisions
+from polyver.core import (
+    UNSPECIFIED,
+    NoMatch,
+    Policy,
+    Rejection,
+    Resolution,
+    Selector,
+    listed,
+)
+from polyver.core import resolve as choose
+from polyver.definitions import lineages as definitions
+from polyver.functions import lineages as functions
+
+CAPABILITIES: tuple[Capability, ...] = (
+    apis.CAPABILITY,
+    functions.CAPABILITY,
+    definitions.CAPABILITY,
+    revisions.CAPABILITY,
+)
+_POLICIES = {policy.name: policy for c in CAPABILITIES for policy in c.policies}
+
+_POLICY_HELP = (
+    "How to choose, where the manifests leave that to their user: definitions-follow and"
+    ' definitions-exact stand for an application annotated app.oam.dev/autoUpdate "true" and'
+    f' "false". One of {", ".join(_POLICIES)}.'
+)
+
+app = App(name="resolve")
+
+
+@app.default
+def resolve(
+    name: str,
+    /,
+    *,
+    file: Annotated[
+        list[str], Parameter(name=["--file", "-f"], negative=(), allow_leading_hyphen=True)
+    ],
+    policy: Annotated[str | None, Parameter(help=_POLICY_HELP)] = None,
+    output: Annotated[Format, Parameter(name=["--output", "-o"])] = Format.TABLE,
+    explain: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Choose the release that NAME[@SELECTOR] gets, and say why.
+
+    Example: polyver resolve my-component@1.2 -f definitions.yaml --explain
+
+    Parameters
+    ----------
+    name
+        What to resolve: a definition (web, web@1, web@1.2, web@1.2.3), a function of a catalogue
+        (KubeExec@v0.1.0), a package or a composition (fn@channel=alpha, fn@REVISION) or a kind
+        (CronTab@v1).
+    file
+        A file, a folder, or - for standard input; repeatable. Read are component, trait, policy
+        and workflow-step definitions, function catalogues, FunctionRevisions, CompositionRevisions
+        and CustomResourceDefinitions; anything else is passed over.
+    output
+        What to print.
+    explain
+        Say also why each other release was not chosen.
+    """
+    name, at, text = name.partition("@")
+    capability, found = _find(name, file)
+    chosen_policy = _policy(policy, found)
+    selector = capability.selector(text, found.lineage) if at else UNSPECIFIED
+    try:
+        resolution = choose(found.lineage, selector, chosen_policy)
+    except NoMatch as error:
+        if explain and output is Format.TABLE:
+            _print_rejected(error.rejected)
+        raise
+    for warning in resolution.warnings:
+        warn(warning)
+    if output is Format.TABLE:
+        _print(found, resolution, explain=explain)
+    else:
+        emit(_data(found, selector, chosen_policy, resolution, explain=explain), output)
+
+
+def _find(name: str, files: Sequence[str]) -> tuple[Capability, Found]:
+    documents = read_manifests(files)
+    everything = [(c, found) for c in CAPABILITIES for found in c.lineages(documents)]
+    matching = {found.path: (c, found) for c, found in everything if _is_named(found, name)}
+    where = listed(files)
+    for _, found in everything:
+        if found.path in matching and matching[found.path][1].lineage.releases != (
+            found.lineage.releases
+        ):
+            raise Unreadable(f"{found.path} is there twice, in different ways", at=where)
+    if len(matching) == 1:
+        return next(iter(matching.values()))
+    if matching:
+        paths = listed(list(matching))
+        raise Misused(f"{name} is more than one thing in {where}", hint=f"write one of {paths}")
+    known = sorted({found.lineage.name for _, found in everything})
+    if not known:
+        raise UnknownName(f"{where} holds nothing that polyver knows")
+    close = get_close_matches(name, known, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"known: {listed(known)}"
+    raise UnknownName(f"there is no {name} in {where}", hint=hint)
+
+
+def _is_named(found: Found, name: str) -> bool:
+    return f"/{found.path}".casefold().endswith(f"/{name}".casefold()) and (
+        found.lineage.name == name.rpartition("/")[2]
+    )
+
+
+def _policy(name: str | None, found: Found) -> Policy:
+    if name is None:
+        return found.policies[0]
+    if name not in _POLICIES:
+        raise Misused(f"there is no policy {name}", hint=f"known: {listed(list(_POLICIES))}")
+    if _POLICIES[name] not in found.policies:
+        fitting = listed([policy.name for policy in found.policies])
+        raise Misused(f"the policy {name} is not for {found.path}", hint=f"use one of {fitting}")
+    return _POLICIES[name]
+
+
+def _print(found: Found, resolution: Resolution, *, explain: bool) -> None:
+    release = resolution.release
+    row = [found.lineage.name, release.name, release.stage.value, resolution.reason]
+    print_table(["NAME", "RELEASE", "STAGE", "REASON"], [row])
+    if explain:
+        print_lines("")
+        _print_rejected(resolution.rejected)
+
+
+def _print_rejected(rejected: Sequence[Rejection]) -> None:
+    if rejected:
+        rows = [[rejection.release.name, rejection.why] for rejection in rejected]
+        print_table(["NOT CHOSEN", "WHY"], rows)
+
+
+def _data(
+    found: Found, selector: Selector, policy: Policy, resolution: Resolution, *, explain: bool
+) -> dict[str, Any]:
+    release = resolution.release
+    data: dict[str, Any] = {
+        "name": found.lineage.name,
+        "selector": str(selector),
+        "policy": policy.name,
+        "release": release.name,
+        "version": str(release.version),
+        "digest": release.digest,
+        "stage": release.stage.value,
+        "reason": resolution.reason,
+        "warnings": list(resolution.warnings),
+    }
+    if explain:
+        data["rejected"] = [
+            {"release": rejection.release.name, "why": rejection.why}
+            for rejection in resolution.rejected
+        ]
+    return data

@@ -1,0 +1,77 @@
+"""`polyver versions`: versions as text, without any manifest."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from enum import Enum
+from functools import partial
+from operator import itemgetter
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from polyver.cli.exit_codes import Misused, Unreadable
+from polyver.cli.files import read_standard_input
+from polyver.cli.output import print_lines
+from polyver.core import InvalidVersion, KubeVersion, PolyverError, SemVer
+
+app = App(
+    name="versions",
+    help="""Work with versions as text.
+
+Example: polyver versions sort --order kube v1 v2beta1""",
+)
+
+
+class Order(Enum):
+    """What `--order` takes."""
+
+    KUBE = "kube"
+    SEMVER = "semver"
+
+
+_PARSE: dict[Order, Callable[[str], KubeVersion | SemVer]] = {
+    Order.KUBE: KubeVersion.parse,
+    Order.SEMVER: SemVer.parse,
+}
+
+
+@app.command
+def sort(*version: str, order: Annotated[Order, Parameter(help="Which order to sort by.")]) -> None:
+    """Print versions one per line, the highest priority first.
+
+    Example: polyver versions sort --order kube v1 v2beta1 v10
+
+    Parameters
+    ----------
+    version
+        What to sort. Without any, they are read from standard input, one per line.
+    """
+    given = _arguments(version) if version else _standard_input()
+    found = [(_parsed(text, order, complaint), text) for text, complaint in given]
+    found.sort(key=itemgetter(0), reverse=True)
+    print_lines(*(text for _, text in found))
+
+
+_Complaint = Callable[[str], PolyverError]
+
+
+def _arguments(arguments: tuple[str, ...]) -> Iterator[tuple[str, _Complaint]]:
+    for number, text in enumerate(arguments, start=1):
+        yield text, partial(Misused, at=f"argument {number}")
+
+
+def _standard_input() -> Iterator[tuple[str, _Complaint]]:
+    if sys.stdin.isatty():
+        raise Misused("there is nothing to sort", hint="name versions, or pipe them in")
+    for number, line in enumerate(read_standard_input().splitlines(), start=1):
+        if text := line.strip():
+            yield text, partial(Unreadable, at=f"standard input, line {number}")
+
+
+def _parsed(text: str, order: Order, complaint: _Complaint) -> KubeVersion | SemVer:
+    try:
+        return _PARSE[order](text)
+    except InvalidVersion as error:
+        raise complaint(error.fact) from None

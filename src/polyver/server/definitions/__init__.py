@@ -1,7 +1,0 @@
-"""CustomResourceDefinitions: which names are accepted, what is served, and what goes with one."""
-
-from polyver.server.definitions._dropping import DroppedVersions
-from polyver.server.definitions._lifecycle import Definitions
-from polyver.server.definitions._rules import DefinitionRules
-
-__all__ = ["DefinitionRules", "Definitions", "DroppedVersions"]

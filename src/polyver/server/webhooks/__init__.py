@@ -1,8 +1,0 @@
-"""Admission webhooks: whoever configures one has a say in writes, as on the real server."""
-
-from __future__ import annotations
-
-from polyver.server.webhooks.asking import Webhooks
-from polyver.server.webhooks.subjects import Subject
-
-__all__ = ["Subject", "Webhooks"]

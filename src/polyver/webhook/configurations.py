@@ -1,0 +1,88 @@
+"""What an API server is told, so that it asks the chain: about as few requests as possible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from polyver.kube.objects.webhooks import INJECT_CA_FROM, Webhook, client_data
+
+__all__ = ["MUTATE", "VALIDATE", "Wanted", "configurations"]
+
+MUTATE = "/admit/mutate"
+VALIDATE = "/admit/validate"
+"""Where a webhook takes reviews."""
+_GROUP = "admissionregistration.k8s.io/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Requests of one kind that a link of the chain has to be asked about."""
+
+    name: str
+    """What is done about them: `defaults`."""
+    group: str = ""
+    plural: str = ""
+    versions: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ("CREATE", "UPDATE")
+    mutates: bool = True
+    parts: tuple[str, ...] = ()
+    """Subresources, beside the object itself."""
+    scope: Literal["Namespaced", "Cluster", "*"] = "Namespaced"
+    exact: bool = False
+    """Whether a write in another version is none of its business; else it is converted first."""
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    """Expressions in CEL, by their names, all of which must be true."""
+
+
+def configurations(
+    wanted: Iterable[Wanted],
+    webhook: Webhook,
+    *,
+    name: str = "polyver",
+    failing: Literal["Fail", "Ignore"] = "Fail",
+    timeout: int = 10,
+) -> list[dict[str, Any]]:
+    """The manifests that register a webhook; one without anything to ask about is left out.
+
+    Of `webhook` the address, the authorities and the annotation for cert-manager are used. A URL
+    is that of the server, without a path.
+
+    >>> toys = Wanted("defaults", group="ex.io", plural="toys", versions=("v1",))
+    >>> [found] = configurations([toys], Webhook("shop", "hooks"))
+    >>> found["kind"], found["webhooks"][0]["name"]
+    ('MutatingWebhookConfiguration', 'defaults.toys.ex.io')
+    """
+    all_wanted = list(wanted)
+    annotations = {INJECT_CA_FROM: webhook.inject_ca_from} if webhook.inject_ca_from else {}
+    metadata = {"name": name} | ({"annotations": annotations} if annotations else {})
+    found = []
+    for mutates, kind, path in ((True, "Mutating", MUTATE), (False, "Validating", VALIDATE)):
+        client = client_data(webhook.at(path))
+        said = {"clientConfig": client, "failurePolicy": failing, "timeoutSeconds": timeout}
+        webhooks = [_webhook(each, said) for each in all_wanted if each.mutates is mutates]
+        named = {"apiVersion": _GROUP, "kind": f"{kind}WebhookConfiguration"}
+        if webhooks:
+            found.append(named | {"metadata": dict(metadata), "webhooks": webhooks})
+    return found
+
+
+def _webhook(wanted: Wanted, said: Mapping[str, Any]) -> dict[str, Any]:
+    rule = {
+        "apiGroups": [wanted.group],
+        "apiVersions": list(wanted.versions),
+        "operations": list(wanted.operations),
+        "resources": [wanted.plural, *(f"{wanted.plural}/{part}" for part in wanted.parts)],
+        "scope": wanted.scope,
+    }
+    conditions = [{"name": n, "expression": each} for n, each in wanted.conditions.items()]
+    return {
+        "name": f"{wanted.name}.{wanted.plural}.{wanted.group}",
+        "admissionReviewVersions": ["v1", "v1beta1"],
+        **said,
+        "sideEffects": "None",
+        "matchPolicy": "Exact" if wanted.exact else "Equivalent",
+        **({"matchConditions": conditions} if conditions else {}),
+        "rules": [rule],
+    }

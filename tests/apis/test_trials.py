@@ -1,0 +1,166 @@
+"""Trying out conversions: what is right is let alone, what was broken on purpose is found."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.apis.conversions import EVERY_RULE, SCHEMAS, VALUES, converter, drawn_converters
+
+from polyver.apis.checking import Finding, words_of
+from polyver.apis.conversion import Converter, FunctionEdge
+from polyver.apis.conversion.rules import Cast, Rule
+from polyver.apis.trials import Subject, check
+from polyver.apis.trials._drawing import Mixer, drawn
+from polyver.apis.trials._shrinking import shrunk
+from polyver.kube.objects.schema import compile_schema
+from polyver.languages.values.strings import same
+
+Object = dict[str, Any]
+HEAD = {"apiVersion": "stable.example.com/v1", "kind": "CronTab"}
+
+
+def crontabs() -> Subject:
+    return Subject(converter(EVERY_RULE, SCHEMAS), SCHEMAS, "crontabs", "conversion.yaml:1")
+
+
+def found(rule: str, *, examples: int = 300, seed: int = 1) -> list[Finding]:
+    checked = check(crontabs(), examples=examples, seed=seed)
+    return [each for each in checked.findings if each.rule == rule]
+
+
+def test_every_rule_passes() -> None:
+    checked = check(crontabs(), examples=120, seed=2)
+    assert checked.findings == ()
+    assert checked.objects == 120
+    assert len(checked.ledgers) == 6
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.nested_given])
+@given(drawn_converters())
+def test_the_law_is_not_found_broken_for_any_rules(known: Converter) -> None:
+    rules = {each.rule for each in check(known, examples=9).findings}
+    assert not rules & {"law", "compiled", "default-loses", "fails", "identity"}
+
+
+def test_a_rule_that_is_broken_for_one_value_is_found_and_shrunk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    right = Cast.run
+
+    def wrong(self: Cast, values: tuple[Any, ...], *, back: bool) -> tuple[Any, ...]:
+        return ("5",) if back and values[0] == 1 else right(self, values, back=back)
+
+    monkeypatch.setattr(Cast, "run", wrong)
+    # What is drawn depends on which modules are loaded: Hypothesis takes constants from them.
+    findings = next(filter(None, (found("compiled", seed=seed) for seed in range(1, 10))))
+    for finding in findings:
+        assert finding.example is not None
+        assert finding.example.given["spec"] in ({"replicas": 1}, {"replicas": "1"})
+
+
+def test_guards_that_are_not_looked_at_let_stale_values_come_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Rule, "guards", lambda *_, **__: iter(()))
+    findings = found("edit-lost", examples=200)
+    assert findings
+    for finding in findings:
+        assert finding.example is not None
+        assert len(finding.example.given["spec"]) <= 2
+        assert " still says that it is " in finding.fact
+
+
+def test_the_same_seed_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Rule, "guards", lambda *_, **__: iter(()))
+    one, other = (check(crontabs(), examples=40, seed=5) for _ in range(2))
+    assert [each.as_data() for each in one.findings] == [each.as_data() for each in other.findings]
+    assert one.ledgers == other.ledgers
+
+
+def test_progress_is_told_object_by_object() -> None:
+    told: list[int] = []
+    check(crontabs(), examples=7, progress=told.append)
+    assert sum(told) == 7
+
+
+def test_a_single_version_has_nothing_to_try() -> None:
+    checked = check(Converter("ex.io", "Toy", ["v1"], []), examples=10)
+    assert (checked.objects, checked.ledgers) == (0, ())
+
+
+# Objects.
+
+
+def mixed(version: str, count: int, *, seed: int = 1) -> list[Object]:
+    schema = SCHEMAS[version]
+    objects = drawn(schema, count=10, seed=seed, head=HEAD)
+    words = words_of(converter(EVERY_RULE, SCHEMAS))
+    return list(itertools.islice(Mixer(schema, objects, words, seed=seed).objects(), count))
+
+
+@pytest.mark.parametrize("version", ["v1", "v2", "v3"])
+def test_mixed_objects_are_such_as_the_schema_allows(version: str) -> None:
+    schema = compile_schema(SCHEMAS[version])
+    for obj in mixed(version, 200):
+        assert schema.validate(obj) == []
+        assert schema.prune(obj) == []
+
+
+def test_objects_are_various_partial_ones_among_them() -> None:
+    objects = mixed("v1", 300)
+    assert any("spec" not in obj for obj in objects)
+    assert any(obj["metadata"].get("annotations") == {} for obj in objects)
+    texts = {obj.get("spec", {}).get("hostPort") for obj in objects}
+    assert {"a:08", "a:7"} <= texts
+
+
+def test_words_are_those_of_rules_and_of_functions() -> None:
+    table = {"one": 1}
+
+    def up(obj: Object) -> Object:
+        return {**obj, "spec": {"a": table.get("x"), "b": LIMITS, "c": named_elsewhere()}}
+
+    edge = FunctionEdge("v1", "v2", up, lambda obj: obj)
+    words = words_of(Converter("ex.io", "Toy", ["v1", "v2"], [edge]))
+    assert {"spec", "one", 1, "x", 17, "elsewhere"} <= {*words}
+    assert {"Allow", "allow", "cron", 1000} <= {*words_of(crontabs().converter)}
+
+
+def named_elsewhere() -> str:
+    return "elsewhere"
+
+
+LIMITS = (17,)
+
+
+# The smallest object.
+
+
+@given(st.dictionaries(st.sampled_from("abcd"), VALUES, max_size=4), st.data())
+def test_what_is_shrunk_is_still_bad_and_cannot_be_made_smaller(
+    obj: Object, data: st.DataObject
+) -> None:
+    leaves = [*_leaves(obj)]
+    if not leaves:
+        return
+    wanted = data.draw(st.sampled_from(leaves))
+    is_bad: Callable[[Object], bool] = lambda each: any(same(wanted, v) for v in _leaves(each))  # noqa: E731
+    small = shrunk(obj, is_bad)
+    assert is_bad(small)
+    assert [*_leaves(small)] == [wanted]
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if type(value) is dict and value:
+        for each in value.values():
+            yield from _leaves(each)
+    elif type(value) is list and value:
+        for each in value:
+            yield from _leaves(each)
+    elif type(value) not in (dict, list):
+        yield value

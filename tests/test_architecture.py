@@ -1,0 +1,117 @@
+"""The architecture: imports point one way, and each contract fails when an import breaks it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the source that a test may spoil."""
+    shutil.copytree(ROOT / "src", tmp_path / "src")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def lint(copy: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [Path(sys.executable).parent / "lint-imports", "--no-logo", "--no-cache"],
+        cwd=copy,
+        env={"PYTHONPATH": str(copy / "src"), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_contracts_hold(copy: Path) -> None:
+    found = lint(copy)
+    assert "4 kept, 0 broken" in found.stdout
+    assert found.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "complaint"),
+    [
+        (
+            "core/versions.py",
+            "from polyver.kube import objects",
+            "core is not allowed to import polyver.kube",
+        ),
+        ("core/resolve.py", "import time", "core is not allowed to import time"),
+        ("core/lineage.py", "import msgspec", "core is not allowed to import msgspec"),
+        (
+            "languages/values/names.py",
+            "from polyver.kube.objects import codec",
+            "languages is not allowed to import polyver.kube",
+        ),
+        (
+            "kube/objects/codec.py",
+            "from polyver.app import main",
+            "kube is not allowed to import polyver.app",
+        ),
+        (
+            "kube/server/custom.py",
+            "from polyver.apis import conversion",
+            "kube is not allowed to import polyver.apis",
+        ),
+        (
+            "functions/policy.py",
+            "from polyver.definitions import names",
+            "functions is not allowed to import polyver.definitions",
+        ),
+        (
+            "definitions/choosing.py",
+            "import asyncio",
+            "definitions.choosing is not allowed to import asyncio",
+        ),
+        (
+            "cli/output.py",
+            "from polyver.compositions import names",
+            "cli is not allowed to import polyver.compositions",
+        ),
+        (
+            "webhook/app.py",
+            "from polyver.controllers import Engine",
+            "webhook is not allowed to import polyver.controllers",
+        ),
+        (
+            "web/_page.py",
+            "from polyver.cli import output",
+            "web is not allowed to import polyver.cli",
+        ),
+        (
+            "native/__init__.py",
+            "from polyver import core",
+            "native is not allowed to import polyver.core",
+        ),
+        ("attic/__init__.py", "", "polyver.attic"),
+    ],
+)
+def test_a_contract_breaks_when_an_import_points_back(
+    copy: Path, module: str, line: str, complaint: str
+) -> None:
+    spoilt = copy / "src" / "polyver" / module
+    spoilt.parent.mkdir(exist_ok=True)
+    with spoilt.open("a") as file:
+        file.write(f"\n{line}\n")
+    found = lint(copy)
+    assert found.returncode == 1
+    assert complaint in found.stdout
+
+
+def test_pins_have_hashes_and_no_address() -> None:
+    for name in ("runtime", "dev", "uv"):
+        text = (ROOT / "requirements" / f"{name}.txt").read_text()
+        assert "://" not in text
+        assert "--index" not in text
+        for pin in text.replace("\\\n", "").splitlines():
+            assert "==" in pin
+            assert "--hash=sha256:" in pin
