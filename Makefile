@@ -9,7 +9,7 @@ help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
 up: .venv/ready $(NATIVE) ## start the control plane on 127.0.0.1:6450 and its page, with example platforms, data in .polyver
-	@$(RUN)/polyver up --data .polyver --capabilities apis,functions,definitions,revisions \
+	@$(RUN)/polyver up --data .polyver --capabilities apis,functions,definitions,compositions \
 		--functions examples/functions/backup_functions/__init__.py \
 		--catalogue examples/functions/backup_functions/catalogue.yaml \
 		--packages examples/rollout/packages.yaml \

@@ -57,7 +57,7 @@ def measured(size: int, rounds: int) -> tuple[Spent, list[Spent]]:
     with tempfile.TemporaryDirectory(prefix="polyver-bench-") as name:
         folder = Path(name)
         file = packages(folder / "functions", rounds + 1)
-        with running(folder, "apis,revisions", "--packages", str(file)) as server:
+        with running(folder, "apis,compositions", "--packages", str(file)) as server:
             prepare(server)
             with watched(server) as seen:
                 made = spent(server, seen, size, 1, lambda: create(server, size))

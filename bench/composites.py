@@ -486,7 +486,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="polyver-bench-"))
     try:
         file = packages(folder / "functions", args.versions)
-        with running(folder, "apis,revisions", "--packages", str(file)) as server:
+        with running(folder, "apis,compositions", "--packages", str(file)) as server:
             if args.disturbed:
                 tell(server, args)
             else:

@@ -383,7 +383,7 @@ def _row(
 def capability_rows(folder: Path) -> Iterator[Row]:
     """What each capability adds to the memory after a start."""
     for number, names in enumerate(
-        ("", "apis", "apis,functions", "apis,definitions", "apis,revisions", _ALL)
+        ("", "apis", "apis,functions", "apis,definitions", "apis,compositions", _ALL)
     ):
         with polyver(folder / f"having-{number}", "--capabilities", names) as plane:
             plane.rest()
@@ -392,7 +392,7 @@ def capability_rows(folder: Path) -> Iterator[Row]:
         yield Row(name=name, unit="MB", ours=found)
 
 
-_ALL = "apis,functions,definitions,revisions"
+_ALL = "apis,functions,definitions,compositions"
 
 
 def load_rows(folder: Path, size: Size) -> Iterator[Row]:

@@ -13,8 +13,8 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from polyver.compositions import Request, RequestMeta, Resource, State
 from polyver.compositions.calls import Caller, CertificateFolder, Endpoint, FunctionFailed
-from polyver.compositions.messages import Request, RequestMeta, Resource, State
 
 BUCKET = {
     "apiVersion": "custom-api.example.org/v1alpha1",

@@ -383,7 +383,7 @@ def bucket(version: str) -> str:
 
 def test_composite_resources_are_loaded_once_their_kind_is_served(up: Up, tmp_path: Path) -> None:
     (tmp_path / "bucket.yaml").write_text(bucket("v1alpha1"))
-    having = ("--capabilities", "apis,revisions")
+    having = ("--capabilities", "apis,compositions")
     running = up("--port", "0", "--data", ":memory:", *having, "-f", str(tmp_path))
     assert running.ready.endswith("2 objects loaded")
     found = running.ask("GET", "/apis/custom-api.example.org/v1alpha1/acmebuckets/x")
@@ -391,12 +391,21 @@ def test_composite_resources_are_loaded_once_their_kind_is_served(up: Up, tmp_pa
     assert running.end() == (0, "")
 
 
+def test_the_earlier_name_of_a_capability_is_accepted_with_a_warning(up: Up) -> None:
+    running = up("--port", "0", "--data", ":memory:", "--capabilities", "apis,revisions")
+    groups = [each["name"] for each in running.ask("GET", "/apis")["groups"]]
+    assert "apiextensions.crossplane.io" in groups
+    code, err = running.end()
+    assert code == 0
+    assert err.count("revisions is deprecated; the capability is now compositions") == 1
+
+
 def test_a_composite_resource_of_a_version_that_is_not_defined_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("polyver.cli.loading._PATIENCE", 0.5)
     (tmp_path / "bucket.yaml").write_text(bucket("v2"))
-    having = ("--capabilities", "apis,revisions")
+    having = ("--capabilities", "apis,compositions")
     code, err = complaint(capsys, "--port", "0", "--data", ":memory:", *having, "-f", str(tmp_path))
     assert "there is no kind AcmeBucket in custom-api.example.org/v2; its Composite" in err
     assert code == 3

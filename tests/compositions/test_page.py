@@ -42,7 +42,7 @@ def composition(name: str, number: int, *steps: dict[str, Any]) -> dict[str, Any
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedServer]:
-    capabilities = ("apis", "revisions")
+    capabilities = ("apis", "compositions")
     with EmbeddedServer(capabilities=capabilities, runtime=MemoryRuntime(), page=True) as running:
         running.request("POST", f"{PACKAGES}/functions", function("ex.io/a:v1", channel="stable"))
         eventually(lambda: len(_revisions(running)) == 1)
@@ -64,15 +64,15 @@ def test_a_package_is_a_lineage_of_its_revisions(server: EmbeddedServer) -> None
     visitor = Visitor(server.page)
 
     def told() -> bool:
-        data = visitor.lineage("revisions", NAME)
+        data = visitor.lineage("compositions", NAME)
         versions = [(each["version"], each["stage"]) for each in data["releases"]]
         return versions == [("2", "active"), ("1", "active")] and not data["incomplete"]
 
     eventually(told)
     # The page hears of the Function, and of the endpoints of its revisions, apart from the rest.
-    eventually(lambda: visitor.lineage("revisions", NAME)["facts"] == {"package": "ex.io/a:v2"})
-    eventually(lambda: "served at" in visitor.see(f"/lineages/revisions/{NAME}").words)
-    data = visitor.lineage("revisions", NAME)
+    eventually(lambda: visitor.lineage("compositions", NAME)["facts"] == {"package": "ex.io/a:v2"})
+    eventually(lambda: "served at" in visitor.see(f"/lineages/compositions/{NAME}").words)
+    data = visitor.lineage("compositions", NAME)
     assert [each["labels"]["channel"] for each in data["releases"]] == ["alpha", "stable"]
 
 
@@ -87,7 +87,7 @@ def test_steps_of_compositions_are_told_what_they_get(server: EmbeddedServer) ->
     server.request("POST", path, composition("x-2", 2, *steps))
 
     def told() -> bool:
-        rows = visitor.lineage("revisions", NAME)["uses"]["items"]
+        rows = visitor.lineage("compositions", NAME)["uses"]["items"]
         return [(row["name"], row["requested"], row["reason"]) for row in rows] == [
             ("CompositionRevision x-2", "", "highest-numbered active revision"),
             (

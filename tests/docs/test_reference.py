@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from polyver import apis, functions, testing
-from polyver.app.capabilities import CAPABILITIES
-from polyver.app.choices import Choices
+from polyver.app.choices import CAPABILITIES, Choices
 from polyver.app.installing import Installation, manifests
 from polyver.app.installing.roles import rights, rights_inside
 from polyver.compositions.runtimes.figures import collector

@@ -25,6 +25,19 @@ __all__ = ["kube", "kube_server"]
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kept"}}
 
 
+def test_the_earlier_name_of_a_capability_is_deprecated() -> None:
+    with pytest.warns(DeprecationWarning, match="it is now compositions"):
+        server = EmbeddedServer(capabilities=("apis", "revisions"))
+    with server:
+        found = server.request("GET", "/apis/pkg.crossplane.io/v1")
+    assert "functions" in {each["name"] for each in found["resources"]}
+
+
+def test_an_unknown_capability_is_refused() -> None:
+    with pytest.raises(ValueError, match="known: apis, functions, definitions, compositions"):
+        EmbeddedServer(capabilities=("apsi",))
+
+
 def config_map(name: str) -> dict[str, object]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
 

@@ -98,7 +98,7 @@ def _folder(package: str) -> str:
 @contextmanager
 def composing(packages: Path) -> Iterator[Platform]:
     """polyver's own control plane."""
-    with EmbeddedServer(capabilities=("apis", "revisions"), packages=packages) as server:
+    with EmbeddedServer(capabilities=("apis", "compositions"), packages=packages) as server:
         yield Platform(server)
 
 
@@ -111,7 +111,7 @@ def composing_on_kubernetes(folder: Path, *options: str) -> Iterator[Platform]:
         request(server, "POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         for kind in (CONVERSIONS, *KINDS, *COMPOSITION_KINDS):
             request(server, "POST", CRDS, apis.crd_of(kind.definition()))
-        with replicas(server, balancer, 1, "--capabilities", "apis,revisions", *options):
+        with replicas(server, balancer, 1, "--capabilities", "apis,compositions", *options):
             eventually(lambda: _is_registered(server))
             yield Platform(server)
     balancer.close()

@@ -72,7 +72,7 @@ def _on_a_cluster() -> Iterator[Kubectl]:
         request(server, "POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         for kind in (CONVERSIONS, *KINDS, *COMPOSITION_KINDS):
             request(server, "POST", CRDS, apis.crd_of(kind.definition()))
-        with replicas(server, balancer, 1, "--capabilities", "apis,revisions"):
+        with replicas(server, balancer, 1, "--capabilities", "apis,compositions"):
             eventually(lambda: _asks(server))
             yield Kubectl(server.kubeconfig)
     balancer.close()

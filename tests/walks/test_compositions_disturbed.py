@@ -13,7 +13,7 @@ COMPOSITES, VERSIONS = 12, 2
 def test_all_converge_and_none_is_made_by_revisions_of_different_moments(tmp_path: Path) -> None:
     file = packages(tmp_path / "functions", VERSIONS)
     (tmp_path / "data").mkdir()
-    with running(tmp_path / "data", "apis,revisions", "--packages", str(file)) as server:
+    with running(tmp_path / "data", "apis,compositions", "--packages", str(file)) as server:
         found = disturb(server, COMPOSITES, VERSIONS, every=0.5, most=1)
     assert found.killed
     assert len(found.seen.ready) == COMPOSITES

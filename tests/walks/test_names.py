@@ -48,7 +48,7 @@ def composition(name: str, step: Object) -> Object:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedServer]:
-    everything = ("apis", "functions", "definitions", "revisions")
+    everything = ("apis", "functions", "definitions", "compositions")
     with EmbeddedServer(capabilities=everything) as running:
         actions = {"act": {"phases": [PHASE]}}
         blueprint = named("cr.kanister.io/v1alpha1", "Blueprint", "right", actions=actions)

@@ -64,7 +64,7 @@ class Place:
         self.data = folder / "data"
         command = [sys.executable, "-m", "polyver", "up", "--port", "0", "--data", str(self.data)]
         self.process = subprocess.Popen(
-            [*command, "--capabilities", "apis,revisions", *options],
+            [*command, "--capabilities", "apis,compositions", *options],
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -295,7 +295,7 @@ def cluster() -> Iterator[Platform]:
     balancer = Balancer()
     with LocalCluster() as server:
         _prepare(server)
-        with replicas(server, balancer, 1, "--capabilities", "apis,revisions"):
+        with replicas(server, balancer, 1, "--capabilities", "apis,compositions"):
             eventually(lambda: _asks(server))
             running = Platform(server)
             yield running

@@ -8,7 +8,7 @@ from pathlib import Path
 import grpc
 from function import answer
 
-from polyver.compositions.calls.protocol import METHODS, decode_request, encode_response
+from polyver.compositions import METHODS, decode_request, encode_response
 
 
 class Protocol(grpc.GenericRpcHandler):

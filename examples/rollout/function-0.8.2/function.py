@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from polyver.compositions.messages import (
+from polyver.compositions import (
     Ready,
     Request,
     Resource,

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from polyver.app.choices import Choices
+from polyver.app.choices import CAPABILITIES, RENAMED, Choices
 from polyver.cli.exit_codes import Misused
 from polyver.cli.options import read_seconds
+from polyver.cli.output import warn
 from polyver.compositions.settings import PackageSettings, read_memory_limit
 from polyver.core import listed
 from polyver.functions.settings import CallSettings
@@ -23,9 +24,8 @@ if TYPE_CHECKING:
 
     from polyver.functions.registering import Functions
 
-__all__ = ["CAPABILITIES", "CapabilityOptions"]
+__all__ = ["CapabilityOptions"]
 
-CAPABILITIES = ("apis", "functions", "definitions", "revisions")
 FEATURES = ("FunctionRevisions",)
 _USUAL = "apis"
 _HOUR = "1h"
@@ -40,8 +40,8 @@ class CapabilityOptions:
     ----------
     capabilities
         What it does beyond Kubernetes, separated by commas, of apis, functions, definitions and
-        revisions; empty for nothing. Without it apis, and functions if --functions or --catalogue
-        is there.
+        compositions; empty for nothing. Without it apis, and functions if --functions or
+        --catalogue is there.
     functions
         A .py file or a module that registers functions for blueprints, beside those of installed
         packages; repeatable.
@@ -82,6 +82,8 @@ class CapabilityOptions:
     def choices(self, *, show_traceback: bool = False) -> Choices:
         """What was chosen, with the functions that were named; else an error says what is wrong."""
         chosen = self._chosen()
+        for old in RENAMED.keys() & set(_names(self.capabilities or "")):
+            warn(f"--capabilities: {old} is deprecated; the capability is now {RENAMED[old]}")
         seconds = read_seconds(self.function_timeout, "--function-timeout")
         calls = CallSettings(seconds, frozenset({"command"} if self.allow_command else ()))
         functions = self._functions(show_traceback) if "functions" in chosen else None
@@ -107,8 +109,8 @@ class CapabilityOptions:
         if named and "functions" not in chosen:
             fact = "--functions and --catalogue need the capability functions"
             raise Misused(fact, at="--capabilities")
-        if (self.packages or self.allow_packages) and "revisions" not in chosen:
-            fact = "--packages and --allow-packages need the capability revisions"
+        if (self.packages or self.allow_packages) and "compositions" not in chosen:
+            fact = "--packages and --allow-packages need the capability compositions"
             raise Misused(fact, at="--capabilities")
         return chosen
 
@@ -145,12 +147,16 @@ class CapabilityOptions:
             yield from ("--package-memory", self.package_memory)
 
 
+def _names(text: str) -> list[str]:
+    return [each for each in text.split(",") if each]
+
+
 def _read(text: str) -> frozenset[str]:
-    names = frozenset(filter(None, text.split(",")))
+    names = frozenset(RENAMED.get(each, each) for each in _names(text))
     if unknown := names - {*CAPABILITIES}:
         fact = f"{listed(sorted(unknown))} is no capability"
         raise Misused(fact, at="--capabilities", hint=f"known: {listed(CAPABILITIES)}")
-    for name in ("definitions", "revisions"):
+    for name in ("definitions", "compositions"):
         if name in names and "apis" not in names:
             fact = f"the capability {name} needs apis, which converts them"
             raise Misused(fact, at="--capabilities", hint=f"say apis,{name}")

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     from polyver.functions.controllers.calls import Lend
     from polyver.functions.registering import Functions
 
-__all__ = ["Choices"]
+__all__ = ["CAPABILITIES", "RENAMED", "Choices"]
+
+CAPABILITIES = ("apis", "functions", "definitions", "compositions")
+RENAMED = {"revisions": "compositions"}
+"""Earlier names of capabilities, which are still accepted with a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ class Choices:
 
             functions = self.functions or built_in_functions()
             found.append(actions(functions, calls=self.calls, lend=lend))
-        if "revisions" in self.capabilities:
+        if "compositions" in self.capabilities:
             from polyver.compositions.capability import packages
 
             found.append(packages(self.packages, folder=folder, namespace=namespace))

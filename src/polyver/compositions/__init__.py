@@ -1,1 +1,58 @@
-"""compositions: several live revisions of a function, and compositions that choose."""
+"""Composition functions in Python: the messages of a function, and how they are sent.
+
+Crossplane's SDK for Python works as well; this needs nothing but polyver and gRPC.
+"""
+
+from typing import TYPE_CHECKING
+
+from polyver.core.loading import imported_on_use
+
+if TYPE_CHECKING:
+    from polyver.compositions.calls.protocol import METHODS, decode_request, encode_response
+    from polyver.compositions.messages import (
+        Condition,
+        Ready,
+        Request,
+        RequestMeta,
+        Requirements,
+        Resource,
+        ResourceSelector,
+        Response,
+        ResponseMeta,
+        Result,
+        Severity,
+        State,
+        Status,
+        Target,
+    )
+
+__all__ = [
+    "METHODS",
+    "Condition",
+    "Ready",
+    "Request",
+    "RequestMeta",
+    "Requirements",
+    "Resource",
+    "ResourceSelector",
+    "Response",
+    "ResponseMeta",
+    "Result",
+    "Severity",
+    "State",
+    "Status",
+    "Target",
+    "decode_request",
+    "encode_response",
+]
+
+__getattr__ = imported_on_use(
+    __name__,
+    {
+        "polyver.compositions.calls.protocol": "METHODS decode_request encode_response",
+        "polyver.compositions.messages": (
+            "Condition Ready Request RequestMeta Requirements Resource ResourceSelector Response "
+            "ResponseMeta Result Severity State Status Target"
+        ),
+    },
+)

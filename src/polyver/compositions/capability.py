@@ -1,4 +1,4 @@
-"""The capability revisions, as it is contributed to a control plane, and what serves revisions."""
+"""The contribution of the capability compositions, and the runtimes that serve revisions."""
 
 from __future__ import annotations
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from polyver.app.choices import Choices
+from polyver.app.choices import CAPABILITIES, RENAMED, Choices
 from polyver.app.embedded import Embedded, Opens, Settings, embedded
 from polyver.compositions.settings import PackageSettings
 from polyver.functions.settings import CallSettings
@@ -28,6 +29,16 @@ if TYPE_CHECKING:
 __all__ = ["EmbeddedServer"]
 
 
+def _current(capability: str) -> str:
+    """Return the name of a capability; an earlier name is deprecated, an unknown one refused."""
+    if capability in RENAMED:
+        text = f"the capability {capability} is deprecated; it is now {RENAMED[capability]}"
+        warnings.warn(text, DeprecationWarning, stacklevel=4)
+    elif capability not in CAPABILITIES:
+        raise ValueError(f"{capability!r} is no capability; known: {', '.join(CAPABILITIES)}")
+    return RENAMED.get(capability, capability)
+
+
 class EmbeddedServer:
     """Started on entry, ready for requests in its body, ended on exit.
 
@@ -38,7 +49,7 @@ class EmbeddedServer:
     `functions`, in threads of this process instead of worker processes; `semver_gate` says what is
     done about versions of definitions that break their users, with the capability `definitions`;
     `packages` is a file that says which functions of compositions may be run, with the capability
-    `revisions`, and `runtime` may serve them instead of processes; with `page` there is the page,
+    `compositions`, and `runtime` may serve them instead of processes; with `page` there is a page
     at the address `page`, which lets one in; without `capabilities` it is a Kubernetes and nothing
     else. The attributes are those of `LocalCluster`, so that a test can be given either.
     """
@@ -71,7 +82,7 @@ class EmbeddedServer:
             data=data,
             release=release,
             choices=Choices(
-                frozenset(capabilities),
+                frozenset(map(_current, capabilities)),
                 functions,
                 CallSettings(in_threads=functions is not None),
                 gate=semver_gate,

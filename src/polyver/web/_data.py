@@ -41,7 +41,7 @@ RELEASES = 200
 """How many releases of a lineage are told: the highest, and all that somebody uses."""
 _MOST_ATTENTION = 100
 # Every capability has kinds, so those come last.
-_ORDER = ("definitions", "functions", "revisions", "apis")
+_ORDER = ("definitions", "functions", "compositions", "apis")
 
 
 def overview_data(book: Book, *, text: str = "", capability: str = "", page: int = 1) -> Data:

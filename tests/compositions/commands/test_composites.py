@@ -48,7 +48,7 @@ def nothing(request: Request) -> Response:
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedServer]:
     """A bucket that was composed by the first revision of a function, and one that cannot be."""
-    capabilities = ("apis", "revisions")
+    capabilities = ("apis", "compositions")
     with (
         served(nothing) as address,
         EmbeddedServer(capabilities=capabilities, runtime=MemoryRuntime(), page=True) as running,
@@ -157,16 +157,16 @@ def test_the_page_shows_compositions_and_who_has_them(server: EmbeddedServer) ->
     who = "AcmeBucket good"
 
     def told() -> bool:
-        uses = visitor.lineage("revisions", "composition/example")["uses"]["items"]
-        steps = visitor.lineage("revisions", composing.FUNCTION)["uses"]["items"]
+        uses = visitor.lineage("compositions", "composition/example")["uses"]["items"]
+        steps = visitor.lineage("compositions", composing.FUNCTION)["uses"]["items"]
         return who in [row["name"] for row in uses] and who in [row["name"] for row in steps]
 
     eventually(told)
-    data = visitor.lineage("revisions", "composition/example")
+    data = visitor.lineage("compositions", "composition/example")
     assert data["facts"] == {"composes": f"{composing.VERSION} {composing.KIND}"}
     assert (
         f"calls {composing.FUNCTION}"
-        in visitor.see("/lineages/revisions/composition/example").words
+        in visitor.see("/lineages/compositions/composition/example").words
     )
     first, second = visitor.data(f"/dependents/{who}")["uses"]
     assert {first["reason"], second["reason"]} == {

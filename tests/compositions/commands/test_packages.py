@@ -60,7 +60,7 @@ def composition_revision(name: str, number: int, **step: Any) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedServer]:
     """Two revisions, of which users decide, and compositions that call them."""
-    with EmbeddedServer(capabilities=["apis", "revisions"], runtime=MemoryRuntime()) as running:
+    with EmbeddedServer(capabilities=["apis", "compositions"], runtime=MemoryRuntime()) as running:
         running.request("POST", CRDS, definition("shop.example", "carts", "Cart", "composite"))
         spec: dict[str, Any] = {"revisionActivationPolicy": "Manual", "revisionHistoryLimit": 0}
         write(running, function(version="v1", labels={"channel": "stable"}, **spec))
@@ -173,8 +173,8 @@ def test_users_activate_and_deactivate_and_nobody_loses_what_they_select(
         (("packages", "deactivate", "automatic@1"), 1, "set revisionActivationPolicy: Manual"),
         (("packages", "logs", "resize", "--data", "nowhere"), 1, "nothing is kept of resize-"),
         (("impact", "package/resize", "-f", "x.yaml"), 2, "looked for on one cluster"),
-        (("up", "--capabilities", "revisions"), 2, "say apis,revisions"),
-        (("up", "--allow-packages"), 2, "need the capability revisions"),
+        (("up", "--capabilities", "compositions"), 2, "say apis,compositions"),
+        (("up", "--allow-packages"), 2, "need the capability compositions"),
         (("up", "--package-memory", "lots"), 2, "is no amount of memory (--package-memory)"),
         (("up", "--feature", "Wings=true"), 2, "known: FunctionRevisions"),
         (("up", "--feature", "FunctionRevisions=no"), 2, "write NAME=true or NAME=false"),
@@ -204,7 +204,7 @@ def test_where_functions_are_not_served_that_is_said(
         for command in (("packages", "list"), ("packages", "show", "resize")):
             done = Ran(capsys, *command)
             assert done.code == 3
-            assert "polyver up --capabilities apis,revisions serves them" in done.err
+            assert "polyver up --capabilities apis,compositions serves them" in done.err
 
 
 def test_what_a_process_printed_is_shown_and_followed(

@@ -35,7 +35,7 @@ from polyver.compositions.names import COMPOSITION, IN_USE, USED, revision_name
 from polyver.kube.objects.status import ApiError
 from polyver.testing import EmbeddedServer
 
-CHOICES = Choices(frozenset({"apis", "revisions"}))
+CHOICES = Choices(frozenset({"apis", "compositions"}))
 WANTED = Installation("a:1", contributions=CHOICES.contributions(namespace="polyver-system"))
 BUCKETS = Resource(GROUP, "v1beta1", "acmebuckets", namespaced=False)
 DEPLOYMENTS = Resource("apps", "v1", "deployments")

@@ -25,7 +25,7 @@ from polyver.kube.objects.tables import (
 )
 
 HERE = Path(__file__).parent
-PEERS = HERE.parent / "peers"
+PEERS = HERE.parents[1] / "peers"
 
 
 def recorded() -> dict[str, Any]:

@@ -138,7 +138,7 @@ def on_cluster(context: str, ask: Callable[[Client], Awaitable[T]]) -> T:
                 if error.code != 404 or error.details:
                     raise
                 fact = "functions cannot be read: they are not served there"
-                hint = "polyver up --capabilities apis,revisions serves them"
+                hint = "polyver up --capabilities apis,compositions serves them"
                 raise Unreadable(fact, at=access.server, hint=hint) from None
 
     return asyncio.run(within())

@@ -37,7 +37,7 @@ __all__ = [
     "where_composition",
 ]
 
-CAPABILITY = "revisions"
+CAPABILITY = "compositions"
 CompositeKey = tuple[Resource, Key]
 
 

@@ -50,7 +50,7 @@ from polyver.web.sources import (
 
 __all__ = ["RevisionsSource"]
 
-_CAPABILITY = "revisions"
+_CAPABILITY = "compositions"
 _COMPOSITE = "composite"
 _FUNCTIONS = Resource(GROUP, STORED, FUNCTIONS.names.plural, namespaced=False)
 _REVISIONS = Resource(GROUP, STORED, FUNCTION_REVISIONS.names.plural, namespaced=False)
@@ -75,7 +75,7 @@ class _Revision:
 
 
 class RevisionsSource(Source):
-    """The capability revisions."""
+    """The capability compositions."""
 
     def __init__(self) -> None:
         self._functions: dict[str, _Function] = {}

@@ -24,7 +24,7 @@ _MOST_CHIPS = 6
 _WORDS = {
     "definitions": "what applications are made of",
     "functions": "what blueprints call",
-    "revisions": "packages that compositions run",
+    "compositions": "packages that compositions run",
     "apis": "kinds and their API versions",
 }
 
