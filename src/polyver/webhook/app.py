@@ -38,9 +38,8 @@ from polyver.kube.objects.status import ApiError
 from polyver.kube.server.admission import Chain
 from polyver.webhook.admission import Act, admit
 from polyver.webhook.budget import Budget, Lease, Refused, estimated
-from polyver.webhook.compiled import Reviews
 from polyver.webhook.configurations import MUTATE, VALIDATE
-from polyver.webhook.conversion import CallsFunctions, Converters
+from polyver.webhook.conversion import CallsFunctions, Converters, Reviews
 from polyver.webhook.metrics import Metrics
 from polyver.webhook.reviews import Key, Reviewed, refused
 from polyver.webhook.workers import FunctionKinds, Workers
@@ -325,23 +324,7 @@ class App:
         """
         if head.path != CONVERT or head.method != "POST" or _odd(head.headers):
             return None
-        return _Usual(self, _patience(head.query) * _IN_TIME)
-
-    def straight(
-        self, read: bytearray, size: int, start: bytes, rest: bytes, beginning: bytes
-    ) -> bytes | None:
-        """The same for requests that compiled code answers as a whole."""
-        noted = self._noted
-        if self._draining or self._log.verbose or size > self._budget.most_body:
-            return None
-        if len(noted) >= _MOST_NOTED:
-            return None
-        began = monotonic()
-        found = self._reviews.respond(read, size, start, rest, beginning)
-        if found is None:
-            return None
-        noted.append((size, monotonic() - began, found[1]))
-        return found[0]
+        return partial(self.convert_at_once, _patience(head.query) * _IN_TIME)
 
     def convert_at_once(self, patience: float, body: bytes | bytearray) -> Answer | None:
         """The answer to a body that somebody waits for so long, if it will be quick."""
@@ -387,19 +370,6 @@ class App:
         if self._log.verbose:
             count, took = sum(reviewed.objects.values()), round(seconds * 1000, 2)
             self._log.info("review", status=reviewed.status, objects=count, ms=took)
-
-
-class _Usual:
-    """Answers what is behind one head."""
-
-    lines = _JSON_LINE
-
-    def __init__(self, app: App, patience: float) -> None:
-        self.straight = app.straight
-        self._answer = partial(app.convert_at_once, patience)
-
-    def __call__(self, body: bytes | bytearray) -> Answer | None:
-        return self._answer(body)
 
 
 class _Pace:
