@@ -13,14 +13,14 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "polyver"
 MADE_AT_RUN_TIME = {
-    "capabilities/apis/conversion/_keyed.py:_keyed_raw",
-    "capabilities/apis/declaring/_objects.py:make_part",
-    "objects/schema/_quick.py:_struct",
+    "apis/conversion/_runtime.py:_keyed_values",
+    "apis/declaring/_objects.py:make_part",
+    "kube/objects/schema/_quick.py:_struct",
 }
 """Functions that make types, each with a test below or a Decoder that it makes itself."""
 ALLOWED = {
-    "capabilities/apis/conversion/_keyed.py:_keyed_raw",
-    "objects/codec.py:prepare",
+    "apis/conversion/_runtime.py:_keyed_values",
+    "kube/objects/codec.py:prepare",
 }
 
 IMPORTS = """
