@@ -92,12 +92,20 @@ _NO_HOST = re.compile(rb"[^A-Za-z0-9!$%&'()*+,.:;=\[\]_~-]")
 
 def _host_problem(headers: Sequence[tuple[bytes, bytes]], version: str) -> str:
     """Return what is wrong with the Host header, in the words of Go's library; RFC 9112, 3.2."""
-    hosts = [value for name, value in headers if name == b"host"]
-    if not hosts:
+    host = None
+    for name, value in headers:
+        if name == b"host":
+            if host is not None:
+                return "too many Host headers"
+            host = value
+    if host is None:
         return "" if version == "1.0" else "missing required Host header"
-    if len(hosts) > 1:
-        return "too many Host headers"
-    return "malformed Host header" if _NO_HOST.search(hosts[0]) else ""
+    return "malformed Host header" if _is_malformed(host) else ""
+
+
+@lru_cache(256)
+def _is_malformed(host: bytes) -> bool:
+    return _NO_HOST.search(host) is not None
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -219,12 +227,11 @@ class Connection(asyncio.BufferedProtocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._in_head:
-            return  # behind a body, where nobody looks for it
-        name = name.lower()
-        if name == b"expect" and value.lower() == b"100-continue":
-            self._expects = True
-        self._headers.append((name, value))
+        if self._in_head:  # a header behind the body is ignored
+            name = name.lower()
+            self._headers.append((name, value))
+            if name == b"expect":
+                self._expects = value.lower() == b"100-continue" or self._expects
 
     def on_headers_complete(self) -> None:
         self._in_head, self._unparsed, self._incoming = False, 0, None
@@ -289,8 +296,9 @@ class Connection(asyncio.BufferedProtocol):
         """Begin with the next request, once it is its turn."""
         if self._queue and self._answering is None and not self._may_wait(self._queue[0]):
             exchange = self._answering = self._queue.popleft()
-            if not self._answer_at_once(exchange):
-                self._hall.start(exchange)
+            if self._answer_at_once(exchange):
+                return
+            self._hall.start(exchange)
         self._regulate()
 
     def _may_wait(self, exchange: Exchange) -> bool:
