@@ -64,7 +64,6 @@ _SMALL = 64 * 1024
 _AT_FIRST = -1.0
 """Nothing is known of the first review, so that is not waited for."""
 _MOMENT = 1e-6
-_MOST_NOTED = 32
 _FORGETTING = 0.9
 """A process that had to wait once for a processor is not slow for hundreds of reviews."""
 _TIMEOUT = 30.0
@@ -123,8 +122,6 @@ class App:
         self._budget = self._metrics.budget = Budget(memory or memory_limit(), most_body)
         self._logged = 0.0
         self._pace = _Pace()
-        self._noted: list[tuple[int, float, Mapping[Key, int]]] = []
-        """Reviews that went well and are not counted yet: their sizes, times and objects."""
         self._aside = Aside()
         """For reviews by rules that are too large for the event loop."""
         self._workers = Workers()
@@ -136,7 +133,6 @@ class App:
 
     def serve(self, served: Served) -> None:
         """Serve these kinds from now on; reviews that have begun keep what they have."""
-        self._count_noted()
         gone = self._served.kinds - served.kinds
         self._served = served
         self._reviews = Reviews(served.converters)
@@ -189,7 +185,6 @@ class App:
         if path in self._documents:
             return Response(200, [("content-type", "application/json")], self._documents[path])
         if path == "/metrics":
-            self._count_noted()
             return self._metrics.response()
         query = scope["query_string"].decode("latin-1")
         return health(path, query, self._checks[path.split("/", 2)[1]], failing=503)
@@ -343,21 +338,9 @@ class App:
             self._log.failure("a request failed", error, path=CONVERT)
             return Answer(500, _JSON_LINE, refused(ApiError(500, "InternalError", _FAILED)).body)
         took = monotonic() - began
-        noted, usual = self._noted, reviewed.status == 200 and reviewed.failed is None
-        if usual and took < _QUICK and len(noted) < _MOST_NOTED and not self._log.verbose:
-            noted.append((size, took, reviewed.objects))
-        else:
-            self._count_noted()
-            self._pace.learn(size, took)
-            self._note(reviewed, took)
+        self._pace.learn(size, took)
+        self._note(reviewed, took)
         return Answer(reviewed.status, _JSON_LINE, reviewed.body)
-
-    def _count_noted(self) -> None:
-        """Count what was done; for many reviews at a time that costs a fraction for each."""
-        noted, self._noted = self._noted, []
-        for size, took, objects in noted:
-            self._pace.learn(size, took)
-            self._metrics.observe(Reviewed(200, b"", objects), took)
 
     def _note(self, reviewed: Reviewed, seconds: float) -> None:
         self._metrics.observe(reviewed, seconds)
