@@ -1,14 +1,13 @@
 # Everything runs in .venv, which make builds by itself: Python 3.11 or newer is all it needs.
 PYTHON ?= python3
 RUN := .venv/bin
-NATIVE := src/polyver/native/_reviews.abi3.so
 .DEFAULT_GOAL := help
 .PHONY: help up test check format docs kube kube-old cue record e2e e2e-long hostile bench bench-quick lock clean
 
 help: ## show what there is
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
 
-up: .venv/ready $(NATIVE) ## start the control plane on 127.0.0.1:6450 and its page, with example platforms, data in .polyver
+up: .venv/ready ## start the control plane on 127.0.0.1:6450 and its page, with example platforms, data in .polyver
 	@$(RUN)/polyver up --data .polyver --capabilities apis,functions,definitions,compositions \
 		--functions examples/functions/backup_functions/__init__.py \
 		--catalogue examples/functions/backup_functions/catalogue.yaml \
@@ -16,10 +15,10 @@ up: .venv/ready $(NATIVE) ## start the control plane on 127.0.0.1:6450 and its p
 		--load examples/platform --load examples/many-versions --load examples/rollout/stable
 
 # Tests start hundreds of processes: what one compiles is kept for the next, whatever is set here.
-test: .venv/ready $(NATIVE) ## run all tests
+test: .venv/ready ## run all tests
 	@PYTHONDONTWRITEBYTECODE= $(RUN)/pytest -n auto
 
-check: .venv/ready $(NATIVE) ## check format, lint, types, the import contracts, and that docs are up to date
+check: .venv/ready ## check format, lint, types, the import contracts, and that docs are up to date
 	@$(RUN)/ruff format --check .
 	@$(RUN)/ruff check .
 	@$(RUN)/mypy
@@ -56,21 +55,21 @@ record: kube ## ask the real API server and Go's libraries again what the tests 
 	@$(RUN)/python -m tests.kube.builtins
 	@$(RUN)/python -m tests.kube.server.openapi_facts
 
-e2e: kube $(NATIVE) ## run the tests that need the real API server, and those that need cue
+e2e: kube ## run the tests that need the real API server, and those that need cue
 	@$(RUN)/python tests/kube/build.py cue || echo "======== NOT TESTED WITH CUE ========" >&2
 	@$(RUN)/pytest -n 4 -m "kube or cue" --hypothesis-seed=0 $(ARGS)
 
 # Other kinds and objects than last time: what this finds is a difference that nobody knew of.
-e2e-long: kube $(NATIVE) ## compare with the real API server on kinds and objects that are new each time
+e2e-long: kube ## compare with the real API server on kinds and objects that are new each time
 	@POLYVER_GENERATED_TIMES=20 $(RUN)/pytest -n 2 -m kube tests/kube/test_generated.py $(ARGS)
 
-hostile: .venv/ready $(NATIVE) ## send hostile requests at full size, and print how long others wait (10 minutes)
+hostile: .venv/ready ## send hostile requests at full size, and print how long others wait (10 minutes)
 	@$(RUN)/python -m tests.hostile $(ARGS)
 
-bench: .venv/ready $(NATIVE) ## measure everything beside peers that it builds, and print one table (needs Go; 15 minutes)
+bench: .venv/ready ## measure everything beside peers that it builds, and print one table (needs Go; 15 minutes)
 	@$(RUN)/python -m bench $(ARGS)
 
-bench-quick: .venv/ready $(NATIVE) ## measure what needs no peers, in a minute
+bench-quick: .venv/ready ## measure what needs no peers, in a minute
 	@$(RUN)/python -m bench --quick $(ARGS)
 
 lock: .venv/ready ## pin the newest versions of all dependencies, with hashes
@@ -82,7 +81,7 @@ COMPILE = $(RUN)/uv pip compile --quiet --upgrade --universal --python-version 3
 	--generate-hashes --no-emit-index-url --no-annotate --no-header
 
 clean: ## remove the environment and all caches
-	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist $(NATIVE)
+	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist
 
 # pip brings uv, uv brings the rest; where uv does not reach an index that pip is set up for, pip does.
 INSTALL = $(RUN)/uv pip install --quiet --system-certs --python $(RUN)/python
@@ -97,8 +96,3 @@ INSTALL = $(RUN)/uv pip install --quiet --system-certs --python $(RUN)/python
 		$(RUN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt
 	@$(RUN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
-
-# The installation has built it for this Python; here it follows its source. Where it cannot be
-# built the line that says why is all there is to it: Python does the same.
-$(NATIVE): src/polyver/native/reviews.c src/polyver/native/build.py | .venv/ready
-	@$(RUN)/python src/polyver/native/build.py || true

@@ -7,13 +7,10 @@ import os
 import re
 import time
 from collections.abc import Generator
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-
-from polyver.native.build import MODULE, SOURCE, is_stale
 
 # Tests that serve with gRPC load it themselves: polyver sets the same before it does.
 os.environ |= {"GRPC_VERBOSITY": "NONE", "GRPC_ENABLE_FORK_SUPPORT": "0"}
@@ -60,9 +57,6 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if lack := _lack_of_native():
-        step = "`python -m polyver.native.build` builds it, or says why not"
-        terminalreporter.write_line(f"polyver.native is {lack}; {step}")
     kube = Path(__file__).parent / "kube"
     count = len(list((kube / "recorded").glob("*.json")))
     go_mod = (kube / "modules" / "kubernetes" / "go.mod").read_text()
@@ -71,13 +65,3 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.write_line(
         f"{count} transcripts of kube-apiserver {version} are held; `make e2e` asks the real one"
     )
-
-
-def _lack_of_native() -> str:
-    try:
-        import_module("polyver.native._reviews")
-    except ImportError:
-        return "not built: reviews were tested in Python alone"
-    if is_stale(SOURCE.with_name(MODULE)):
-        return "older than its source: reviews were tested with what that was before"
-    return ""

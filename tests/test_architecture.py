@@ -87,11 +87,6 @@ def test_the_contracts_hold(copy: Path) -> None:
             "from polyver.cli import output",
             "web is not allowed to import polyver.cli",
         ),
-        (
-            "native/__init__.py",
-            "from polyver import core",
-            "native is not allowed to import polyver.core",
-        ),
         ("attic/__init__.py", "", "polyver.attic"),
     ],
 )

@@ -50,11 +50,8 @@ class Hosts:
         self._change(found)
         return encode_json(found)
 
-    def way(self, source: str, target: str) -> None:
+    def conversion_path(self, source: str, target: str) -> None:
         """All is converted raw."""
-
-    def program(self, source: str, target: str) -> None:
-        """Compiled code cannot."""
 
 
 def served(*converters: Hosts) -> Converters:

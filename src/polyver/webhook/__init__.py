@@ -2,8 +2,7 @@
 
 from polyver.webhook.admission import admit
 from polyver.webhook.app import App, Served
-from polyver.webhook.compiled import Reviews
-from polyver.webhook.conversion import Converter, Converters, review
+from polyver.webhook.conversion import Converter, Converters, Reviews, review
 from polyver.webhook.reviews import Key, Reviewed
 
 __all__ = [

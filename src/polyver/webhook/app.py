@@ -38,9 +38,8 @@ from polyver.kube.objects.status import ApiError
 from polyver.kube.server.admission import Chain
 from polyver.webhook.admission import Act, admit
 from polyver.webhook.budget import Budget, Lease, Refused, estimated
-from polyver.webhook.compiled import Reviews
 from polyver.webhook.configurations import MUTATE, VALIDATE
-from polyver.webhook.conversion import CallsFunctions, Converters
+from polyver.webhook.conversion import CallsFunctions, Converters, Reviews
 from polyver.webhook.metrics import Metrics
 from polyver.webhook.reviews import Key, Reviewed, refused
 from polyver.webhook.workers import FunctionKinds, Workers
@@ -65,7 +64,6 @@ _SMALL = 64 * 1024
 _AT_FIRST = -1.0
 """Nothing is known of the first review, so that is not waited for."""
 _MOMENT = 1e-6
-_MOST_NOTED = 32
 _FORGETTING = 0.9
 """A process that had to wait once for a processor is not slow for hundreds of reviews."""
 _TIMEOUT = 30.0
@@ -124,8 +122,6 @@ class App:
         self._budget = self._metrics.budget = Budget(memory or memory_limit(), most_body)
         self._logged = 0.0
         self._pace = _Pace()
-        self._noted: list[tuple[int, float, Mapping[Key, int]]] = []
-        """Reviews that went well and are not counted yet: their sizes, times and objects."""
         self._aside = Aside()
         """For reviews by rules that are too large for the event loop."""
         self._workers = Workers()
@@ -137,7 +133,6 @@ class App:
 
     def serve(self, served: Served) -> None:
         """Serve these kinds from now on; reviews that have begun keep what they have."""
-        self._count_noted()
         gone = self._served.kinds - served.kinds
         self._served = served
         self._reviews = Reviews(served.converters)
@@ -190,7 +185,6 @@ class App:
         if path in self._documents:
             return Response(200, [("content-type", "application/json")], self._documents[path])
         if path == "/metrics":
-            self._count_noted()
             return self._metrics.response()
         query = scope["query_string"].decode("latin-1")
         return health(path, query, self._checks[path.split("/", 2)[1]], failing=503)
@@ -325,23 +319,7 @@ class App:
         """
         if head.path != CONVERT or head.method != "POST" or _odd(head.headers):
             return None
-        return _Usual(self, _patience(head.query) * _IN_TIME)
-
-    def straight(
-        self, read: bytearray, size: int, start: bytes, rest: bytes, beginning: bytes
-    ) -> bytes | None:
-        """The same for requests that compiled code answers as a whole."""
-        noted = self._noted
-        if self._draining or self._log.verbose or size > self._budget.most_body:
-            return None
-        if len(noted) >= _MOST_NOTED:
-            return None
-        began = monotonic()
-        found = self._reviews.respond(read, size, start, rest, beginning)
-        if found is None:
-            return None
-        noted.append((size, monotonic() - began, found[1]))
-        return found[0]
+        return partial(self.convert_at_once, _patience(head.query) * _IN_TIME)
 
     def convert_at_once(self, patience: float, body: bytes | bytearray) -> Answer | None:
         """The answer to a body that somebody waits for so long, if it will be quick."""
@@ -360,21 +338,9 @@ class App:
             self._log.failure("a request failed", error, path=CONVERT)
             return Answer(500, _JSON_LINE, refused(ApiError(500, "InternalError", _FAILED)).body)
         took = monotonic() - began
-        noted, usual = self._noted, reviewed.status == 200 and reviewed.failed is None
-        if usual and took < _QUICK and len(noted) < _MOST_NOTED and not self._log.verbose:
-            noted.append((size, took, reviewed.objects))
-        else:
-            self._count_noted()
-            self._pace.learn(size, took)
-            self._note(reviewed, took)
+        self._pace.learn(size, took)
+        self._note(reviewed, took)
         return Answer(reviewed.status, _JSON_LINE, reviewed.body)
-
-    def _count_noted(self) -> None:
-        """Count what was done; for many reviews at a time that costs a fraction for each."""
-        noted, self._noted = self._noted, []
-        for size, took, objects in noted:
-            self._pace.learn(size, took)
-            self._metrics.observe(Reviewed(200, b"", objects), took)
 
     def _note(self, reviewed: Reviewed, seconds: float) -> None:
         self._metrics.observe(reviewed, seconds)
@@ -387,19 +353,6 @@ class App:
         if self._log.verbose:
             count, took = sum(reviewed.objects.values()), round(seconds * 1000, 2)
             self._log.info("review", status=reviewed.status, objects=count, ms=took)
-
-
-class _Usual:
-    """Answers what is behind one head."""
-
-    lines = _JSON_LINE
-
-    def __init__(self, app: App, patience: float) -> None:
-        self.straight = app.straight
-        self._answer = partial(app.convert_at_once, patience)
-
-    def __call__(self, body: bytes | bytearray) -> Answer | None:
-        return self._answer(body)
 
 
 class _Pace:

@@ -1,15 +1,16 @@
-"""ConversionReviews: what an API server asks, and what it is answered; bytes in, bytes out.
+"""ConversionReviews: the body of a request in, the body of the answer out.
 
-Objects are copied as they came wherever nothing has to be known of them: reading a list of large
-objects would cost more than converting them.
+Fields of objects that no rule reads are copied as they came: to decode a list of large objects
+would cost more than to convert them.
 """
 
 from __future__ import annotations
 
 import gc
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
+from math import inf
+from time import monotonic
 from typing import Any, Protocol
 
 import msgspec
@@ -20,7 +21,6 @@ from polyver.kube.objects.codec import encode_json
 from polyver.kube.objects.converted import check_identity, check_kept, restored
 from polyver.kube.objects.opened import Opened
 from polyver.kube.objects.status import ApiError
-from polyver.native import Program
 from polyver.webhook.reviews import Asked, Head, Key, Reviewed, ReviewForm, refused, shown
 
 __all__ = [
@@ -28,18 +28,17 @@ __all__ = [
     "Converter",
     "Converters",
     "NotConverted",
-    "Reviewing",
-    "named",
+    "Reviews",
     "review",
 ]
 
 _LOG_SAYS_WHY = "the conversion failed, and the webhook's log says why"
 _NO_METADATA = msgspec.Raw()
-
+_SUCCESS = {"status": "Success"}
 
 Object = dict[str, Any]
 Made = Object | msgspec.Raw
-Way = Callable[[Object], Made | None]
+ConvertOpened = Callable[[Object], Made | None]
 
 
 class Converter(Protocol):
@@ -66,16 +65,13 @@ class Converter(Protocol):
         """
         ...
 
-    def way(self, source: str, target: str) -> Way | None:
-        """The same for mappings of which some is still JSON; None if all has to be converted raw.
+    def conversion_path(self, source: str, target: str) -> ConvertOpened | None:
+        """Return the same for objects whose fields may be JSON; None if there is none.
 
-        A way may change what it is given, and raises what `convert_raw` does. It returns None for
-        an object that has to be converted raw, and nothing that an API server would refuse.
+        The function may change an object in place, and raises what `convert_raw` does. It returns
+        None for an object that only `convert_raw` converts, and no metadata that an API server
+        would refuse.
         """
-        ...
-
-    def program(self, source: str, target: str) -> Program | None:
-        """What the way does, for compiled code; None if that does not know how."""
         ...
 
 
@@ -131,33 +127,62 @@ def review(
     late: Callable[[], bool] = lambda: False,
     calling: Collection[Key] | None = None,
 ) -> Reviewed:
-    """The answer to the body of a request; `late` says when nobody waits for it any more.
-
-    With `calling`, functions of these kinds alone are called; CallsFunctions names another that
-    would be.
+    """Return the answer to the body of one request; `late` and `calling` are as in Reviews.
 
     >>> review(b"{}", {}).status
     400
     """
-    # What a review makes is freed with it; looking for cycles in it costs more than converting.
-    # A function of a user may take for ever, and the collector must not wait for it.
-    may_call = calling is None or len(calling) > 0
-    functions = may_call and any(each.calls_functions for each in converters.values())
-    paused = gc.isenabled() and not functions
-    if paused:
-        gc.disable()
-    try:
-        version, request = _read(body)
-        return _Review(version, request, body, converters, late, calling=calling).answer()
-    except ApiError as error:
-        return refused(error)
-    finally:
+    return Reviews(converters).review(body, late=late, calling=calling)
+
+
+class Reviews:
+    """Answers reviews with some converters; it is called from several threads."""
+
+    def __init__(self, converters: Converters) -> None:
+        self._converters = converters
+        self._paths: _Paths = {}
+        self._calls_functions = any(each.calls_functions for each in converters.values())
+
+    def answer(
+        self,
+        body: bytes | bytearray,
+        until: float = inf,
+        calling: Collection[Key] | None = None,
+    ) -> Reviewed:
+        """Return the answer to a body; the client waits until this time of the monotonic clock."""
+        return self.review(body, late=lambda: monotonic() > until, calling=calling)
+
+    def review(
+        self,
+        body: bytes | bytearray,
+        *,
+        late: Callable[[], bool],
+        calling: Collection[Key] | None,
+    ) -> Reviewed:
+        """Return the answer to a body; `late` returns True when the client waits no longer.
+
+        With `calling`, only functions of these kinds are called. CallsFunctions names another kind
+        whose functions would be called.
+        """
+        # The memory of a review is freed with it; to search it for cycles costs more than to
+        # convert. A function of a user may run for ever, and the collector must not wait for it.
+        may_call = self._calls_functions and (calling is None or len(calling) > 0)
+        paused = gc.isenabled() and not may_call
         if paused:
-            gc.enable()
+            gc.disable()
+        try:
+            version, request = _read(body)
+            reviewing = _Reviewing(request.desired, self._converters, self._paths, calling)
+            return _Review(version, request, body, reviewing, late).answer()
+        except ApiError as error:
+            return refused(error)
+        finally:
+            if paused:
+                gc.enable()
 
 
 def _read(body: bytes | bytearray) -> tuple[str, _Request | _OpenedRequest]:
-    """What a body asks for, its objects opened if nothing in them is against it."""
+    """Decode a body, with opened objects if all of them have the usual fields only."""
     try:
         return _opened_form.read(body)
     except ApiError:
@@ -165,6 +190,10 @@ def _read(body: bytes | bytearray) -> tuple[str, _Request | _OpenedRequest]:
 
 
 # Converting.
+
+
+_Paths = dict[tuple[str, str, str], ConvertOpened]
+"""Paths without functions of users, by the version and the kind of objects, and desired version."""
 
 
 class _Review:
@@ -175,18 +204,14 @@ class _Review:
         version: str,
         request: _Request | _OpenedRequest,
         body: bytes | bytearray,
-        converters: Converters,
+        reviewing: _Reviewing,
         late: Callable[[], bool],
-        *,
-        calling: Collection[Key] | None,
     ) -> None:
-        self._head = {"apiVersion": version, "kind": _form.kind}
+        self._version = version
         self._request = request
         self._body = body
         self._late = late
-        self._reviewing = Reviewing(request.desired, converters, calling)
-        self._ways = _Ways(converters, request.desired, calling)
-        self._quick: list[str] = []
+        self._reviewing = reviewing
 
     @cached_property
     def _raw(self) -> list[msgspec.Raw]:
@@ -201,55 +226,73 @@ class _Review:
             about = f"{_name(self._raw[len(done)])} (objects[{len(done)}])"
             text = f"{about} cannot be converted to {self._request.desired}: {failed}"
             body = self._response([], {"status": "Failure", "message": text})
-            return Reviewed(
-                200, body, self._counted(), failed.kind or ("", ""), failed.fault, about
-            )
-        return Reviewed(200, self._response(done, {"status": "Success"}), self._counted())
+            counts = self._reviewing.counts
+            return Reviewed(200, body, counts, failed.kind or ("", ""), failed.fault, about)
+        return Reviewed(200, self._response(done, _SUCCESS), self._reviewing.counts)
 
     def _convert(self, done: list[Made]) -> None:
         given: Sequence[Opened | msgspec.Raw] = self._request.objects or []
-        ways, late = self._ways, self._late
+        reviewing, late = self._reviewing, self._late
         for number, each in enumerate(given):
             if late():
                 told = f"the time is over with {number} of {len(given)} objects converted"
                 raise NotConverted(told)
-            made = None
-            if type(each) is Opened and (way := ways[each.api_version, each.kind]) is not None:
-                try:
-                    made = way(each.fields())
-                except BaseException as error:
-                    raise _not_converted(error, (self._reviewing.group, each.kind)) from None
-                if made is not None:
-                    self._quick.append(each.kind)
-            done.append(self._reviewing.one(self._raw[number]) if made is None else made)
-
-    def _counted(self) -> Mapping[Key, int]:
-        """How many objects were converted, by their kinds."""
-        counts = self._reviewing.counts
-        for kind in set(self._quick):
-            counts[self._reviewing.group, kind] += self._quick.count(kind)
-        return counts
+            made = reviewing.opened(each) if type(each) is Opened else None
+            done.append(reviewing.one(self._raw[number]) if made is None else made)
 
     def _response(self, done: Sequence[Made], result: Mapping[str, str]) -> bytes:
         response = {"uid": self._request.uid, "convertedObjects": done, "result": result}
-        return encode_json({**self._head, "response": response})
+        return encode_json({"apiVersion": self._version, "kind": _KIND, "response": response})
 
 
-class Reviewing:
-    """Objects that are all wanted in one version, each converted from its JSON."""
+class _Reviewing:
+    """Converts objects to one version."""
 
     def __init__(
-        self, wanted: str, converters: Converters, calling: Collection[Key] | None = None
+        self,
+        wanted: str,
+        converters: Converters,
+        paths: _Paths,
+        calling: Collection[Key] | None,
     ) -> None:
         self._wanted = wanted
         self._converters = converters
+        self._paths = paths
         self._calling = calling
         self.group, _, self._version = wanted.rpartition("/")
-        self.counts: defaultdict[Key, int] = defaultdict(int)
-        """How many were converted, by their kinds."""
+        self.counts: dict[Key, int] = {}
+        """How many objects were converted, by kind."""
+
+    def opened(self, given: Opened) -> Made | None:
+        """Convert an object with the usual fields; None if `one` has to."""
+        named = given.api_version, given.kind, self._wanted
+        path = self._paths.get(named) or self._path(*named)
+        if path is None:
+            return None
+        key = self.group, given.kind
+        try:
+            made = path(given.fields())
+        except BaseException as error:
+            raise _not_converted(error, key) from None
+        if made is not None:
+            self.counts[key] = self.counts.get(key, 0) + 1
+        return made
+
+    def _path(self, version: str, kind: str, wanted: str) -> ConvertOpened | None:
+        group, _, source = version.rpartition("/")
+        converter = self._converters.get((group, kind))
+        if converter is None or group != self.group or source == self._version:
+            return None
+        if source not in converter.versions or self._version not in converter.versions:
+            return None
+        _check_calling(converter, self._calling)
+        path = converter.conversion_path(source, self._version)
+        if path is not None and not converter.calls_functions:
+            self._paths[version, kind, wanted] = path
+        return path
 
     def one(self, raw: msgspec.Raw) -> msgspec.Raw:
-        """An object, as it is wanted; or NotConverted."""
+        """Convert any object; NotConverted says why it cannot be."""
         found = _decoded(raw, "it")
         if found.api_version == self._wanted:
             return raw
@@ -259,7 +302,7 @@ class Reviewing:
             self._check(found, converted)
         except BaseException as error:
             raise _not_converted(error, key) from None
-        self.counts[key] += 1
+        self.counts[key] = self.counts.get(key, 0) + 1
         return msgspec.Raw(converted)
 
     def _converter(self, found: _Object) -> tuple[Key, Converter]:
@@ -309,32 +352,6 @@ def _not_converted(error: BaseException, kind: Key) -> NotConverted:
     return NotConverted(_LOG_SAYS_WHY, kind, error)
 
 
-class _Ways(dict[tuple[str, str], Way | None]):
-    """The ways of one review from what objects are to what is wanted, as they are asked for."""
-
-    def __init__(
-        self, converters: Converters, wanted: str, calling: Collection[Key] | None
-    ) -> None:
-        self._converters = converters
-        self._wanted = wanted
-        self._calling = calling
-
-    def __missing__(self, named: tuple[str, str]) -> Way | None:
-        self[named] = self._found(*named)
-        return self[named]
-
-    def _found(self, name: str, kind: str) -> Way | None:
-        group, _, source = name.rpartition("/")
-        wanted, _, target = self._wanted.rpartition("/")
-        converter = self._converters.get((group, kind))
-        if converter is None or group != wanted or source == target:
-            return None
-        served = source in converter.versions and target in converter.versions
-        if served:
-            _check_calling(converter, self._calling)
-        return converter.way(source, target) if served else None
-
-
 def _check_calling(converter: Converter, calling: Collection[Key] | None) -> None:
     key = converter.group, converter.kind
     if calling is not None and converter.calls_functions and key not in calling:
@@ -348,15 +365,6 @@ def _decoded(raw: bytes | msgspec.Raw, what: str) -> _Object:
         raise NotConverted(f"{what} is no object with an apiVersion and a kind: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise NotConverted(f"{what} is not JSON: {error}") from None
-
-
-def named(raw: msgspec.Raw) -> tuple[str, str]:
-    """The version and the kind that an object says that it is of; nothing if it does not say."""
-    try:
-        found = _decoded(raw, "it")
-    except NotConverted:
-        return "", ""
-    return found.api_version, found.kind
 
 
 def _check_metadata(before: msgspec.Raw, after: msgspec.Raw) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from polyver.kube.http.connections import Connection, Hall
@@ -33,20 +33,16 @@ class House:
     """Says who answered, and all that it was told."""
 
     def __init__(self) -> None:
-        self.known = 0
-        """How many bodies were answered behind heads that nobody asked about."""
-        self._asked = False
+        self.at_once_answered = 0
 
     def at_once(self, head: Head) -> Quick | None:
-        self._asked = True
         if not head.path.startswith("/quick"):
             return None
 
         def quick(body: bytes | bytearray) -> Answer | None:
-            asked, self._asked = self._asked, False
             if body.startswith(b"slow"):
                 return None
-            self.known += not asked
+            self.at_once_answered += 1
             said = told("at once", head.method, head.path, head.query, body)
             return Answer(200, b"content-type: text/plain\r\n", said)
 
@@ -69,11 +65,8 @@ class House:
 class Wire(asyncio.Transport):
     """What a connection is given bytes by, in exactly these pieces, and gives its answers to."""
 
-    def __init__(self, hall: Hall, sizes: Iterator[int] | None = None) -> None:
+    def __init__(self, hall: Hall) -> None:
         super().__init__()
-        self.reads: list[int] = []
-        """How much came at a time; not more than in `sizes`."""
-        self._sizes = sizes or iter(())
         self.written = bytearray()
         self.closed = self.aborted = False
         self._reading = True
@@ -94,8 +87,6 @@ class Wire(asyncio.Transport):
     def _read(self) -> None:
         room = self.connection.get_buffer(-1)
         size = min(len(room), len(self._waiting))
-        size = min(size, next(self._sizes, size))
-        self.reads.append(size)
         room[:size] = self._waiting[:size]
         del self._waiting[:size]
         self.connection.buffer_updated(size)
@@ -157,7 +148,6 @@ PLAIN = [
     lines(LENGTH, line=b"PUT /slow HTTP/1.1"),
 ]
 FIRST = PLAIN[0](0)
-"""The first request of a connection is always parsed."""
 ODD: dict[str, Lines] = {
     "no length": lines(),
     "twice the same": lines(LENGTH, LENGTH),

@@ -1,41 +1,34 @@
-"""Objects of one kind, from any of its versions to any other, with nothing lost.
+"""Converts the objects of one kind from any of its versions to any other, with nothing lost.
 
-Conversion goes along the tree, an edge at a time. What the carry says is trusted after its guards
-were checked against the object as it came in, and gets new guards from the object as it goes out.
+Each conversion path has one compiled function. The interpreter converts what that refuses, and
+gives the same results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from msgspec import MsgspecError, Raw, json
 
 from polyver.apis.conversion._carry import Carry, format_of
-from polyver.apis.conversion._compile import Compiled, Unusual, compile_way
-from polyver.apis.conversion._delta import without
+from polyver.apis.conversion._conversion_paths import ConversionPaths, ConvertOpened
+from polyver.apis.conversion._interpreter import Interpreter, Tree
 from polyver.apis.conversion._keeping import InAnnotation, InField, Keeping
-from polyver.apis.conversion._native import native_way
-from polyver.apis.conversion._opened import OpenedWays, Way, check_passing, touches_metadata
-from polyver.apis.conversion._program import program_of
 from polyver.apis.conversion.hops import ByFunctions, Function, Step, by_rules
 from polyver.apis.conversion.reading import Declared, DeclaredEdge
 from polyver.apis.definition import Definition
-from polyver.core import ConversionTree, Edge, Hop, InvalidTree, PolyverError, listed
+from polyver.core import ConversionTree, Edge, InvalidTree, PolyverError, listed
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.converted import fresh
-from polyver.kube.objects.opened import Opened
-from polyver.kube.objects.schema import Schema, compile_schema
+from polyver.kube.objects.opened import open_object
+from polyver.kube.objects.schema import compile_schema
 from polyver.kube.objects.schema.structure import Structure, read_structure
-from polyver.native import Program, compiled
 
 __all__ = ["Converter", "FunctionEdge", "NotConvertible", "Tree", "build_converter"]
 
 Object = dict[str, Any]
-Tree = ConversionTree[Step]
-Schemas = Mapping[str, Schema]
-"""The compiled schemas of versions, as far as they are known."""
 
 
 class NotConvertible(PolyverError):
@@ -53,7 +46,7 @@ class FunctionEdge:
 
 
 class Converter:
-    """All versions of one kind, and the ways between them.
+    """All versions of one kind, and the conversion paths between them.
 
     Without the schema of a version it cannot tell which fields that lacks: they are passed on.
     """
@@ -84,9 +77,8 @@ class Converter:
         """Whether code of a user has a part in it, which may take any time."""
         steps = [_edge(edge, structures) for edge in edges]
         self.tree: Tree = ConversionTree(versions=versions, edges=steps, hub=hub)
-        self._plain = _Ways(self.tree)
-        self._opened = OpenedWays(self.tree, group, self.keeping, self.convert)
-        self._natively: dict[tuple[str, str], Callable[[Object], Object | None] | None] = {}
+        self._paths = ConversionPaths(self.tree, group, self.keeping, self.convert)
+        self._interpreter = Interpreter(self.tree, self.schemas)
 
     def convert(self, obj: Object, version: str) -> Object:
         """An object in another version, as new data.
@@ -121,66 +113,43 @@ class Converter:
         rest = {name: value for name, value in obj.items() if name != "apiVersion"}
         return self.interpreted(rest, source, target)
 
+    def _compiled(self, obj: Object, source: str, target: str) -> Object | None:
+        """Return what the compiled rules make of an object; None if they cannot convert it."""
+        path = self._paths[source, target]
+        if path is None or path.calls_functions:
+            return None
+        try:
+            top = _fields(_encode(obj))
+        except _NO_JSON:
+            return None
+        made = path.convert(top)
+        return None if made is None else _plain(_encode(made))
+
     def interpreted(self, obj: Object, source: str, target: str) -> Object:
-        """An object without apiVersion in another version, by the plain interpreter."""
+        """Return an object without apiVersion in another version, by the interpreter."""
         visible, carry = self._split(obj)
-        conversion = _Conversion(self.tree, self.schemas)
-        conversion.trust(visible, carry, source)
-        return self.keeping.join(conversion.converted(visible, carry, source, target), carry)
+        made = self._interpreter.convert(visible, carry, source, target)
+        return self.keeping.join(made, carry)
 
     def convert_raw(self, raw: bytes | Raw, version: str) -> bytes:
-        """The same for an object that is JSON: what no rule looks into is not even decoded."""
+        """Convert an object that is JSON; fields that no rule reads are not decoded."""
         top = _top(raw)
         source = self.version_of({name: _value(top.get(name)) for name in ("apiVersion", "kind")})
         self._check(version)
         if source == version:
             return bytes(raw)
-        way = self._opened[source, version]
-        made = way(top) if way is not None else None
+        path = self._paths[source, version]
+        made = path.convert(top) if path is not None else None
         return encode_json(self.convert(_whole(raw), version) if made is None else made)
 
-    def way(self, source: str, target: str) -> Way | None:
-        """What converts mappings whose values may be JSON; None if only `convert_raw` does.
+    def conversion_path(self, source: str, target: str) -> ConvertOpened | None:
+        """Return what converts objects whose fields may be JSON; None if only `convert_raw` can.
 
-        It may change them, and returns None for one that has to be converted raw.
+        It may change an object in place. It returns None for one that only `convert_raw` can
+        convert.
         """
-        if touches_metadata(self.tree.way(source, target)):
-            return None
-        return self._opened[source, target]
-
-    def program(self, source: str, target: str) -> Program | None:
-        """The same way for compiled code; None if that does not know a rule on it."""
-        hops = self.tree.way(source, target)
-        blocks = None if touches_metadata(hops) or not hops else program_of(hops)
-        if blocks is None:
-            return None
-        named = (f"{self.group}/{target}", f"{self.group}/{source}", self.kind)
-        return (*map(encode_json, named), self.keeping.sign, blocks)
-
-    def natively(self, obj: Object, version: str) -> Object | None:
-        """What compiled code makes of an object; None if it was not built, or leaves it to us."""
-        pair = (self.version_of(obj), version)
-        if pair not in self._natively:
-            program = self.program(*pair) if compiled is not None else None
-            wanted = f"{self.group}/{version}"
-            way = native_way(compiled, program, wanted) if compiled and program else None
-            self._natively[pair] = way
-        found = self._natively[pair]
-        return None if found is None else found(obj)
-
-    def _compiled(self, obj: Object, source: str, target: str) -> Object | None:
-        """What the compiled rules make of an object; None if the interpreter has to."""
-        run = self._plain[source, target]
-        if run is None:
-            return None
-        made, carry = self._split(fresh(obj))
-        carry.lost.pop(source, None)
-        try:
-            check_passing(carry, self.tree.way(source, target))
-            run(made, carry.lost)
-        except Unusual:
-            return None
-        return self.keeping.join(made, carry)
+        path = self._paths[source, target]
+        return None if path is None or path.touches_metadata else path.convert
 
     def _split(self, obj: Object) -> tuple[Object, Carry]:
         visible, carry = self.keeping.split(obj)
@@ -273,19 +242,17 @@ def _edge(edge: DeclaredEdge | FunctionEdge, structures: Mapping[str, Structure]
     return Edge(edge.source, edge.target, there, back)
 
 
-_opened = json.Decoder(Opened).decode
 _fields = json.Decoder(dict[str, Raw]).decode
 _plain = json.Decoder().decode
+_encode = json.Encoder().encode
+_NO_JSON = (MsgspecError, TypeError, UnicodeError, OverflowError)
+"""What encoding raises for data that is not JSON, which the interpreter passes on as it is."""
 
 
 def _top(raw: bytes | Raw) -> Object:
-    """The fields of an object that is JSON, opened if they can be."""
+    """Return the fields of an object that is JSON."""
     try:
-        return _opened(raw).fields()
-    except (MsgspecError, UnicodeError, RecursionError):
-        pass
-    try:
-        return _fields(raw)
+        return open_object(raw)
     except (MsgspecError, UnicodeError, RecursionError) as error:
         raise NotConvertible(f"this is no object: {error}") from None
 
@@ -302,77 +269,3 @@ def _value(found: Any) -> Any:
         return _plain(found) if type(found) is Raw else found
     except (MsgspecError, UnicodeError) as error:
         raise NotConvertible(f"this is no object: {error}") from None
-
-
-class _Ways(dict[tuple[str, str], Compiled | None]):
-    """The compiled way from one version to another, made when it is first asked for."""
-
-    def __init__(self, tree: Tree) -> None:
-        self._tree = tree
-
-    def __missing__(self, pair: tuple[str, str]) -> Compiled | None:
-        made = self[pair] = compile_way(self._tree.way(*pair), raw=False)
-        return made
-
-
-class _Conversion:
-    """The steps of one conversion."""
-
-    def __init__(self, tree: Tree, schemas: Schemas) -> None:
-        self._tree = tree
-        self._schemas = schemas
-
-    def converted(self, obj: Object, carry: Carry, source: str, target: str) -> Object:
-        made = self._walk(obj, carry, source, target)
-        self._seal(made, carry, target)
-        return made
-
-    def _walk(self, obj: Object, carry: Carry, source: str, target: str) -> Object:
-        """Convert along the way; the carry, which is trusted, is changed."""
-        for hop in self._tree.way(source, target):
-            made = hop.convert.run(obj)
-            made = hop.convert.restored(made, carry.lost.pop(hop.target, {}))
-            if lost := hop.convert.lost(obj, made):
-                carry.lost[hop.source] = lost
-            obj = made
-        return obj
-
-    def trust(self, obj: Object, carry: Carry, version: str) -> None:
-        """Leave in the carry only what belongs to the object as it is."""
-        for lost_version, hop, view in self._views(obj, carry, version):
-            lost = carry.lost[lost_version]
-            checked = hop.convert.guards(lost, view)
-            stale = {id(entry) for entry, key, now in checked if entry[key] != now}
-            carry.lost[lost_version] = without(lost, stale)
-
-    def _seal(self, obj: Object, carry: Carry, version: str) -> None:
-        """Set the guards of all that is carried to what the object looks like."""
-        for lost_version, hop, view in self._views(obj, carry, version):
-            for entry, key, now in list(hop.convert.guards(carry.lost[lost_version], view)):
-                entry[key] = now
-
-    def _views(
-        self, obj: Object, carry: Carry, version: str
-    ) -> Iterable[tuple[str, Hop[Step], Object]]:
-        """For every version that lost something: the step back to it, and what that would read.
-
-        That is the object with its defaults, which an API server may fill in at any time.
-        """
-        known = [each for each in carry.lost if each in self._tree.versions]
-        ways = {each: self._tree.way(version, each) for each in known}
-        for lost_version, way in sorted(ways.items(), key=lambda pair: len(pair[1])):
-            if not way:  # an object cannot have lost what it could show
-                del carry.lost[lost_version]
-                continue
-            hop = way[-1]
-            view = self._defaulted(obj, version)
-            if hop.source != version:
-                kept = Carry({v: fresh(each) for v, each in carry.lost.items()})
-                view = self._defaulted(self._walk(view, kept, version, hop.source), hop.source)
-            yield lost_version, hop, view
-
-    def _defaulted(self, obj: Object, version: str) -> Object:
-        filled: Object = fresh(obj)
-        if version in self._schemas:
-            self._schemas[version].default(filled)
-        return filled

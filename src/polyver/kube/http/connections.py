@@ -18,8 +18,7 @@ from typing import Any
 import httptools
 
 from polyver.kube.http.exchanges import Exchange, head_of
-from polyver.kube.http.heads import HEAD_ENDS, Filling, KnownHead, KnownHeads, taken_apart
-from polyver.kube.http.http import Answer, Application, AtOnce, Head, Quick
+from polyver.kube.http.http import Application, AtOnce, Head
 
 __all__ = ["Connection", "Hall", "Known"]
 
@@ -48,33 +47,19 @@ class Hall:
         self.app = app
         self.at_once = at_once
         self.known = known
-        self.heads = KnownHeads()
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
         self.tasks: set[asyncio.Task[None]] = set()
         self.held = 0
         """How many bytes of bodies wait to be taken."""
-        self.read = bytearray(_MOST_AT_ONCE)
-        self.buffer = memoryview(self.read)
+        self.buffer = memoryview(bytearray(_MOST_AT_ONCE))
         """Where what comes is put: it is looked at before anything else can come."""
         self.date = b""
-        self.beginnings: dict[bytes, bytes] = {}
-        """How answers begin in this second, by the lines of their headers."""
-        self.now = 0.0
-        """The loop's time, to the second."""
         self._tick()
 
     def _tick(self) -> None:
-        self.now = self.loop.time()
-        self.beginnings.clear()
         self.date = b"date: %b\r\n" % formatdate(usegmt=True).encode()
         self._ticking = self.loop.call_later(1.0, self._tick)
-
-    def beginning_of(self, lines: bytes) -> bytes:
-        """How an answer with success begins, up to its length."""
-        whole = head_of(Answer(200, lines, b""), self.date, keep_alive=True)
-        found = self.beginnings[lines] = whole[: whole.rindex(b" ") + 1]
-        return found
 
     def start(self, exchange: Exchange) -> None:
         """Let the application answer."""
@@ -107,12 +92,20 @@ _NO_HOST = re.compile(rb"[^A-Za-z0-9!$%&'()*+,.:;=\[\]_~-]")
 
 def _host_problem(headers: Sequence[tuple[bytes, bytes]], version: str) -> str:
     """Return what is wrong with the Host header, in the words of Go's library; RFC 9112, 3.2."""
-    hosts = [value for name, value in headers if name == b"host"]
-    if not hosts:
+    host = None
+    for name, value in headers:
+        if name == b"host":
+            if host is not None:
+                return "too many Host headers"
+            host = value
+    if host is None:
         return "" if version == "1.0" else "missing required Host header"
-    if len(hosts) > 1:
-        return "too many Host headers"
-    return "malformed Host header" if _NO_HOST.search(hosts[0]) else ""
+    return "malformed Host header" if _is_malformed(host) else ""
+
+
+@lru_cache(256)
+def _is_malformed(host: bytes) -> bool:
+    return _NO_HOST.search(host) is not None
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -134,10 +127,6 @@ class Connection(asyncio.BufferedProtocol):
         self._in_head = True
         self._in_message = True
         self._incoming: Exchange | None = None
-        self._unknown: bytes | None = None
-        self._known: KnownHead | None = None
-        """The head that came last, if it is known: most come again."""
-        self._filling: Filling | None = None
         self._reads = True
         self._closing = False
         """Whether no request is taken any more."""
@@ -170,8 +159,6 @@ class Connection(asyncio.BufferedProtocol):
             self._timer.cancel()
         if self._answering is not None:
             self._drop(self._answering)
-        if self._filling is not None:
-            self._end_filling(self._filling)
         while self._queue:
             self._drop(self._queue.pop())
         self.resume_writing()
@@ -183,8 +170,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def shutdown(self) -> None:
         """Answer what has come, and then close."""
-        if self._filling is not None:
-            self._parse_filled(self._filling)
         self._closing = True
         newest = self._queue[-1] if self._queue else self._answering
         if newest is not None:
@@ -214,16 +199,10 @@ class Connection(asyncio.BufferedProtocol):
     # What comes.
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's words
-        filling = self._filling
-        return self._hall.buffer if filling is None else filling.rest
+        return self._hall.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        if self._filling is not None:
-            self._fill(self._filling, nbytes)
-        elif not self._take_known(nbytes):
-            self._parse(self._hall.buffer[:nbytes])
-
-    def _parse(self, data: memoryview | bytes) -> None:
+        data = self._hall.buffer[:nbytes]
         if self._closing and (self._incoming is None or self._incoming.whole):
             return
         self._unparsed = len(data) + (self._unparsed if self._in_head else 0)
@@ -248,12 +227,11 @@ class Connection(asyncio.BufferedProtocol):
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._in_head:
-            return  # behind a body, where nobody looks for it
-        name = name.lower()
-        if name == b"expect" and value.lower() == b"100-continue":
-            self._expects = True
-        self._headers.append((name, value))
+        if self._in_head:  # a header behind the body is ignored
+            name = name.lower()
+            self._headers.append((name, value))
+            if name == b"expect":
+                self._expects = value.lower() == b"100-continue" or self._expects
 
     def on_headers_complete(self) -> None:
         self._in_head, self._unparsed, self._incoming = False, 0, None
@@ -274,7 +252,6 @@ class Connection(asyncio.BufferedProtocol):
             keep_alive=lasting,
             expects=self._expects,
         )
-        self._incoming.came, self._unknown = self._unknown, None
         self._queue.append(self._incoming)
 
     def on_body(self, body: bytes) -> None:
@@ -290,83 +267,6 @@ class Connection(asyncio.BufferedProtocol):
             self._incoming.wake()
         busy = self._queue or self._answering
         self._deadline = _NEVER if busy else self._hall.loop.time() + _KEEP_ALIVE
-
-    # What comes behind heads that are known.
-
-    def _take_known(self, nbytes: int) -> bool:
-        """Take a request whose head was read before, without reading it again; False if it is none.
-
-        Only the first bytes of a request are looked at, when no other is under way, and only if
-        not more has come than this one: all else is parsed.
-        """
-        hall = self._hall
-        busy = self._in_message or self._answering or self._queue or self._written
-        if busy or self._closing or hall.at_once is None:
-            return False
-        known = self._known
-        if known is not None and known.straight is not None:
-            beginning = hall.beginnings.get(known.lines) or hall.beginning_of(known.lines)
-            sent = known.straight(hall.read, nbytes, known.start, known.rest, beginning)
-            if sent is not None:
-                self.transport.write(sent)
-                self._deadline = hall.now + _KEEP_ALIVE
-                return True
-        known, begins, size = self._look_up(nbytes)
-        if known is None:
-            return False
-        body = hall.read[begins:nbytes]
-        if len(body) == size:
-            return self._answer_known(known.quick, body)
-        if len(body) > size or size > _MOST_HELD or hall.held + size > _MOST_HELD_BY_ALL:
-            return False
-        head = bytes(hall.buffer[: begins - len(HEAD_ENDS)])
-        self._filling = Filling(known.quick, head, body, size)
-        hall.held += size
-        self._in_message = True
-        self._deadline = hall.loop.time() + _REQUEST
-        return True
-
-    def _look_up(self, nbytes: int) -> tuple[KnownHead | None, int, int]:
-        """The head that has come, if it is known, where its body begins, and how long that is."""
-        hall = self._hall
-        ends = hall.read.find(HEAD_ENDS, 0, nbytes)
-        head = bytes(hall.buffer[:ends]) if ends >= 0 else b""
-        found = taken_apart(head)
-        if found is None:
-            return None, 0, 0
-        key, size = found
-        self._known = hall.heads.get(key)
-        if self._known is None:
-            self._unknown = head
-        return self._known, ends + len(HEAD_ENDS), size
-
-    def _answer_known(self, quick: Quick, body: bytearray) -> bool:
-        answer = quick(body)
-        if answer is None:
-            return False
-        self.write(head_of(answer, self._hall.date, keep_alive=True), answer.body)
-        self._deadline = self._hall.now + _KEEP_ALIVE
-        return True
-
-    def _fill(self, filling: Filling, nbytes: int) -> None:
-        """What has come is in its place already."""
-        filling.rest = filling.rest[nbytes:]
-        if filling.rest:
-            return
-        if self._written is None and self._answer_known(filling.quick, filling.body):
-            self._end_filling(filling)
-        else:
-            self._parse_filled(filling)
-
-    def _parse_filled(self, filling: Filling) -> None:
-        """Go on as if the head had not been known."""
-        self._end_filling(filling)
-        self._parse(filling.head + HEAD_ENDS + filling.come)
-
-    def _end_filling(self, filling: Filling) -> None:
-        self._filling = None
-        self._hall.held -= len(filling.body)
-        self._in_message = False
 
     def _refuse(self, status: str, problem: str = "") -> None:
         """Take nothing more after what is no request, nor after what is too large for one."""
@@ -396,8 +296,9 @@ class Connection(asyncio.BufferedProtocol):
         """Begin with the next request, once it is its turn."""
         if self._queue and self._answering is None and not self._may_wait(self._queue[0]):
             exchange = self._answering = self._queue.popleft()
-            if not self._answer_at_once(exchange):
-                self._hall.start(exchange)
+            if self._answer_at_once(exchange):
+                return
+            self._hall.start(exchange)
         self._regulate()
 
     def _may_wait(self, exchange: Exchange) -> bool:
@@ -415,8 +316,6 @@ class Connection(asyncio.BufferedProtocol):
         quick = at_once(head)
         if quick is None:
             return False
-        if exchange.came is not None:
-            self._learn(exchange, exchange.came, quick)
         answer = quick(exchange.body)
         if answer is None:
             return False
@@ -424,10 +323,6 @@ class Connection(asyncio.BufferedProtocol):
         self.write(head_of(answer, self._hall.date, keep_alive=exchange.keep_alive), body)
         exchange.finish()
         return True
-
-    def _learn(self, exchange: Exchange, came: bytes, quick: Quick) -> None:
-        if exchange.keep_alive and not exchange.expects and exchange.method != "HEAD":
-            self._hall.heads.learn(came, exchange.target, exchange.headers, quick)
 
     def _regulate(self) -> None:
         """Read on only if there is room for what comes."""

@@ -74,7 +74,6 @@ class Exchange:
         "_left",
         "_parts",
         "_way",
-        "came",
         "complete",
         "gone",
         "headers",
@@ -106,8 +105,6 @@ class Exchange:
         self.headers = headers
         self.version = version
         self.keep_alive = keep_alive
-        self.came: bytes | None = None
-        """What its head may be known by: the bytes that it came in."""
         self.whole = False
         """Whether all of the request has come."""
         self.size = 0
@@ -128,12 +125,6 @@ class Exchange:
         self._left: int | None = None
 
     # What comes.
-
-    @property
-    def target(self) -> bytes:
-        """The method and what was asked for, as most write them."""
-        asked = b"%b?%b" % (self.raw_path, self.query) if self.query else self.raw_path
-        return b"%b %b" % (self.method.encode(), asked)
 
     @property
     def expects(self) -> bool:

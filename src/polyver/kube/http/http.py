@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -22,7 +22,6 @@ __all__ = [
     "Response",
     "Scope",
     "Send",
-    "Straight",
     "TooLarge",
     "read_body",
     "read_duration",
@@ -62,28 +61,8 @@ What it leaves may be shown to it again.
 """
 
 
-@runtime_checkable
-class Straight(Protocol):
-    """A Quick that can also answer from the bytes of a whole request, always with success."""
-
-    lines: bytes
-    """The lines of headers that it answers with."""
-
-    def straight(
-        self, read: bytearray, size: int, start: bytes, rest: bytes, beginning: bytes
-    ) -> bytes | None:
-        """The whole answer to the first bytes of a buffer, if they are one request.
-
-        Its head is `start`, the length of its body, and `rest`; the answer's is `beginning`, and
-        then its length. None leaves it to whoever answers bodies.
-        """
-
-
 AtOnce = Callable[[Head], Quick | None]
-"""Says who may answer the bodies behind a head at once.
-
-It is the same for the same head, always, whatever length that says: it may not be asked again.
-"""
+"""Returns what may answer the body of a request at once, from the request without its body."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 

@@ -1,17 +1,17 @@
-"""Objects as JSON of which only the outer levels are read: what is inside of them stays bytes.
+"""Objects as JSON of which only the outer levels are decoded: the fields inside stay JSON (Raw).
 
-Whoever changes a few fields of many objects reads the others once, to find where they end.
+Code that changes a few fields of many objects reads the others once, to find where they end.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec import UNSET, MsgspecError, Raw, Struct, UnsetType, field, json
 
 from polyver.kube.objects.codec import prepare
 
-__all__ = ["Opened"]
+__all__ = ["Opened", "open_object"]
 
 _NONE = Raw()
 
@@ -26,7 +26,7 @@ class Opened(Struct, forbid_unknown_fields=True):
     status: Raw = _NONE
 
     def fields(self) -> dict[str, Any]:
-        """All that it has, in a mapping that may be changed."""
+        """Return all fields that are there, in a new dictionary."""
         found: dict[str, Any] = {"apiVersion": self.api_version, "kind": self.kind}
         if self.metadata is not _NONE:
             found["metadata"] = self.metadata
@@ -38,3 +38,17 @@ class Opened(Struct, forbid_unknown_fields=True):
 
 
 prepare(Opened)
+_opened = json.Decoder(Opened).decode
+_fields = json.Decoder(dict[str, Raw]).decode
+
+
+def open_object(raw: bytes | Raw) -> dict[str, Any]:
+    """Return the fields of any object; those of an object with other fields are all Raw.
+
+    >>> open_object(b'{"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}')["data"]
+    msgspec.Raw(b'{"a": "b"}')
+    """
+    try:
+        return _opened(raw).fields()
+    except (MsgspecError, UnicodeError, RecursionError):
+        return _fields(raw)

@@ -1,7 +1,9 @@
-"""Rules compiled: one function for each two versions, the whole way in one, on values not decoded.
+"""The compiler of rules: Python source for one function for each two versions.
 
-It opens only the objects that rules look into, moves everything else as the bytes that it is, and
-asks the interpreter whenever something is not as it nearly always is (`Unusual`).
+The function converts an object whose fields are JSON that was not decoded (Raw). It decodes only
+the fields that rules read and moves the others as they are. It restores preserved fields, and
+preserves what is lost, as the interpreter does. It raises `Unusual` for an object that only the
+interpreter can convert.
 """
 
 from __future__ import annotations
@@ -14,14 +16,18 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from polyver.apis.conversion import _calls as calls
+from polyver.apis.conversion import _runtime as runtime
 from polyver.apis.conversion._block import Block
-from polyver.apis.conversion._calls import Unusual
 from polyver.apis.conversion._delta import Lost
-from polyver.apis.conversion._fast import fast
-from polyver.apis.conversion._keyed import keyed
 from polyver.apis.conversion._metadata import fits_metadata
-from polyver.apis.conversion._watching import Settled, all_settled, is_alone, settled, watched
+from polyver.apis.conversion._runtime import keyed, lossless
+from polyver.apis.conversion._schema_checks import (
+    Settled,
+    all_settled,
+    is_alone,
+    settled,
+    watched,
+)
 from polyver.apis.conversion.hops import Step, compilable
 from polyver.apis.conversion.nested import Each, Keyed, Move, Wrap
 from polyver.apis.conversion.paths import Path, show_path
@@ -29,32 +35,32 @@ from polyver.apis.conversion.rules import Const, Drop, Rule
 from polyver.apis.conversion.values import MISSING
 from polyver.core import Hop
 
-__all__ = ["Compiled", "Unusual", "compile_way"]
+__all__ = ["Compiled", "compile_path"]
 
 Object = dict[str, Any]
 Compiled = Callable[[Object, dict[str, Lost]], None]
-"""Changes an object, whose fields may be Raw, and what its versions lost; in place."""
+"""Converts an object, whose fields may be Raw, and its preserved fields by version; in place."""
 
 
-def compile_way(hops: Sequence[Hop[Step]], *, raw: bool, lean: bool = False) -> Compiled | None:
-    """A function for a way; None if it leads over functions, or fields that a schema lacks.
+def compile_path(hops: Sequence[Hop[Step]]) -> Compiled | None:
+    """Return a function for a conversion path.
 
-    A lean function is for objects that bring nothing with them that was lost before.
+    None if the path calls functions of users, or has rules for fields that a schema lacks.
     """
     steps = compilable(hops)
     if steps is None:
         return None
-    writer = _Writer(raw=raw, lean=lean)
+    writer = _Writer()
     writer.line("def convert(top, lost):")
     writer.indent = 1
     for number, (hop, step) in enumerate(zip(hops, steps, strict=True)):
         before = [each.block.read(back=each.back) for each in steps[:number]]
         after = [each.block.written(back=each.back) for each in steps[number + 1 :]]
         writer.line("K = None")
-        writer.restoring(f"L = lost.pop({hop.target!r}, None)")
+        writer.line(f"L = lost.pop({hop.target!r}, None) if lost else None")
         far = (all_settled(before), all_settled(after))
         _BlockWriter(writer, step.block, back=step.back, losing=True, far=far).write()
-        writer.restoring("if L: raise Unusual")
+        writer.line("if L: raise Unusual")
         writer.line(f"if K: lost[{hop.source!r}] = K")
     compiled: Compiled = writer.function("convert")
     return compiled
@@ -63,34 +69,27 @@ def compile_way(hops: Sequence[Hop[Step]], *, raw: bool, lean: bool = False) -> 
 class _Writer:
     """Source code, and the values that it refers to."""
 
-    def __init__(self, *, raw: bool, lean: bool = False) -> None:
-        self.raw = raw
-        self.lean = lean
+    def __init__(self) -> None:
         self.indent = 0
         self._lines: list[str] = []
         self._count = 0
         self.names: dict[str, Any] = {
             "M": MISSING,
             "Raw": Raw,
-            "Unusual": Unusual,
-            "Loses": calls.Loses,
-            "opened": calls.opened_raw if raw else calls.opened_plain,
-            "listed": calls.listed_raw if raw else calls.listed_plain,
-            "objects": calls.objects_raw if raw else calls.objects_plain,
+            "Unusual": runtime.Unusual,
+            "Loses": runtime.Loses,
+            "opened": runtime.opened,
+            "items_of": runtime.items_of,
+            "objects_in": runtime.objects_in,
             "decode": msgspec.json.Decoder().decode,
-            "plain": calls.plain,
-            "is_const": calls.is_const,
-            "is_null": calls.is_null,
-            "kept": calls.kept,
+            "plain": runtime.plain,
+            "is_const": runtime.is_const,
+            "is_null": runtime.is_null,
+            "preserved": runtime.preserved,
         }
 
     def line(self, text: str) -> None:
         self._lines.append("    " * self.indent + text)
-
-    def restoring(self, text: str) -> None:
-        """A line about what was lost before."""
-        if not self.lean:
-            self.line(text)
 
     def fresh(self, prefix: str) -> str:
         self._count += 1
@@ -132,7 +131,7 @@ class _BlockWriter:
             pairs = zip(rules, writes, strict=True)
             known = frozenset(show_path(p) for rule, ps in pairs if _can_lose(rule) for p in ps)
             names = self.out.keep("known", known)
-            self.out.restoring(f"if L and not L.keys() <= {names}: raise Unusual")
+            self.out.line(f"if L and not L.keys() <= {names}: raise Unusual")
         self._open({*_flat(reads)}, {*_flat(writes)})
         anchors = self._anchors()
         taken = self._take(reads)
@@ -224,18 +223,13 @@ class _BlockWriter:
         for holder, names in by_holder.items():
             self._watch(holder, None, frozenset(names))
 
-    def put(self, path: Path, value: str, made_of: Sequence[Path]) -> None:
-        """Code that writes a value, which is there, with the objects around it.
-
-        If it can only be made of what was at some paths, what holds those and stays is there, too.
-        """
+    def put(self, path: Path, value: str) -> None:
+        """Code that writes a value, which is there, with the objects around it."""
         for size in range(1, len(path)):
             at = path[:size]
             var, parent = self.containers[at], self.containers[at[:-1]]
             if size <= self._pinned:
-                held = made_of and all(each[:size] == at != each for each in made_of)
-                if not self.out.lean or not held:
-                    self.out.line(f"if {var} is M: raise Unusual")
+                self.out.line(f"if {var} is M: raise Unusual")
             else:
                 self.out.line(f"if {var} is M: {var} = {parent}[{at[-1]!r}] = {{}}")
         self.out.line(f"{self.containers[path[:-1]]}[{path[-1]!r}] = {value}")
@@ -273,7 +267,7 @@ class _RuleWriter:
             self._check_metadata(path, value)
             self._out.line(f"if {value} is not M:")
             self._out.indent += 1
-            self.block.put(path, value, self.rule.ports(back=self.block.back)[0])
+            self.block.put(path, value)
             self._out.indent -= 1
 
     def _check_metadata(self, path: Path, value: str) -> None:
@@ -283,27 +277,27 @@ class _RuleWriter:
             fits = self._out.keep("fits", partial(fits_metadata, path))
             self._out.line(f"    if not {fits}({value}): raise Unusual")
 
-    def _slow(self, made: Sequence[str]) -> str:
-        """Code that asks the rule itself, or gives up where nothing may be lost."""
+    def _interpreted(self, made: Sequence[str]) -> str:
+        """Code that lets the interpreter run this rule, or gives up where nothing may be lost."""
         if not self.block.losing:
             return "raise Loses"
         block, back = self.block.block, self.block.back
         reads, writes = self.rule.ports(back=back)
-        slow = calls.Slow(
+        interpreted = runtime.RuleByInterpreter(
             block,
             self.rule,
             back,
             settled(block.read(back=back), reads, self.block.far[0]),
             settled(block.written(back=back), writes, self.block.far[1]),
         )
-        name = self._out.keep("slow", slow)
+        name = self._out.keep("rule", interpreted)
         outs = f"({', '.join(made)}{',' if made else ''})" if made else "_"
         ins = ", ".join(self.values) + ("," if self.values else "")
-        return f"{outs}, K = {name}(({ins}), {'None' if self._out.lean else 'L'}, K)"
+        return f"{outs}, K = {name}(({ins}), L, K)"
 
     def _hit(self) -> str:
         """Code for whether something was lost of what this rule writes."""
-        if self._out.lean or not self.block.losing or not self.paths:
+        if not self.block.losing or not self.paths:
             return ""
         names = [show_path(path) for path in self.paths]
         return " or ".join(f"{name!r} in L" for name in names)
@@ -319,9 +313,9 @@ class _RuleWriter:
                 line(f"    K[{name!r}] = {{'is': plain({value})}}")
             else:
                 line("    raise Loses")
-        elif losing and not self._out.lean:
+        elif losing:
             made, name = self._out.fresh("w"), show_path(self.paths[0])
-            line(f"{made} = kept(L.pop({name!r})) if L and {name!r} in L else M")
+            line(f"{made} = preserved(L.pop({name!r})) if L and {name!r} in L else M")
             self._write([made])
 
     def _const(self) -> None:
@@ -329,22 +323,21 @@ class _RuleWriter:
         encoded = msgspec.json.encode(self.rule.value)
         condition = self.anchor or "True"
         if self.values:
-            const = self._out.keep("const", encoded), self._out.keep("const", self.rule.value)
+            names = self._out.keep("const", encoded), self._out.keep("const", self.rule.value)
             value = self.values[0]
-            same_ = f"{value} is not M and is_const({value}, {const[0]}, {const[1]})"
-            self._out.line(f"if {condition} and not ({same_}): {self._slow([])}")
+            same_ = f"{value} is not M and is_const({value}, {', '.join(names)})"
+            self._out.line(f"if {condition} and not ({same_}): {self._interpreted([])}")
             return
         made = self._out.fresh("w")
-        const_name = self._out.keep("const", Raw(encoded) if self._out.raw else self.rule.value)
-        fresh = const_name if self._out.raw else f"plain({const_name})"
-        self._out.line(f"{made} = {fresh} if {condition} else M")
+        const = self._out.keep("const", Raw(encoded))
+        self._out.line(f"{made} = {const} if {condition} else M")
         if hit := self._hit():
-            self._out.line(f"if {condition} and L and ({hit}): {self._slow([made])}")
+            self._out.line(f"if {condition} and L and ({hit}): {self._interpreted([made])}")
         self._write([made])
 
     def _simple(self) -> None:
         made = [self._out.fresh("w") for _ in self.paths]
-        run = self._out.keep("fast", fast(self.rule, back=self.block.back))
+        run = self._out.keep("lossless", lossless(self.rule, back=self.block.back))
         missing = " and ".join(f"{value} is M" for value in self.values)
         self._out.line(f"if {missing}: {' = '.join(made)} = M")
         self._out.line("else:")
@@ -353,12 +346,12 @@ class _RuleWriter:
             self._out.line(f"if type({value}) is Raw: {value} = decode({value})")
         found = self._out.fresh("f")
         self._out.line(f"{found} = {run}({', '.join(self.values)})")
-        self._out.line(f"if {found} is None: {self._slow(made)}")
+        self._out.line(f"if {found} is None: {self._interpreted(made)}")
         unpacked = f"{', '.join(made)} = {found}"
         self._out.line(f"else: {unpacked}")
         self._out.indent -= 1
         if hit := self._hit():
-            self._out.line(f"if L and ({hit}): {self._slow(made)}")
+            self._out.line(f"if L and ({hit}): {self._interpreted(made)}")
         self._write(made)
 
     def _nested(self) -> None:
@@ -367,7 +360,7 @@ class _RuleWriter:
         line(f"if {value} is M: {made} = M")
         hit = self._hit()
         if hit:
-            line(f"elif L and ({hit}): {self._slow([made])}")
+            line(f"elif L and ({hit}): {self._interpreted([made])}")
         line("else:")
         self._out.indent += 1
         if self.block.losing:
@@ -376,7 +369,7 @@ class _RuleWriter:
             self._inside(made)
         self._out.indent -= 1
         if hit:
-            line(f"if {value} is M and L and ({hit}): {self._slow([made])}")
+            line(f"if {value} is M and L and ({hit}): {self._interpreted([made])}")
         self._write([made])
 
     def _guarded(self, made: str) -> None:
@@ -387,30 +380,29 @@ class _RuleWriter:
         self._inside(made)
         self._out.indent -= 1
         line("except (Loses, Unusual):")
-        # What is not bytes was changed in place, so the interpreter must begin again.
+        # A value that is not Raw was changed in place, so the interpreter must begin again.
         line(f"    if type({value}) is not Raw: raise Unusual")
-        if self._out.raw:
-            line(f"    {self._slow([made])}")
+        line(f"    {self._interpreted([made])}")
 
     def _inside(self, made: str) -> None:
         """Code for a value if nothing inside of it is lost."""
         line, value, back = self._out.line, self.values[0], self.block.back
         match self.rule:
             case Keyed():
-                one = _item(self.rule.inside, back=back, raw=self._out.raw)
-                run = keyed(self.rule, one, back=back, raw=self._out.raw)
+                one = _item(self.rule.inside, back=back)
+                run = keyed(self.rule, one, back=back)
                 line(f"{made} = {self._out.keep('keyed', run)}({value})")
             case Each() if self.rule.inside.trivial:
-                line(f"{made} = listed({value})")
+                line(f"{made} = items_of({value})")
             case Each():
                 item = self._out.fresh("i")
-                line(f"{made} = objects({value})")
+                line(f"{made} = objects_in({value})")
                 line(f"for {item} in {made}:")
                 self._out.indent += 1
                 self._items(self.rule.inside, item)
                 self._out.indent -= 1
             case Wrap() if back:
-                line(f"{made} = listed({value})")
+                line(f"{made} = items_of({value})")
                 line(f"if len({made}) != 1 or is_null({made}[0]): raise Loses")
                 line(f"{made} = {made}[0]")
                 self._one(self.rule.inside, made)
@@ -433,14 +425,14 @@ class _RuleWriter:
         self._out.line("pass")
 
 
-def _item(block: Block, *, back: bool, raw: bool) -> Callable[[Any], Any] | None:
+def _item(block: Block, *, back: bool) -> Callable[[Any], Any] | None:
     """A function for one value by the rules of a block, if there are any; else None.
 
     Anything lost raises Loses.
     """
     if block.trivial:
         return None
-    writer = _Writer(raw=raw)
+    writer = _Writer()
     writer.line("def convert(top):")
     writer.indent = 1
     writer.line("try:")

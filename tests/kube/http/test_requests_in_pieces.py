@@ -1,4 +1,4 @@
-"""What happens to requests whose heads were read before, and which heads are known at all."""
+"""What happens to requests that come in pieces, and to what comes meanwhile."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from tests.kube.http.wires import FIRST, PLAIN, House, Wire, settled
 
 from polyver.kube.http import connections
 from polyver.kube.http.connections import Hall
-from polyver.kube.http.heads import KnownHeads
-from polyver.kube.http.http import Answer
-
-# What may happen meanwhile.
+from polyver.kube.http.http import Answer, Head, Quick
 
 
 class Broken(Exception):
@@ -22,7 +19,7 @@ class Broken(Exception):
 
 
 def run(test: Callable[[Hall, Wire], Awaitable[None]]) -> None:
-    """With a connection whose first head is known, and nothing else sent."""
+    """With a connection over which two requests were answered."""
 
     async def running() -> None:
         house = House()
@@ -93,9 +90,8 @@ def test_a_client_that_does_not_read_is_written_nothing(come: int) -> None:
 
 def test_behind_the_end_nothing_is_answered() -> None:
     async def test(hall: Hall, wire: Wire) -> None:
-        asked: list[bytes | bytearray] = []
-        for known in hall.heads.values():
-            known.quick = asked.append
+        asked: list[Head] = []
+        hall.at_once = asked.append
         wire.connection.shutdown()
         assert wire.closed
         wire.send_late(PLAIN[0](3) + b"abc")
@@ -153,11 +149,16 @@ def test_bodies_that_are_waited_for_are_counted_as_held(monkeypatch: pytest.Monk
         others = [Wire(hall) for _ in range(3)]
         for each in others:
             each.send(FIRST)
-            each.send(PLAIN[0](900) + b"a")
-        assert hall.held == 900 + 1 + 1
+            each.send(PLAIN[0](900) + b"a" * 400)
+        assert hall.held == 3 * 400
+        await settled(hall)
+        assert hall.held == 2 * 400, "the last is given to the application"
         for each in others:
-            each.send(b"b" * 899)
-            assert b"at once POST /quick b'' 900 " in each.written
+            each.send(b"b" * 500)
+            await settled(hall)
+        said = [b"at once", b"at once", b"app"]
+        for each, who in zip(others, said, strict=True):
+            assert who + b" POST /quick b'' 900 " in each.written
             each.lose()
 
     run(test)
@@ -169,8 +170,10 @@ def test_one_that_fails_leaves_nothing_behind(pieces: list[bytes]) -> None:
         def fails(_: bytes | bytearray) -> Answer:
             raise Broken
 
-        for known in hall.heads.values():
-            known.quick = fails
+        def at_once(_: Head) -> Quick:
+            return fails
+
+        hall.at_once = at_once
         with pytest.raises(Broken):  # noqa: PT012 - it is the last piece that raises
             for each in (PLAIN[0](3) + pieces[0], *pieces[1:]):
                 wire.send(each)
@@ -191,66 +194,3 @@ def test_empty_lines_between_requests_are_no_long_head(monkeypatch: pytest.Monke
         assert wire.written.count(b"HTTP/1.1 200") == 201
 
     run(test)
-
-
-# What is known.
-
-HOST = (b"host", b"x")
-SHORT = (b"content-length", b"3")
-
-
-def quick(_: bytes | bytearray) -> None:
-    """Leave everything to the application."""
-
-
-def learned(came: bytes, *headers: tuple[bytes, bytes]) -> KnownHeads:
-    heads = KnownHeads()
-    heads.learn(came, b"POST /", headers, quick)
-    return heads
-
-
-def test_a_head_is_known_whatever_length_it_says() -> None:
-    came = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3"
-    [(key, known)] = learned(came, HOST, SHORT).items()
-    assert key == (b"POST / HTTP/1.1\r\nHost: x", b"")
-    assert known.quick is quick
-
-
-@pytest.mark.parametrize(
-    ("came", "headers"),
-    [
-        # Whatever a parser may let pass, bodies end where they seem to.
-        ("Content-Length: 3\r\nContent-Length: 3", [SHORT, SHORT]),
-        ("Content-Length: 3\r\ncontent-length: 4", [SHORT, (b"content-length", b"4")]),
-        (
-            "Content-Length: 3\r\nTransfer-Encoding: chunked",
-            [SHORT, (b"transfer-encoding", b"chunked")],
-        ),
-        ("Host: x\nContent-Length: 4\r\nContent-Length: 3", [HOST, SHORT]),
-        ("Content-Length: 3\r\nHost: x\n", [SHORT, HOST]),
-        ("Content-Length: 3\r\n 4", [(b"content-length", b"3 4")]),
-        ("Host: x", [HOST]),
-        ("Content-Length: 3\r\nHost: " + "x" * 5000, [SHORT, (b"host", b"x" * 5000)]),
-    ],
-)
-def test_nothing_is_known_that_could_be_read_differently(
-    came: str, headers: list[tuple[bytes, bytes]]
-) -> None:
-    assert not learned(b"POST / HTTP/1.1\r\n" + came.encode(), *headers)
-
-
-@pytest.mark.parametrize(
-    "line", ["POST / HTTP/1.0", "POST / HTTP/2.0", "PUT / HTTP/1.1", "\r\nPOST /"]
-)
-def test_nothing_is_known_whose_first_line_is_another(line: str) -> None:
-    assert not learned(f"{line}\r\nContent-Length: 3".encode(), SHORT)
-
-
-def test_no_more_is_known_than_fits() -> None:
-    heads = KnownHeads()
-    for number in range(1000):
-        host = b"%d" % number
-        came = b"POST / HTTP/1.1\r\nHost: %b\r\nContent-Length: 3" % host
-        heads.learn(came, b"POST /", [(b"host", host), SHORT], quick)
-        assert (b"POST / HTTP/1.1\r\nHost: %b" % host, b"") in heads
-        assert len(heads) <= 256

@@ -1,0 +1,382 @@
+"""Functions that compiled rules call, and the exceptions with which they refuse an object.
+
+A value is Raw (JSON that was not decoded) or plain data; each function takes both. A function that
+finds something that it cannot convert raises Unusual or Loses, and the interpreter decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from polyver.apis.conversion._block import Block
+from polyver.apis.conversion._delta import Lost, without
+from polyver.apis.conversion._schema_checks import Settled
+from polyver.apis.conversion.nested import Keyed
+from polyver.apis.conversion.paths import show_path
+from polyver.apis.conversion.rules import Cast, Ports, Rule, Scale, Split, Values
+from polyver.apis.conversion.values import MISSING, Type
+from polyver.languages.values.strings import same
+
+__all__ = [
+    "Loses",
+    "RuleByInterpreter",
+    "Unusual",
+    "is_const",
+    "is_null",
+    "items_of",
+    "keyed",
+    "lossless",
+    "objects_in",
+    "opened",
+    "plain",
+    "preserved",
+]
+
+Object = dict[str, Any]
+Convert = Callable[[Any], Any]
+Lossless = Callable[..., Any]
+"""Takes what a rule reads, not all of it missing; returns a sequence if the rule writes several."""
+
+fields = msgspec.json.Decoder(dict[str, Raw]).decode
+_items = msgspec.json.Decoder(list[Raw]).decode
+_objects = msgspec.json.Decoder(list[dict[str, Raw]]).decode
+_UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
+
+
+class Unusual(Exception):
+    """The compiled rules cannot convert this object; the interpreter can."""
+
+
+class Loses(Exception):
+    """A value inside of another would be lost."""
+
+
+# Values that may be Raw
+
+
+def opened(value: Any) -> Object:
+    """Return the fields of an object."""
+    if type(value) is dict:
+        return value
+    if type(value) is not Raw:  # a string would be decoded as if it were JSON
+        raise Unusual
+    try:
+        return fields(value)
+    except _UNREADABLE:
+        raise Unusual from None
+
+
+def items_of(value: Any) -> list[Any]:
+    """Return the items of a list."""
+    if type(value) is list:
+        return value
+    if type(value) is not Raw:
+        raise Loses
+    try:
+        return _items(value)
+    except _UNREADABLE:
+        raise Loses from None
+
+
+def objects_in(value: Any) -> list[Object]:
+    """Return the items of a list in which every item is an object."""
+    if type(value) is list:
+        return [*map(opened, value)]
+    if type(value) is not Raw:
+        raise Loses
+    try:
+        return _objects(value)
+    except _UNREADABLE:
+        raise Loses from None
+
+
+def is_null(value: Any) -> bool:
+    return value is None or value == _NULL
+
+
+_NULL: Final = Raw(b"null")
+
+
+def plain(value: Any) -> Any:
+    """Return a value as plain data."""
+    if type(value) is Raw:
+        return msgspec.json.decode(value)
+    if type(value) is dict or type(value) is list:
+        return msgspec.json.decode(msgspec.json.encode(value))
+    return value
+
+
+def is_const(value: Any, encoded: bytes, const: Any) -> bool:
+    if type(value) is Raw and bytes(value) == encoded:
+        return True
+    return same(plain(value), const)
+
+
+# Preserved fields
+
+
+@dataclass(frozen=True, slots=True)
+class RuleByInterpreter:
+    """One rule as the interpreter runs it, with the fields that it loses and restores."""
+
+    block: Block
+    rule: Rule
+    back: bool
+    reads: Settled
+    writes: Settled
+
+    def __call__(self, values: Ports, before: Lost | None, after: Lost | None) -> Any:
+        values = tuple(map(plain, values))
+        made = self.rule.run(values, back=self.back)
+        made = self.block.allowed(self.rule, made, back=self.back)
+        if before:
+            made = self._restored(made, before, values)
+        lost = self.block.lost_by(self.rule, values, made, back=self.back)
+        guards = list(self.rule.guards(lost, made, back=not self.back))
+        if guards and not self.writes.holds(made):
+            raise Unusual
+        for entry, key, now in guards:
+            entry[key] = now
+        if lost:
+            after = {} if after is None else after
+            after |= lost
+        return made, after
+
+    def _restored(self, made: Ports, before: Lost, values: Ports) -> Ports:
+        names = map(show_path, self.rule.ports(back=self.back)[1])
+        own = {name: before.pop(name) for name in names if name in before}
+        if any("whole" in entry for entry in own.values()):
+            raise Unusual
+        checked = list(self.rule.guards(own, values, back=self.back))
+        if checked and not self.reads.holds(values):
+            raise Unusual
+        stale = {id(entry) for entry, key, now in checked if entry[key] != now}
+        return self.rule.restored(made, without(own, stale), back=self.back)
+
+
+def preserved(entry: dict[str, Any]) -> Any:
+    """Return the value of a preserved field that depends on no visible field."""
+    if entry.keys() != {"is"}:
+        raise Unusual
+    return entry["is"]
+
+
+# Simple rules
+
+_MOST: Final = 2**63 - 1
+_LARGE: Final = 10**18
+"""An integer beyond this may not be the same after it was a string."""
+
+
+def lossless(rule: Rule, *, back: bool) -> Lossless:
+    """Return what a simple rule does to plain values if nothing is lost.
+
+    The function returns None if something would be lost.
+    """
+    match rule:
+        case Values():
+            return _words(rule, back=back)
+        case Cast():
+            kinds = (rule.source_type, rule.target_type)
+            return _CASTS.get(kinds[::-1] if back else kinds) or _checked(rule, back=back)
+        case Scale() if rule.factor.denominator == 1:
+            return _scaled(rule.factor.numerator, back=back)
+        case Split() if {*rule.types} <= {"string", "integer"}:
+            return _joined(rule) if back else _split(rule)
+    return _checked(rule, back=back)
+
+
+def _checked(rule: Rule, *, back: bool) -> Lossless:
+    single = len(rule.ports(back=back)[1]) == 1
+
+    def run(*values: Any) -> Any:
+        made = rule.run(values, back=back)
+        if not all(map(same, rule.run(made, back=not back), values)):
+            return None
+        return made[0] if single else made
+
+    return run
+
+
+def _words(rule: Values, *, back: bool) -> Lossless:
+    words = {(type(a), a): b for a, b in rule.words.items()}
+    if back:
+        words = {(type(b), b): a for (_, a), b in words.items()}
+    if all(kind is str for kind, _ in words):
+        texts = {text: word for (_, text), word in words.items()}.get
+        return lambda value: texts(value) if type(value) is str else None
+    get = words.get
+    return lambda value: get((type(value), value)) if type(value) in _PLAIN else None
+
+
+_PLAIN: Final = frozenset([str, int, bool])
+
+
+def _whole(value: Any) -> Any:
+    if type(value) is not str:
+        return None
+    try:
+        made = int(value)
+    except ValueError:
+        return None
+    return made if -_LARGE < made < _LARGE and str(made) == value else None
+
+
+def _written(value: Any) -> Any:
+    return str(value) if type(value) is int and -_LARGE < value < _LARGE else None
+
+
+_CASTS: Final[Mapping[tuple[Type, Type], Lossless]] = {
+    ("string", "integer"): _whole,
+    ("integer", "string"): _written,
+}
+
+
+def _scaled(factor: int, *, back: bool) -> Lossless:
+    def times(value: Any) -> Any:
+        if type(value) is not int:
+            return None
+        made = value * factor
+        return made if -_MOST <= made <= _MOST else None
+
+    def divided(value: Any) -> Any:
+        if type(value) is not int:
+            return None
+        made, rest = divmod(value, factor)
+        return None if rest else made
+
+    return divided if back else times
+
+
+def _split(rule: Split) -> Lossless:
+    separator, count, absent = rule.separator, len(rule.into), rule.absent
+    numbers = [place for place, kind in enumerate(rule.types) if kind == "integer"]
+    most = count - 1
+
+    def split(value: Any) -> Any:
+        if type(value) is not str:
+            return None
+        parts: list[Any] = value.split(separator, most)
+        if len(parts) < count:
+            if absent is not None:
+                return None
+            parts += [MISSING] * (count - len(parts))
+        elif absent is not None and absent in parts:
+            parts = [MISSING if part == absent else part for part in parts]
+            if parts.count(MISSING) == count:
+                return None
+        for place in numbers:
+            if parts[place] is not MISSING:
+                parts[place] = made = _whole(parts[place])
+                if made is None:
+                    return None
+        return parts
+
+    return split
+
+
+def _joined(rule: Split) -> Lossless:
+    separator, absent, last = rule.separator, rule.absent, len(rule.into) - 1
+    texted = [kind == "string" for kind in rule.types]
+
+    def joined(*parts: Any) -> Any:
+        texts: list[str] = []
+        for place, part in enumerate(parts):
+            if part is MISSING and absent is not None:
+                texts.append(absent)
+            elif part is MISSING:
+                break
+            else:
+                text = part if texted[place] else _written(part)
+                if type(text) is not str or text == absent or (separator in text and place < last):
+                    return None
+                texts.append(text)
+        rest = parts[len(texts) :]
+        if not texts or rest.count(MISSING) < len(rest):
+            return None
+        return separator.join(texts)
+
+    return joined
+
+
+# Lists with keys
+
+
+def keyed(rule: Keyed, one: Convert | None, *, back: bool) -> Convert:
+    """Return what a rule does to a list, or to a map, in which nothing is lost.
+
+    `one` converts each value inside. If something is lost, Loses is raised.
+    """
+    if rule.value:
+        return _keyed_values(rule, one, back=back)
+    return partial(_unkeyed if back else _keyed, rule, one=one or _same)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _keyed_values(rule: Keyed, one: Convert | None, *, back: bool) -> Convert:
+    """Convert lists of items with a key and a value without decoding the values."""
+    hints: list[tuple[str, Any, Any]] = [
+        ("name", str, msgspec.field(name=rule.key)),
+        ("value", Raw, msgspec.field(name=rule.value)),
+    ]
+    item: Any = msgspec.defstruct("Item", hints, forbid_unknown_fields=True, gc=False)
+    decode = msgspec.json.Decoder(list[item]).decode
+
+    def keyed(value: Any) -> Object:
+        try:
+            found = decode(value if type(value) is Raw else msgspec.json.encode(value))
+        except _UNREADABLE:
+            raise Loses from None
+        made: Object = {}
+        last = ""
+        for each in found:
+            name = each.name
+            if name <= last and made:
+                raise Loses
+            made[name] = each.value
+            last = name
+        return made if one is None else {name: one(each) for name, each in made.items()}
+
+    def unkeyed(value: Any) -> list[Any]:
+        try:
+            entries = fields(value if type(value) is Raw else msgspec.json.encode(value))
+        except _UNREADABLE:
+            raise Loses from None
+        if one is not None:
+            entries = {name: one(each) for name, each in entries.items()}
+        return [item(name, entries[name]) for name in sorted(entries)]
+
+    return unkeyed if back else keyed
+
+
+def _keyed(rule: Keyed, value: Any, *, one: Convert) -> Object:
+    made: Object = {}
+    last = None
+    for item in items_of(value):
+        rest = dict(opened(item))
+        name = plain(rest.pop(rule.key, None))
+        if type(name) is not str or (last is not None and name <= last):
+            raise Loses
+        last = name
+        made[name] = one(rest)
+    return made
+
+
+def _unkeyed(rule: Keyed, value: Any, *, one: Convert) -> list[Any]:
+    entries = opened(value)
+    made: list[Any] = []
+    for name in sorted(entries):
+        rest = opened(one(entries[name]))
+        if rule.key in rest:
+            raise Loses
+        made.append({rule.key: name, **rest})
+    return made
