@@ -68,7 +68,7 @@ def test_the_contracts_hold(copy: Path) -> None:
             "functions is not allowed to import polyver.definitions",
         ),
         (
-            "definitions/choosing.py",
+            "definitions/resolution.py",
             "import asyncio",
             "definitions.choosing is not allowed to import asyncio",
         ),

@@ -15,7 +15,7 @@ from polyver.apis.checking import Finding, words_of
 from polyver.apis.conversion import Converter, FunctionEdge
 from polyver.apis.conversion.rules import Cast, Rule
 from polyver.apis.trials import Subject, check
-from polyver.apis.trials._drawing import Mixer, drawn
+from polyver.apis.trials._generated_objects import Mixer, drawn
 from polyver.apis.trials._shrinking import shrunk
 from polyver.kube.objects.schema import compile_schema
 from polyver.languages.values.strings import same

@@ -28,8 +28,8 @@ from polyver.app.installing import Installation, Installer, manifests
 from polyver.client import Client, Object, Resource, find
 from polyver.client.cluster import ClusterClient, find_access
 from polyver.client.rest import Answer, Ask
-from polyver.definitions.choosing import KEPT
 from polyver.definitions.names import FORCED
+from polyver.definitions.resolution import KEPT
 from polyver.kube.objects import dump_yaml, load_manifests
 from polyver.testing import EmbeddedServer
 from polyver.webhook.configurations import configurations

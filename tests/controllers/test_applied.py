@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyver.controllers.applied import (
+from polyver.controllers.applied_annotation import (
     APPLIED,
     Part,
     is_made_for,

@@ -6,9 +6,9 @@ from typing import Any
 
 from tests.definitions.samples import GROUP, SYSTEM
 
-from polyver.definitions.choosing import Homes, choose_all, lineage_in, resolution_data
 from polyver.definitions.publishing import decide, read_definition, revision_object, status_of
 from polyver.definitions.rendering import Engines, GoTemplates, Rendered, render, revisions_of
+from polyver.definitions.resolution import Homes, choose_all, lineage_in, resolution_data
 
 Object = dict[str, Any]
 NOW = "2026-01-01T00:00:00Z"

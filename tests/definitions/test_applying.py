@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from polyver.definitions.applying import (
+from polyver.definitions.rendered_objects import (
     MOST,
     UnknownKind,
     fields_digest,

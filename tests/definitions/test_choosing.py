@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from tests.definitions.samples import application, definition
 
 from polyver.core import Lineage, Release, SemVer
-from polyver.definitions.choosing import choose_all, lineage_in, newest_revision, surplus_revisions
+from polyver.definitions.resolution import (
+    choose_all,
+    lineage_in,
+    newest_revision,
+    surplus_revisions,
+)
 
 Object = dict[str, Any]
 

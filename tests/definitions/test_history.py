@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.definitions.samples import application
 
 from polyver.core import Lineage, PolyverError, Release, SemVer
-from polyver.definitions.choosing import choose_all, resolution_data, revision_of
 from polyver.definitions.history import LAST_APPLIED, earlier, history_of, returned
+from polyver.definitions.resolution import choose_all, resolution_data, revision_of
 
 Object = dict[str, Any]
 VERSIONS = ("1.0.0", "1.1.0", "2.0.0", "2.1.0")

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tests.definitions.samples import application
 
 from polyver.core import Lineage, PolyverError, Release, SemVer
-from polyver.definitions.choosing import choose_all
 from polyver.definitions.locking import (
     Lock,
     Locked,
@@ -23,6 +22,7 @@ from polyver.definitions.locking import (
     read_lock,
     with_lock,
 )
+from polyver.definitions.resolution import choose_all
 from polyver.kube.objects import dump_yaml, load_manifests
 
 VERSIONS = ("1.0.0", "1.0.1", "1.1.0", "2.0.0", "2.0.1-rc.1")

@@ -11,7 +11,7 @@ from polyver import apis, functions, testing
 from polyver.app.choices import CAPABILITIES, Choices
 from polyver.app.installing import Installation, manifests
 from polyver.app.installing.roles import rights, rights_inside
-from polyver.compositions.runtimes.figures import collector
+from polyver.compositions.runtimes.metrics import collector
 from polyver.controllers.metrics import collector_of
 from polyver.definitions.kinds import DEFINITIONS
 from polyver.kube.objects.builtin import builtin_kinds

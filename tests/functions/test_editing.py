@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from tests.functions.samples import CATALOGUE, catalogue
 
 from polyver.core import SemVer, Stage
-from polyver.functions.editing import Edited, EditRefused, add_release, deprecate, promote, remove
+from polyver.functions.catalogue_edits import (
+    Edited,
+    EditRefused,
+    add_release,
+    deprecate,
+    promote,
+    remove,
+)
 
 FLOW = CATALOGUE
 BLOCK = """\

@@ -23,7 +23,7 @@ from polyver.languages.cel import (
 )
 from polyver.languages.cel._conversions import double_text
 from polyver.languages.cel._data import Unknown
-from polyver.languages.cel._declared import FUNCTIONS
+from polyver.languages.cel._declarations import FUNCTIONS
 from polyver.languages.cel._moments import timestamp_text
 from polyver.languages.cel._values import Duration, List, Map, Opaque, Timestamp, TypeValue, Uint
 

@@ -101,7 +101,7 @@ def test_a_server_that_does_not_say_is_an_error_with_the_way_out(
     kubeconfig: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
-    monkeypatch.setattr("polyver.functions.commands.served._NAMESPACE", "elsewhere")
+    monkeypatch.setattr("polyver.functions.commands.served_functions._NAMESPACE", "elsewhere")
     ran = Ran(capsys, "why", "actionset/a")
     assert ran.code == 3
     assert "does not say which functions it has" in ran.err

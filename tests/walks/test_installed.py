@@ -23,7 +23,7 @@ from tests.walks.support import eventually
 
 from polyver.app.choices import Choices
 from polyver.app.installing import Installation
-from polyver.definitions.choosing import KEPT
+from polyver.definitions.resolution import KEPT
 
 pytestmark = pytest.mark.kube
 

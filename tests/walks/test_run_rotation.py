@@ -18,8 +18,9 @@ from polyver.client import Object, Resource
 from polyver.client.cluster import Access, ClusterClient, find_access
 from polyver.kube.objects.webhooks import Webhook
 from polyver.testing import EmbeddedServer, LocalCluster
-from polyver.webhook import rotation, shared
-from polyver.webhook.shared import SecretDocument
+from polyver.webhook import rotation
+from polyver.webhook import shared_certificates as shared
+from polyver.webhook.shared_certificates import SecretDocument
 
 if TYPE_CHECKING:
     from tests.walks.support import Server

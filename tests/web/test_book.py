@@ -26,7 +26,6 @@ from polyver.core import (
     resolve,
 )
 from polyver.core import Index as CoreIndex
-from polyver.web._book import Asked, Book, Place, Run, Shown, Step, Unanswered, Where
 from polyver.web._data import (
     LINEAGES,
     PAGE,
@@ -39,6 +38,7 @@ from polyver.web._data import (
     why_data,
 )
 from polyver.web._html import tag
+from polyver.web.view_model import Asked, Book, Place, Run, Shown, Step, Unanswered, Where
 
 WHERE = Where("definitions", "ComponentDefinition/vela-system/web")
 POLICY = Policy(

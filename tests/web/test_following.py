@@ -10,8 +10,8 @@ from polyver.client import Change, Client, Event, Listing, Object, Resource
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.status import ApiError
 from polyver.web import Page
-from polyver.web._book import Book
-from polyver.web._following import Following, Source, Watched
+from polyver.web._informers import Following, Source, Watched
+from polyver.web.view_model import Book
 
 WIDGETS = Resource("ex.io", "v1", "widgets")
 

@@ -17,7 +17,7 @@ from polyver.cli.files import fingerprint
 from polyver.core import PolyverError
 from polyver.webhook import Served
 from polyver.webhook.certificates import Certificates
-from polyver.webhook.pairs import FilePairs
+from polyver.webhook.served_certificate import FilePairs
 
 
 def main() -> None:

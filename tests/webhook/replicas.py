@@ -21,10 +21,10 @@ from polyver.kube.server.api import Api
 from polyver.kube.server.identity import ADMIN
 from polyver.kube.store import MemoryStore
 from polyver.webhook.bundles import CONFIGURATIONS, CRDS, Bundles
+from polyver.webhook.certificate_state import Kept
 from polyver.webhook.configurations import configurations
-from polyver.webhook.kept import Kept
 from polyver.webhook.rotation import Create, Issue, Publish
-from polyver.webhook.shared import SecretDocument, SharedPairs
+from polyver.webhook.shared_certificates import SecretDocument, SharedPairs
 
 DAY = datetime.timedelta(days=1)
 MINUTE = datetime.timedelta(minutes=1)

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from polyver.kube.http.files import FolderFailed
 from polyver.kube.http.tls import Authority
 from polyver.webhook.certificates import Certificates
-from polyver.webhook.pairs import FilePairs, PairUnusable
 from polyver.webhook.rotation import (
     AuthorityState,
     Create,
@@ -29,6 +28,7 @@ from polyver.webhook.rotation import (
     Step,
     plan,
 )
+from polyver.webhook.served_certificate import FilePairs, PairUnusable
 
 DAY = datetime.timedelta(days=1)
 START = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)

@@ -34,8 +34,8 @@ from polyver.kube.objects.status import ApiError
 from polyver.kube.server.identity import ADMIN
 from polyver.webhook.bundles import CONFIGURATIONS, CRDS, Bundles
 from polyver.webhook.configurations import configurations
-from polyver.webhook.pairs import PairUnusable
-from polyver.webhook.shared import SECRETS, SEEN, SecretDocument, SharedPairs
+from polyver.webhook.served_certificate import PairUnusable
+from polyver.webhook.shared_certificates import SECRETS, SEEN, SecretDocument, SharedPairs
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

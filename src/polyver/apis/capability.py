@@ -31,7 +31,7 @@ async def serve_kinds(
     """Have kinds in Python defined, converted and checked; their controllers are returned."""
     from polyver.apis.admission.kinds import ConvertedKinds
     from polyver.apis.admission.preserved import log_unknown_formats
-    from polyver.apis.controllers.declared import DeclaredController
+    from polyver.apis.controllers.python_controllers import DeclaredController
 
     named = {kind.definition().name: kind for kind in kinds}
     served = api.server.conversions

@@ -29,7 +29,7 @@ def bind_page(port: int | None) -> Iterator[socket.socket | None]:
     if port is None:
         yield None
         return
-    from polyver.kube.http.listening import bind
+    from polyver.kube.http.listener import bind
 
     with bind(LOOPBACK, port, option="--page-port") as listener:
         yield listener
@@ -48,7 +48,7 @@ async def serving_page(
         yield ""
         return
     from polyver.client.in_process import DirectClient
-    from polyver.kube.http.listening import serving
+    from polyver.kube.http.listener import serving
     from polyver.kube.server.identity import VIEWER
     from polyver.web import Page
 

@@ -18,7 +18,7 @@ from polyver.apis.admission.conversions import ConversionChecks
 from polyver.apis.admission.kinds import ConvertedKinds
 from polyver.apis.admission.preserved import log_unknown_formats
 from polyver.apis.controllers.conversions import ConversionController
-from polyver.apis.controllers.declared import DeclaredController
+from polyver.apis.controllers.python_controllers import DeclaredController
 from polyver.apis.controllers.registrations import RegistrationController
 from polyver.apis.conversion import Converter
 from polyver.apis.conversion_kind import CONVERSIONS
@@ -32,7 +32,7 @@ from polyver.controllers.metrics import collector_of
 from polyver.functions.controllers.calls import Lent
 from polyver.kube.http.addresses import url
 from polyver.kube.http.background import in_background
-from polyver.kube.http.listening import bind, serving
+from polyver.kube.http.listener import bind, serving
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.webhooks import INJECT_CA_FROM, Webhook
 from polyver.kube.server.admission import Admission, Chain
@@ -40,8 +40,8 @@ from polyver.webhook import App, Served
 from polyver.webhook.app import CONVERT
 from polyver.webhook.bundles import Bundles
 from polyver.webhook.metrics import Metrics
-from polyver.webhook.pairs import PairSource
-from polyver.webhook.shared import SecretDocument, SharedPairs
+from polyver.webhook.served_certificate import PairSource
+from polyver.webhook.shared_certificates import SecretDocument, SharedPairs
 
 __all__ = ["Replica", "Settings", "replica"]
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 from polyver.kube.http.addresses import LOOPBACK, url
 from polyver.kube.http.background import in_background, repeated
-from polyver.kube.http.listening import bind, serving
+from polyver.kube.http.listener import bind, serving
 from polyver.kube.http.logs import Log
 from polyver.webhook import App, Served
 from polyver.webhook.app import MOST_BODY
 from polyver.webhook.metrics import Metrics
-from polyver.webhook.pairs import PairSource
+from polyver.webhook.served_certificate import PairSource
 
 __all__ = ["Running", "Settings", "webhook"]
 

@@ -93,7 +93,7 @@ Opens = Callable[["Store", str], AbstractAsyncContextManager["Handler"]]
 @asynccontextmanager
 async def embedded(settings: Settings, *, opens: Opens | None = None) -> AsyncIterator[Embedded]:
     """A control plane for as long as the body runs; what cannot be had is a PolyverError."""
-    from polyver.kube.http.listening import bind, serving
+    from polyver.kube.http.listener import bind, serving
     from polyver.kube.server.asgi import certificate_state
     from polyver.kube.server.identity import Identities
 
@@ -292,7 +292,7 @@ def _store(folder: Path, settings: Settings, log: Log) -> Store:
         from polyver.kube.store.memory import MemoryStore
 
         return MemoryStore()
-    from polyver.kube.store.port import StoreMissing
+    from polyver.kube.store.interface import StoreMissing
     from polyver.kube.store.sqlite import SqliteStore
 
     kept = folder / "credentials"
@@ -317,7 +317,7 @@ def _verify(store: Store, folder: Path) -> None:
     """Refuse a store with an object that cannot be read."""
     import msgspec
 
-    from polyver.kube.store.port import StoreDamaged
+    from polyver.kube.store.interface import StoreDamaged
 
     after, left = "", True
     while left:

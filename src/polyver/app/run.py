@@ -24,7 +24,7 @@ from polyver.kube.http.addresses import local_names
 if TYPE_CHECKING:
     from polyver.app._replica import Replica, Settings
     from polyver.kube.objects.webhooks import Webhook
-    from polyver.webhook.pairs import PairSource
+    from polyver.webhook.served_certificate import PairSource
 
 PORT = 8443
 SERVICE = "polyver"
@@ -171,7 +171,7 @@ def _names(webhook: Webhook) -> list[str]:
 
 
 def _pair(certificate: Path | None, key: Path | None) -> PairSource | None:
-    from polyver.webhook.pairs import FilePairs
+    from polyver.webhook.served_certificate import FilePairs
 
     if certificate is None and key is None:
         return None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from polyver.app._webhook import Running, Settings
     from polyver.webhook import Served
-    from polyver.webhook.pairs import PairSource
+    from polyver.webhook.served_certificate import PairSource
 
 PORT = 8443
 _MIB = 1024 * 1024
@@ -171,7 +171,7 @@ def _pair(
     if certificates or hostnames:
         hint = "leave out --certificates and --hostname, or both files"
         raise Misused("a certificate is given, so none is made", at="--tls-cert", hint=hint)
-    from polyver.webhook.pairs import FilePairs
+    from polyver.webhook.served_certificate import FilePairs
 
     return FilePairs(tls_cert, tls_key)
 

@@ -18,12 +18,12 @@ from polyver.cli.exit_codes import Unreadable
 from polyver.cli.files import read_manifests
 from polyver.cli.output import warn
 from polyver.client import CRDS
-from polyver.client.port import Client, Resource
+from polyver.client.interface import Client, Resource
 from polyver.core import PolyverError
 from polyver.kube.objects import Document
 from polyver.kube.objects.codec import prepare
-from polyver.kube.objects.conforming import field_path
 from polyver.kube.objects.status import ApiError
+from polyver.kube.objects.validation import field_path
 from polyver.languages.values.manifests import Path
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from polyver.client._clock import Backoff, Clock, SystemClock, Timer, chance, sleep, timestamp
 from polyver.client._informer import Change, Informer, Key
-from polyver.client.port import (
+from polyver.client.interface import (
     CRDS,
     Client,
     Discovery,

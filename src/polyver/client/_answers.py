@@ -11,7 +11,7 @@ from typing import Any, cast, get_args
 
 import msgspec
 
-from polyver.client.port import Event, EventType, Listing, Object
+from polyver.client.interface import Event, EventType, Listing, Object
 from polyver.core import PolyverError
 from polyver.kube.objects.status import ApiError
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from polyver.client._clock import Backoff, Clock, SystemClock, chance, sleep
-from polyver.client.port import Client, Event, Object, Resource
+from polyver.client.interface import Client, Event, Object, Resource
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["Change", "Informer", "Key"]

@@ -26,13 +26,8 @@ from polyver.client._answers import (
     read_object,
     refusal,
 )
-from polyver.client._discovered import (
-    group_versions,
-    is_aggregated,
-    read_aggregated,
-    read_resources,
-)
-from polyver.client.port import (
+from polyver.client._discovery import group_versions, is_aggregated, read_aggregated, read_resources
+from polyver.client.interface import (
     Discovery,
     Event,
     Listing,

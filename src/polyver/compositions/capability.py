@@ -126,8 +126,8 @@ def _runtime(
 
 def _processes(folder: Path, settings: PackageSettings) -> Runtime:
     from polyver.compositions.calls import Trust
-    from polyver.compositions.runtimes.chosen import ChosenRuntime
     from polyver.compositions.runtimes.external import ExternalRuntime
+    from polyver.compositions.runtimes.routing import ChosenRuntime
 
     certificates = certificates_in(folder)
 
@@ -158,9 +158,9 @@ def process_runtime(
 
 def _deployments(client: Client, namespace: str) -> Runtime:
     from polyver.compositions.calls import Trust
-    from polyver.compositions.runtimes.chosen import ChosenRuntime
     from polyver.compositions.runtimes.external import ExternalRuntime
     from polyver.compositions.runtimes.kubernetes import KubernetesRuntime
+    from polyver.compositions.runtimes.routing import ChosenRuntime
 
     run = KubernetesRuntime(client, namespace)
 

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from polyver.client import Backoff, Clock, sleep
 from polyver.controllers._queue import QueueClosed, WorkQueue
 from polyver.controllers.controller import Controller
-from polyver.controllers.places import place_of
+from polyver.controllers.tracebacks import place_of
 from polyver.core import PolyverError
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.status import ApiError

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
 from polyver.client import Change, Discovery, Object, preferred
-from polyver.controllers.applied import Part
+from polyver.controllers.applied_annotation import Part
 from polyver.controllers.controller import Watch
 from polyver.kube.objects.kinds import Kind
 

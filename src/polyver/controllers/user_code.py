@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from polyver.core import PolyverError
-from polyver.kube.http.aside import Aside
+from polyver.kube.http.worker_threads import Aside
 
 __all__ = ["CallTimeout", "StillRunning", "UserCode"]
 

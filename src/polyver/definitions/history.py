@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from polyver.core import InvalidVersion, PolyverError, Serial, listed
-from polyver.definitions.choosing import numbered_revisions, revision_hash
 from polyver.definitions.locking import Locked, locked, with_lock
 from polyver.definitions.names import PUBLISH_VERSION
+from polyver.definitions.resolution import numbered_revisions, revision_hash
 
 __all__ = ["LAST_APPLIED", "Recorded", "earlier", "history_of", "returned"]
 

@@ -14,8 +14,8 @@ import msgspec
 
 from polyver.core import PolyverError
 from polyver.definitions._locks import LOCK_PLACE, Locked, carried_lock, check_places, lock_text
-from polyver.definitions.choosing import Chosen, Homes, choose_all
 from polyver.definitions.names import LOCK, TYPES
+from polyver.definitions.resolution import Chosen, Homes, choose_all
 from polyver.kube.objects import Document
 from polyver.kube.objects.codec import prepare
 

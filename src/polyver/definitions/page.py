@@ -11,9 +11,9 @@ from typing import Any
 from polyver.client import Change, Key, Object, Resource
 from polyver.core import Dependent, Lineage, PolyverError, Release, Serial
 from polyver.definitions._policy import policy_for
-from polyver.definitions.choosing import lineage_in
 from polyver.definitions.kinds import APPLICATIONS, DEFINITIONS, GROUP, STORED, VERSIONED
 from polyver.definitions.names import SYSTEM_NAMESPACE
+from polyver.definitions.resolution import lineage_in
 from polyver.definitions.uses import Use, check_application, home_of, question_of, settled, uses_of
 from polyver.web.sources import Asked, Book, Following, Shown, Source, Unanswered, Watched, Where
 

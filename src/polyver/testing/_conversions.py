@@ -11,7 +11,7 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
 from polyver.apis import Kind
-from polyver.apis.commands.checking import finding_lines
+from polyver.apis.commands.check_output import finding_lines
 from polyver.apis.compatibility import Severity
 from polyver.apis.conversion import Converter
 from polyver.apis.conversion.paths import pick
@@ -19,7 +19,7 @@ from polyver.apis.conversion.values import MISSING
 from polyver.apis.trials import Subject, check
 from polyver.core import KubeVersion, PolyverError
 from polyver.kube.objects import dump_yaml
-from polyver.kube.objects.converted import fresh
+from polyver.kube.objects.converted_metadata import fresh
 from polyver.languages.values.strings import same
 from polyver.testing._requests import Server, ask
 

@@ -14,7 +14,6 @@ from starlette.routing import Route
 
 from polyver.client import Client
 from polyver.kube.objects import encode_json
-from polyver.web._book import Book, Place, Where
 from polyver.web._data import (
     dependent_data,
     dependents_data,
@@ -24,8 +23,8 @@ from polyver.web._data import (
     runs_data,
     why_data,
 )
-from polyver.web._following import Following, Source
 from polyver.web._html import Html, document
+from polyver.web._informers import Following, Source
 from polyver.web._page import HEADERS
 from polyver.web.pages import (
     Frame,
@@ -38,6 +37,7 @@ from polyver.web.pages import (
     runs_page,
     why_page,
 )
+from polyver.web.view_model import Book, Place, Where
 
 if TYPE_CHECKING:
     from starlette.requests import Request

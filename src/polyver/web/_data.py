@@ -17,7 +17,17 @@ from polyver.core import (
     Stage,
     resolve,
 )
-from polyver.web._book import NO_DETAILS, Asked, Book, Known, Place, Run, Shown, Unanswered, Where
+from polyver.web.view_model import (
+    NO_DETAILS,
+    Asked,
+    Book,
+    Known,
+    Place,
+    Run,
+    Shown,
+    Unanswered,
+    Where,
+)
 
 __all__ = [
     "PAGE",

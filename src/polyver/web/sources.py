@@ -1,7 +1,7 @@
 """What each capability contributes to the page."""
 
-from polyver.web._book import Asked, Book, Details, Run, Shown, Step, Table, Unanswered, Where
-from polyver.web._following import Following, Source, Watched
+from polyver.web._informers import Following, Source, Watched
+from polyver.web.view_model import Asked, Book, Details, Run, Shown, Step, Table, Unanswered, Where
 
 __all__ = [
     "Asked",

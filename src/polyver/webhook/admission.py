@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from polyver.kube.objects.codec import encode_json, prepare
-from polyver.kube.objects.converted import fresh
+from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.patch import json_patch
 from polyver.kube.objects.status import ApiError, internal

@@ -16,7 +16,6 @@ from math import inf
 from time import monotonic
 from urllib.parse import parse_qs
 
-from polyver.kube.http.aside import Aside
 from polyver.kube.http.health import Checks, health
 from polyver.kube.http.http import (
     Answer,
@@ -34,6 +33,7 @@ from polyver.kube.http.http import (
 )
 from polyver.kube.http.logs import Log
 from polyver.kube.http.memory import memory_limit
+from polyver.kube.http.worker_threads import Aside
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.admission import Chain
 from polyver.webhook.admission import Act, admit

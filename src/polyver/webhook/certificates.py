@@ -17,9 +17,9 @@ from typing import Protocol
 from polyver.kube.http.background import repeated
 from polyver.kube.http.files import FolderFailed, private_folder, refusal, write_file
 from polyver.kube.http.logs import Log
-from polyver.webhook.kept import Kept
-from polyver.webhook.pairs import OLD_PAIR, FilePairs, LoadedPair
+from polyver.webhook.certificate_state import Kept
 from polyver.webhook.rotation import Observe, Publish, Step, plan
+from polyver.webhook.served_certificate import OLD_PAIR, FilePairs, LoadedPair
 
 __all__ = ["BundleFile", "Certificates", "Publisher"]
 

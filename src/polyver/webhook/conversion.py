@@ -18,8 +18,8 @@ import msgspec
 from polyver.core import PolyverError
 from polyver.core.errors import listed
 from polyver.kube.objects.codec import encode_json
-from polyver.kube.objects.converted import check_identity, check_kept, restored
-from polyver.kube.objects.opened import Opened
+from polyver.kube.objects.converted_metadata import check_identity, check_kept, restored
+from polyver.kube.objects.partial_json import Opened
 from polyver.kube.objects.status import ApiError
 from polyver.webhook.reviews import Asked, Head, Key, Reviewed, ReviewForm, refused, shown
 

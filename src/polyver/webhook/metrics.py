@@ -22,8 +22,8 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
+from polyver.kube.http.histograms import Times
 from polyver.kube.http.http import Response
-from polyver.kube.http.times import Times
 from polyver.kube.http.watchdog import LAG, LAG_TEXT, lags
 from polyver.webhook.budget import Budget
 from polyver.webhook.reviews import Admitted, Key, Reviewed

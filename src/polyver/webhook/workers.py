@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import TypeVar
 
-from polyver.kube.http.aside import Aside
+from polyver.kube.http.worker_threads import Aside
 from polyver.kube.objects.status import ApiError
 from polyver.webhook.conversion import Converters
 from polyver.webhook.reviews import Key

@@ -21,7 +21,7 @@ from polyver.app import _replica
 from polyver.app._replica import Settings, replica
 from polyver.app.choices import Choices
 from polyver.app.installing import Installation, Installer, manifests
-from polyver.app.installing.parts import CERTIFICATES
+from polyver.app.installing.options import CERTIFICATES
 from polyver.client import CRDS, Client, Object, Resource
 from polyver.client.cluster import ClusterClient, find_access
 from polyver.compositions.controllers.compositions import (

@@ -22,7 +22,7 @@ from tests.compositions.running import config, passing
 from polyver.client import Object, find
 from polyver.client.in_process import DirectClient
 from polyver.client.rest import Answer, Ask
-from polyver.compositions.controllers.composites._applying import MANAGER
+from polyver.compositions.controllers.composites._apply import MANAGER
 from polyver.compositions.messages import Ready, Request, Resource, Response, State
 from polyver.kube.server.api import Api
 

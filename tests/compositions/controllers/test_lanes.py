@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from polyver.client import SystemClock
-from polyver.compositions.controllers.composites._lanes import Lanes, Lost
+from polyver.compositions.controllers.composites._concurrency import Lanes, Lost
 
 
 def play(scenario: Callable[[Lanes[str], list[str]], Awaitable[None]], *, width: int = 1) -> None:

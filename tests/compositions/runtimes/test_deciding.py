@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyver.compositions.runtimes.process._deciding import (
+from polyver.compositions.runtimes.process._restarts import (
     Ending,
     Life,
     Timing,

@@ -26,13 +26,13 @@ from tests.compositions.runtimes.support import (
 
 from polyver.compositions.calls import CertificateFolder, Trust
 from polyver.compositions.runtimes import Wanted
-from polyver.compositions.runtimes.chosen import ChosenRuntime
 from polyver.compositions.runtimes.external import (
     Asking,
     ExternalRuntime,
     InvalidAddress,
     read_address,
 )
+from polyver.compositions.runtimes.routing import ChosenRuntime
 
 QUICK = Asking(every=0.02, while_silent=0.02, silence=0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polyver.compositions.runtimes import Figures
-from polyver.compositions.runtimes.figures import collector
+from polyver.compositions.runtimes.metrics import collector
 from polyver.kube.server.metrics import Metrics
 
 

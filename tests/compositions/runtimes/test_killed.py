@@ -22,7 +22,7 @@ from tests.compositions.runtimes.support import (
     wanted_of,
 )
 
-from polyver.compositions.runtimes.process._supervised import Order, Supervised
+from polyver.compositions.runtimes.process._subprocesses import Order, Supervised
 
 ROOT = Path(__file__).parents[3]
 

@@ -29,8 +29,8 @@ from tests.editing import edited
 from tests.walks.support import eventually
 
 from polyver.core import Lineage
-from polyver.definitions.choosing import lineage_in
 from polyver.definitions.locking import lock_data, lock_of, lock_text
+from polyver.definitions.resolution import lineage_in
 from polyver.kube.objects import dump_yaml
 from polyver.kube.objects.status import ApiError
 

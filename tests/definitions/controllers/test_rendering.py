@@ -17,12 +17,12 @@ from tests.definitions.samples import SYSTEM, application, condition, definition
 from polyver.client import Backoff, Client, Object, Resource
 from polyver.client.in_process import DirectClient
 from polyver.controllers import Engine
-from polyver.controllers.patience import Patience
+from polyver.controllers.revert_backoff import Patience
 from polyver.definitions.controllers.applications import ApplicationController
-from polyver.definitions.controllers.applications._rendering import Renderer, TookTooLong
+from polyver.definitions.controllers.applications._render import Renderer, TookTooLong
 from polyver.definitions.publishing import decide, read_definition, revision_object
 from polyver.definitions.rendering import Document, Documents, Given, Rendered
-from polyver.definitions.reporting import reason_of
+from polyver.definitions.status import reason_of
 from polyver.kube.server.http import User
 
 

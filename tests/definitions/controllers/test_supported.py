@@ -20,8 +20,8 @@ from tests.definitions.samples import (
 )
 from tests.editing import edited
 
-from polyver.definitions.applying import inputs_digest
 from polyver.definitions.names import APPLYING
+from polyver.definitions.rendered_objects import inputs_digest
 from polyver.kube.objects.status import ApiError
 
 Object = dict[str, Any]

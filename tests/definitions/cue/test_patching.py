@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyver.core import PolyverError
-from polyver.definitions.cue._patching import Patching, Question
+from polyver.definitions.cue._patches import Patching, Question
 from polyver.definitions.cue._strategies import Tags
 
 Object = dict[str, Any]

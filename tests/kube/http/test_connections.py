@@ -14,7 +14,7 @@ from tests.deadlines import HANG
 
 from polyver.kube.http import connections
 from polyver.kube.http.http import Answer, Head, Quick, Receive, Scope, Send
-from polyver.kube.http.listening import bind, serving
+from polyver.kube.http.listener import bind, serving
 
 PATIENCE = HANG
 TEXT = b"content-type: text/plain\r\n"

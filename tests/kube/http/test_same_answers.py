@@ -20,7 +20,7 @@ from tests.kube.http.wires import FIRST, KINDS, ODD, PLAIN, House, Wire, body, s
 
 from polyver.kube.http import connections
 from polyver.kube.http.connections import Hall
-from polyver.kube.http.listening import bind, serving, tls_context
+from polyver.kube.http.listener import bind, serving, tls_context
 from polyver.kube.http.tls import Authority
 
 PATIENCE = HANG

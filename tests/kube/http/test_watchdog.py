@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from polyver.kube.http.http import Receive, Scope, Send
-from polyver.kube.http.listening import bind, serving
+from polyver.kube.http.listener import bind, serving
 from polyver.kube.http.off_loop import off_loop
 from polyver.kube.http.watchdog import Watchdog, watchdog
 

@@ -26,8 +26,8 @@ from polyver.kube.objects.apply._types import type_of
 from polyver.kube.objects.apply._walk import compare
 from polyver.kube.objects.builtin import shape_of
 from polyver.kube.objects.schema import compile_schema
-from polyver.kube.objects.shape import Shape
 from polyver.kube.objects.status import ApiError
+from polyver.kube.objects.type_shapes import Shape
 
 Object = dict[str, Any]
 VERSION = f"{GROUP}/v1"

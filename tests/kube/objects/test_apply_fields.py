@@ -24,7 +24,7 @@ from polyver.kube.objects.apply._fields import (
     union,
     without,
 )
-from polyver.kube.objects.shape import Shape
+from polyver.kube.objects.type_shapes import Shape
 
 Path = tuple[str, ...]
 elements = st.sampled_from(

@@ -14,7 +14,7 @@ from tests.kube.record import transcript
 
 from polyver.kube.objects.builtin import builtin_kinds, shape_of
 from polyver.kube.objects.kinds import Kind
-from polyver.kube.objects.shape import Shape
+from polyver.kube.objects.type_shapes import Shape
 
 KINDS = builtin_kinds()
 

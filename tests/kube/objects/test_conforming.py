@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from polyver.kube.objects import InvalidManifest, load_manifests
-from polyver.kube.objects.conforming import conformed
+from polyver.kube.objects.validation import conformed
 
 STEP = {
     "type": "object",

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from polyver.kube.objects.builtin import builtin_kinds, shape_of
 from polyver.kube.objects.protobuf import PROTOBUF_PREFIX, decode_protobuf
-from polyver.kube.objects.shape import Shape
 from polyver.kube.objects.status import ApiError
+from polyver.kube.objects.type_shapes import Shape
 
 RECORDED = json.loads(
     (Path(__file__).parents[2] / "peers" / "recorded_protobuf.json").read_text(encoding="utf-8")

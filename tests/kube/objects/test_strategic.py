@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyver.kube.objects.builtin import shape_of
-from polyver.kube.objects.shape import Shape
 from polyver.kube.objects.status import ApiError
 from polyver.kube.objects.strategic import apply_strategic_merge
+from polyver.kube.objects.type_shapes import Shape
 
 RECORDED = json.loads(
     (Path(__file__).parents[2] / "peers" / "recorded_strategic.json").read_text(encoding="utf-8")

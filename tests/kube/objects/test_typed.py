@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from polyver.kube.objects.builtin import builtin_kinds, shape_of
 from polyver.kube.objects.kinds import Kind
-from polyver.kube.objects.shape import Shape
-from polyver.kube.objects.typed import (
+from polyver.kube.objects.type_shapes import Shape
+from polyver.kube.objects.typed_bodies import (
     DEEPEST,
     Undecodable,
     decode_plain,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyver.kube.objects.converted import InvalidMetadata, fresh, restored
+from polyver.kube.objects.converted_metadata import InvalidMetadata, fresh, restored
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.conversion.reviews import Review, review_version
 from polyver.kube.server.conversion.statuses import Answer, problem_of, retry_after

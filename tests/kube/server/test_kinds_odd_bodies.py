@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from polyver.kube.objects.builtin import builtin_kinds, shape_of
 from polyver.kube.objects.kinds import Kind
-from polyver.kube.objects.shape import Shape
+from polyver.kube.objects.type_shapes import Shape
 from polyver.kube.server.api import Api
 from polyver.kube.server.bootstrap import prepare
 from polyver.kube.server.http import Request, User

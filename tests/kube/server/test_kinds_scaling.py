@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polyver.kube.objects.builtin import shape_of
-from polyver.kube.objects.typed import decode_typed
-from polyver.kube.server.kinds._filling import defaults_of
+from polyver.kube.objects.typed_bodies import decode_typed
+from polyver.kube.server.kinds._apply_defaults import defaults_of
 from polyver.kube.server.kinds._scaling import to_v1, to_v2
 
 SHAPE = shape_of("autoscaling", "v2", "HorizontalPodAutoscaler")

@@ -17,7 +17,7 @@ from tests.kube.server.openapi_facts import RECORDED, facts_of, of_kind, of_serv
 
 from polyver.kube.objects.builtin import builtin_kinds, shape_of
 from polyver.kube.objects.kinds import CUSTOM_VERBS, Kind, Subresource
-from polyver.kube.objects.shape import Shape
+from polyver.kube.objects.type_shapes import Shape
 from polyver.kube.server.openapi import CustomSchema, OpenApi
 from polyver.testing import LocalCluster
 

@@ -25,7 +25,8 @@ from polyver.kube.server.api import Api
 from polyver.kube.server.bootstrap import prepare
 from polyver.kube.server.http import Request, Response
 from polyver.kube.server.identity import ADMIN, CONTROLLERS
-from polyver.kube.store import Store, _watching
+from polyver.kube.store import Store
+from polyver.kube.store import _watch_hub as _watching
 from polyver.kube.store.memory import MemoryStore
 from polyver.kube.store.sqlite import SqliteStore
 

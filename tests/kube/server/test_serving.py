@@ -19,8 +19,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.deadlines import HANG
 
-from polyver.kube.http import connections, listening
-from polyver.kube.http.listening import CannotListen, bind, serving
+from polyver.kube.http import connections
+from polyver.kube.http import listener as listening
+from polyver.kube.http.listener import CannotListen, bind, serving
 from polyver.kube.objects import encode_json
 from polyver.kube.server.asgi import App
 from polyver.kube.server.credentials import Credentials, server_names

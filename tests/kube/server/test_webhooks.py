@@ -32,7 +32,7 @@ from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.conversion.reviews import CallFailed
 from polyver.kube.server.identity import CONTROLLERS
-from polyver.kube.server.webhooks.matching import Rule
+from polyver.kube.server.webhooks.match import Rule
 from polyver.kube.server.webhooks.patches import read_patch
 from polyver.kube.server.webhooks.reviews import denied, read_verdict
 from polyver.kube.store import Change

@@ -224,7 +224,7 @@ def test_a_watch_of_the_future_is_refused(opened: Opener) -> None:
 def test_a_watcher_that_does_not_listen_is_let_go_and_holds_up_nobody(
     opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("polyver.kube.store._watching.MOST_WAITING", 10)
+    monkeypatch.setattr("polyver.kube.store._watch_hub.MOST_WAITING", 10)
 
     async def test(store: Store) -> None:
         slow, quick = store.watch("/", 0), store.watch("/", 0)

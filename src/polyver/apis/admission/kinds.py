@@ -16,8 +16,8 @@ from polyver.apis.admission.preserved import unknown_format_warning
 from polyver.apis.conversion import ANNOTATION, BESIDE, Converter
 from polyver.apis.declaring import Kind as DeclaredKind
 from polyver.core import PolyverError
-from polyver.kube.http.aside import Aside
 from polyver.kube.http.logs import Log
+from polyver.kube.http.worker_threads import Aside
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError, Cause, internal, invalid
 from polyver.kube.server.admission import Review

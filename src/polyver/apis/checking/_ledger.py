@@ -10,7 +10,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from polyver.apis.checking._exactness import is_exact
-from polyver.apis.checking.places import ITEM, VALUE, Inside, Place, has, places, schema_at, show
+from polyver.apis.checking.schema_paths import (
+    ITEM,
+    VALUE,
+    Inside,
+    Place,
+    has,
+    places,
+    schema_at,
+    show,
+)
 from polyver.apis.conversion import Block, Converter
 from polyver.apis.conversion.hops import ByRules
 from polyver.apis.conversion.nested import Each, Keyed, Move, Wrap

@@ -21,7 +21,7 @@ from typing import Any
 
 from polyver.apis.checking import Finding, found
 from polyver.apis.commands._behaviour import Key, behaviour_in
-from polyver.apis.commands.checking import progress_bar
+from polyver.apis.commands.check_output import progress_bar
 from polyver.apis.compatibility import compare_definitions
 from polyver.apis.conversion import build_converter, read_conversion
 from polyver.apis.conversion.reading import GROUP, KIND

@@ -76,7 +76,7 @@ def check(
         Show the traceback too when code of yours fails.
     """
     from polyver.apis.commands._subjects import load_subjects
-    from polyver.apis.commands.checking import print_text
+    from polyver.apis.commands.check_output import print_text
 
     if against == "":
         raise Misused("--against names nothing")
@@ -116,7 +116,7 @@ def _compared(
 def _checked(
     subjects: Sequence[Subject], examples: int, seed: int
 ) -> Iterator[tuple[Subject, Checked]]:
-    from polyver.apis.commands.checking import progress_bar
+    from polyver.apis.commands.check_output import progress_bar
     from polyver.apis.trials import check as run
 
     if "hypothesis" not in sys.modules:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from polyver.apis.compatibility._findings import Finding, Place, Schema, Severity, within
+from polyver.apis.compatibility._normalized import ALTERNATIVES, INT_OR_STRING, bare
 from polyver.apis.compatibility._values import compare_type, compare_value
-from polyver.apis.compatibility._words import ALTERNATIVES, INT_OR_STRING, bare
 from polyver.languages.values.strings import same
 
 __all__ = ["compare_alternatives"]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from polyver.apis.compatibility._findings import Finding, Schema, Severity, found, within
+from polyver.apis.compatibility._normalized import PRESERVE
 from polyver.apis.compatibility._schemas import compare_schemas
-from polyver.apis.compatibility._words import PRESERVE
 from polyver.languages.values.strings import same, shown
 
 __all__ = ["compare_definitions"]

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any, Final
 
 from polyver.apis.compatibility._findings import Finding, Place, Schema
-from polyver.apis.compatibility._words import (
+from polyver.apis.compatibility._normalized import (
     ALTERNATIVES,
     EMBEDDED,
     PRESERVE,

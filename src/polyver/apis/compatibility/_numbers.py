@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from polyver.apis.compatibility._findings import Finding, Place, Schema
-from polyver.apis.compatibility._words import types_of
+from polyver.apis.compatibility._normalized import types_of
 from polyver.languages.values.strings import shown
 
 __all__ = ["compare_bounds"]

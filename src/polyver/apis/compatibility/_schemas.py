@@ -8,8 +8,8 @@ from dataclasses import replace
 from polyver.apis.compatibility._alternatives import compare_alternatives
 from polyver.apis.compatibility._fields import compare_inside
 from polyver.apis.compatibility._findings import Finding, Place, Schema, Severity, within
+from polyver.apis.compatibility._normalized import EMBEDDED
 from polyver.apis.compatibility._values import compare_type, compare_value
-from polyver.apis.compatibility._words import EMBEDDED
 
 __all__ = ["compare_schemas"]
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from polyver.apis.compatibility._findings import Finding, Place, Schema
-from polyver.apis.compatibility._numbers import compare_bounds
-from polyver.apis.compatibility._words import (
+from polyver.apis.compatibility._normalized import (
     ALTERNATIVES,
     EMBEDDED,
     INT_OR_STRING,
@@ -15,6 +14,7 @@ from polyver.apis.compatibility._words import (
     type_name,
     types_of,
 )
+from polyver.apis.compatibility._numbers import compare_bounds
 from polyver.languages.values.strings import same, shown
 
 __all__ = ["compare_type", "compare_value"]

@@ -38,7 +38,7 @@ from polyver.client import (
     timestamp,
 )
 from polyver.controllers.controller import Controller, Result, Watch, exactly
-from polyver.controllers.holding import hold, release
+from polyver.controllers.finalizers import hold, release
 from polyver.core import PolyverError, listed
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.kinds import Kind

@@ -27,7 +27,7 @@ from polyver.apis.conversion.paths import Path, pick, put, show_path, take
 from polyver.apis.conversion.rules import Const, Ports, Rule
 from polyver.apis.conversion.values import MISSING, fingerprint
 from polyver.core import PolyverError
-from polyver.kube.objects.converted import fresh
+from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema.structure import Structure
 from polyver.languages.values.strings import same
 

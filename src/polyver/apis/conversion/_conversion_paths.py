@@ -20,7 +20,7 @@ from polyver.apis.conversion._keeping import Keeping
 from polyver.apis.conversion._runtime import Unusual
 from polyver.apis.conversion.hops import ByFunctions, ByRules, Step
 from polyver.core import ConversionTree, Hop
-from polyver.kube.objects.converted import check_identity, restored
+from polyver.kube.objects.converted_metadata import check_identity, restored
 
 __all__ = ["ConversionPath", "ConversionPaths", "ConvertOpened"]
 

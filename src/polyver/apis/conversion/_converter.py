@@ -21,8 +21,8 @@ from polyver.apis.conversion.reading import Declared, DeclaredEdge
 from polyver.apis.definition import Definition
 from polyver.core import ConversionTree, Edge, InvalidTree, PolyverError, listed
 from polyver.kube.objects import encode_json
-from polyver.kube.objects.converted import fresh
-from polyver.kube.objects.opened import open_object
+from polyver.kube.objects.converted_metadata import fresh
+from polyver.kube.objects.partial_json import open_object
 from polyver.kube.objects.schema import compile_schema
 from polyver.kube.objects.schema.structure import Structure, read_structure
 

@@ -16,7 +16,7 @@ import msgspec
 
 from polyver.apis.conversion.paths import Path, parse_path, pick, put, show_path
 from polyver.apis.conversion.values import MISSING, fingerprint
-from polyver.kube.objects.converted import fresh
+from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema.structure import Structure
 from polyver.languages.values.strings import same
 

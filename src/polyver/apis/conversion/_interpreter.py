@@ -13,7 +13,7 @@ from polyver.apis.conversion._carry import Carry
 from polyver.apis.conversion._delta import without
 from polyver.apis.conversion.hops import Step
 from polyver.core import ConversionTree, Hop
-from polyver.kube.objects.converted import fresh
+from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema import Schema
 
 __all__ = ["Interpreter", "Schemas", "Tree"]

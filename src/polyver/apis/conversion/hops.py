@@ -15,7 +15,7 @@ from polyver.apis.conversion._pruning import pruner
 from polyver.apis.conversion.paths import parse_path, pick
 from polyver.apis.conversion.values import fingerprint
 from polyver.core import Hop
-from polyver.kube.objects.converted import fresh
+from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema.structure import Structure
 
 __all__ = ["ByFunctions", "ByRules", "Known", "Step", "by_rules", "compilable"]

@@ -24,7 +24,7 @@ from polyver.apis.conversion._delta import (
 from polyver.apis.conversion.paths import show_path
 from polyver.apis.conversion.rules import Ports, Rule, Single, restored_entry
 from polyver.apis.conversion.values import MISSING
-from polyver.kube.objects.converted import fresh
+from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema.structure import Structure
 from polyver.languages.values.strings import same
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from polyver.apis.conversion._delta import Guard, Lost, was
 from polyver.apis.conversion.paths import Path, show_path
 from polyver.apis.conversion.values import MISSING, Type, cast, fingerprint, scaled
-from polyver.kube.objects.converted import fresh
+from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema.structure import Structure
 from polyver.languages.values.strings import same
 

@@ -7,10 +7,10 @@ from typing import Any, NotRequired, TypedDict
 
 import msgspec
 
+from polyver.apis.declaring._field_schemas import Place, apply, described
 from polyver.apis.declaring._fields import Fields, Given, fields_of, flavour, shown_name
 from polyver.apis.declaring._markers import ABSENT, FieldOptions, marks_of
 from polyver.apis.declaring._objects import Part, is_part, make_part, plain
-from polyver.apis.declaring._places import Place, apply, described
 from polyver.apis.declaring._sources import docstring
 from polyver.apis.declaring._types import read_hint
 from polyver.apis.definition import InvalidKind

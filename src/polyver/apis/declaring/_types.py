@@ -15,9 +15,9 @@ from typing import Any, Literal, Protocol, Union, get_args, get_origin
 
 import msgspec
 
+from polyver.apis.declaring._field_schemas import PRESERVE, Place, apply
 from polyver.apis.declaring._markers import ABSENT
 from polyver.apis.declaring._objects import Time
-from polyver.apis.declaring._places import PRESERVE, Place, apply
 from polyver.apis.definition import InvalidKind
 
 __all__ = ["Classes", "read_hint"]

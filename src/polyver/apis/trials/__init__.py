@@ -3,9 +3,9 @@
 Hypothesis is imported when objects are drawn, and not before: it is a tool of developers.
 """
 
-from polyver.apis.trials._comparing import Before, compare_behaviour
-from polyver.apis.trials._drawing import MissingHypothesis
-from polyver.apis.trials._running import Checked, Progress, check
+from polyver.apis.trials._behaviour import Before, compare_behaviour
+from polyver.apis.trials._generated_objects import MissingHypothesis
+from polyver.apis.trials._run import Checked, Progress, check
 from polyver.apis.trials._subject import Subject
 
 __all__ = [

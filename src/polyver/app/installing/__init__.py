@@ -1,8 +1,8 @@
 """polyver on a cluster: what it consists of, how that gets there, and how it goes away again."""
 
-from polyver.app.installing.applying import Installer
+from polyver.app.installing.apply import Installer
 from polyver.app.installing.manifests import manifests
-from polyver.app.installing.parts import NAMESPACE, Installation
-from polyver.app.installing.removing import Remover
+from polyver.app.installing.options import NAMESPACE, Installation
+from polyver.app.installing.removal import Remover
 
 __all__ = ["NAMESPACE", "Installation", "Installer", "Remover", "manifests"]

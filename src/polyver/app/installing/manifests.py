@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from polyver.apis.conversion_kind import CONVERSIONS
 from polyver.apis.crds import crd_of
-from polyver.app.installing.parts import LABELS, Installation, manifest
+from polyver.app.installing.options import LABELS, Installation, manifest
 from polyver.app.installing.roles import access
 from polyver.app.installing.workload import workload
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from polyver.apis.conversion_kind import CONVERSIONS
-from polyver.app.installing.parts import CERTIFICATES, NAME, Installation, manifest
+from polyver.app.installing.options import CERTIFICATES, NAME, Installation, manifest
 from polyver.capability.contributions import READ, Right
 from polyver.client import Object
 

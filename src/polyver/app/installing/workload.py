@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from polyver.app.installing.parts import LABELS, NAME, SELECTOR, Installation, manifest
+from polyver.app.installing.options import LABELS, NAME, SELECTOR, Installation, manifest
 from polyver.client import Object
 
 __all__ = ["workload"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from polyver.client.cluster._websocket import CLOSE, PING, PONG, Frames, frame
-from polyver.client.port import Executed
+from polyver.client.interface import Executed
 from polyver.client.rest import BadAnswer
 
 if TYPE_CHECKING:

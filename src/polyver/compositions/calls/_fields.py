@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from enum import IntEnum
 from typing import Any, Generic, Protocol, TypeVar
 
-from polyver.compositions.calls._located import MessageError, Unreadable, Unwritable
+from polyver.compositions.calls._message_errors import MessageError, Unreadable, Unwritable
 from polyver.compositions.calls._slow_structs import BYTES, VARINT, entry, known, text, varint
 from polyver.compositions.calls._structs import dump_struct, load_struct
-from polyver.kube.objects.wire import Field, MalformedError
+from polyver.kube.objects.protobuf_wire import Field, MalformedError
 
 __all__ = [
     "Duration",

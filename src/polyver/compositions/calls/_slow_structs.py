@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from polyver.compositions.calls._located import Unreadable
-from polyver.kube.objects.wire import Field, MalformedError, fields
+from polyver.compositions.calls._message_errors import Unreadable
+from polyver.kube.objects.protobuf_wire import Field, MalformedError, fields
 
 __all__ = [
     "BYTES",

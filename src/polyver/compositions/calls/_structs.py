@@ -10,7 +10,7 @@ import math
 import struct
 from typing import Any
 
-from polyver.compositions.calls._located import Unreadable, Unwritable
+from polyver.compositions.calls._message_errors import Unreadable, Unwritable
 from polyver.compositions.calls._slow_structs import DEEPEST, load_slowly, number, varint
 
 __all__ = ["Object", "dump_struct", "load_struct"]

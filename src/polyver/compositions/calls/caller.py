@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from polyver.compositions.calls._loading import load_grpc
-from polyver.compositions.calls._located import Unreadable, Unwritable
+from polyver.compositions.calls._grpc import load_grpc
+from polyver.compositions.calls._message_errors import Unreadable, Unwritable
 from polyver.compositions.calls.endpoints import Endpoint
 from polyver.compositions.calls.errors import Failure, FunctionFailed
 from polyver.compositions.calls.metrics import Metrics

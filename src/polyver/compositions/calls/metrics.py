@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from polyver.compositions.calls.errors import Failure
-from polyver.kube.http.times import Times
+from polyver.kube.http.histograms import Times
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector

@@ -19,7 +19,7 @@ from polyver.compositions.calls._fields import (
     Text,
     Whole,
 )
-from polyver.compositions.calls._located import MessageError, Unreadable, Unwritable
+from polyver.compositions.calls._message_errors import MessageError, Unreadable, Unwritable
 from polyver.compositions.messages import (
     Capability,
     Condition,

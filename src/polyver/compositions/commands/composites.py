@@ -347,7 +347,7 @@ def _composition_row(explained: Explained) -> ImpactRow:
 
 
 def _revision(composed: Composed, composition: str, text: str) -> str:
-    from polyver.compositions.commands.installed import revision_called
+    from polyver.compositions.commands.functions_on_cluster import revision_called
     from polyver.compositions.decisions import (
         composition_lineage,
         composition_of,

@@ -17,7 +17,7 @@ from polyver.compositions.capability import logs_folder
 
 if TYPE_CHECKING:
     from polyver.client import Client
-    from polyver.compositions.commands.installed import Installed
+    from polyver.compositions.commands.functions_on_cluster import Installed
 
 app = App(
     name="packages",
@@ -47,7 +47,7 @@ def list_packages(*, context: Context = "", output: Output = Format.TABLE) -> No
 
     Example: polyver packages list -o json
     """
-    from polyver.compositions.commands.installed import all_installed, on_cluster
+    from polyver.compositions.commands.functions_on_cluster import all_installed, on_cluster
 
     found = [each.data for each in on_cluster(context, all_installed)]
     if output is not Format.TABLE:
@@ -85,7 +85,7 @@ def show(name: str, /, *, context: Context = "", output: Output = Format.TABLE) 
     name
         The function, NAME, or one revision of it, NAME@REVISION.
     """
-    from polyver.compositions.commands.installed import named, revision_in
+    from polyver.compositions.commands.functions_on_cluster import named, revision_in
 
     function, revision = named(name)
     installed = _installed(context, function)
@@ -124,7 +124,7 @@ def _print(found: dict[str, Any]) -> None:
 
 
 def _installed(context: str, name: str) -> Installed:
-    from polyver.compositions.commands.installed import installed_on, on_cluster
+    from polyver.compositions.commands.functions_on_cluster import installed_on, on_cluster
 
     return on_cluster(context, lambda client: installed_on(client, name))
 
@@ -158,7 +158,12 @@ def deactivate(name: str, /, *, context: Context = "", force: Force = False) -> 
 
 
 def _set(text: str, state: State, context: str, *, force: bool) -> None:
-    from polyver.compositions.commands.installed import installed_on, named, on_cluster, revision_in
+    from polyver.compositions.commands.functions_on_cluster import (
+        installed_on,
+        named,
+        on_cluster,
+        revision_in,
+    )
 
     name, revision = named(text)
     if not revision:
@@ -245,7 +250,7 @@ def logs(
 
 def _revision(text: str, folder: Path, context: str) -> str:
     """The name of a revision; of one that has a log nobody has to be asked."""
-    from polyver.compositions.commands.installed import named, revision_in
+    from polyver.compositions.commands.functions_on_cluster import named, revision_in
 
     name, revision = named(text)
     for known in (revision, f"{name}-{revision}"):

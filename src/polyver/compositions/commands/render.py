@@ -21,9 +21,9 @@ from polyver.compositions.settings import PackageSettings, read_memory_limit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from polyver.compositions.commands.rendering.printing import Included
-    from polyver.compositions.commands.rendering.reading import Written
-    from polyver.compositions.commands.rendering.serving import Functions
+    from polyver.compositions.commands.rendering.function_calls import Functions
+    from polyver.compositions.commands.rendering.input_files import Written
+    from polyver.compositions.commands.rendering.output import Included
     from polyver.compositions.decisions import Composite, Secret
     from polyver.compositions.messages import Requirements
     from polyver.compositions.pipeline import Found, Outcome, Run
@@ -131,7 +131,7 @@ def render(
     output
         How to print.
     """
-    from polyver.compositions.commands.rendering.printing import Included
+    from polyver.compositions.commands.rendering.output import Included
 
     settings = PackageSettings(packages, allow_packages, memory=read_memory_limit(package_memory))
     files = _Files(
@@ -219,7 +219,12 @@ def _interruptible(files: _Files, wanted: _Wanted, included: Included) -> list[O
 
 
 def _read(files: _Files) -> _Read:
-    from polyver.compositions.commands.rendering import choosing, reading
+    from polyver.compositions.commands.rendering import (
+        input_files as reading,
+    )
+    from polyver.compositions.commands.rendering import (
+        resolution as choosing,
+    )
 
     files.check()
     composite = reading.read_composite_resource(files.xr)
@@ -248,7 +253,7 @@ def _read(files: _Files) -> _Read:
 
 def _check_called(revision: Written, functions: Sequence[Written], path: str) -> None:
     """Refuse steps that call what nobody named."""
-    from polyver.compositions.commands.rendering.choosing import function_named
+    from polyver.compositions.commands.rendering.resolution import function_named
 
     known = sorted({function_named(each) for each in functions})
     for place, step in enumerate(revision.obj["spec"].get("pipeline") or ()):
@@ -262,10 +267,10 @@ def _check_called(revision: Written, functions: Sequence[Written], path: str) ->
 
 async def _render(read: _Read, wanted: _Wanted, included: Included) -> list[Object]:
     from polyver.capability import Refusal
-    from polyver.compositions.commands.rendering import choosing
-    from polyver.compositions.commands.rendering.printing import rendered
-    from polyver.compositions.commands.rendering.reading import located
-    from polyver.compositions.commands.rendering.serving import functions
+    from polyver.compositions.commands.rendering import resolution as choosing
+    from polyver.compositions.commands.rendering.function_calls import functions
+    from polyver.compositions.commands.rendering.input_files import located
+    from polyver.compositions.commands.rendering.output import rendered
     from polyver.compositions.messages import Resource, State
     from polyver.compositions.pipeline import conclude, start
 

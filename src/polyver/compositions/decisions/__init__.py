@@ -8,7 +8,7 @@ from polyver.compositions.decisions._checks import (
     check_pipeline,
     composition_warnings,
 )
-from polyver.compositions.decisions._choosing import (
+from polyver.compositions.decisions._composition_choice import (
     Candidate,
     Chosen,
     Composite,
@@ -19,7 +19,7 @@ from polyver.compositions.decisions._choosing import (
     read_composite,
     references_patch,
 )
-from polyver.compositions.decisions._defining import (
+from polyver.compositions.decisions._crds import (
     APPLIER,
     check_crd,
     check_stored,
@@ -41,7 +41,7 @@ from polyver.compositions.decisions._definitions import (
     read_definition,
     unheeded_fields,
 )
-from polyver.compositions.decisions._explaining import Explained, explain
+from polyver.compositions.decisions._explanation import Explained, explain
 from polyver.compositions.decisions._revisions import (
     Changes,
     KnownRevision,

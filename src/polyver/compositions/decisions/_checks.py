@@ -6,7 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from polyver.capability import Refusal
-from polyver.compositions._asking import REVISION_FIELDS, labels_in, mapping, named, switched_off
+from polyver.compositions._function_references import (
+    REVISION_FIELDS,
+    labels_in,
+    mapping,
+    named,
+    switched_off,
+)
 from polyver.compositions.names import COMPOSITION, LONGEST_LABEL, PACKAGE
 from polyver.languages.values.names import label_key_problems, label_value_problems
 

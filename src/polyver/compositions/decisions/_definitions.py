@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 from polyver.apis.conversion_kind import definition_of, place_of
 from polyver.apis.crds import crd_of
 from polyver.capability import Refusal
-from polyver.compositions._asking import mapping, named
-from polyver.compositions.decisions._injected import (
+from polyver.compositions._function_references import mapping, named
+from polyver.compositions.decisions._injected_fields import (
     COLUMNS,
     INSIDE,
     LEGACY_COLUMNS,
@@ -21,7 +21,7 @@ from polyver.compositions.kinds import COMPOSITION_GROUP, COMPOSITION_STORED, DE
 from polyver.core import PolyverError, listed
 from polyver.kube.objects.builtin import shape_of
 from polyver.kube.objects.schema import check_schema
-from polyver.kube.objects.typed import Undecodable, decode_typed
+from polyver.kube.objects.typed_bodies import Undecodable, decode_typed
 from polyver.kube.objects.webhooks import Webhook
 from polyver.languages.values.names import dns_1035_label_problems
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from polyver.capability import Refusal
-from polyver.compositions._asking import mapping
-from polyver.compositions._numbering import (
+from polyver.compositions._function_references import mapping
+from polyver.compositions._revision_numbers import (
     Numbered,
     check_number,
     distinct,
@@ -34,7 +34,7 @@ from polyver.compositions.names import (
 )
 from polyver.core import Lineage, Release, Serial
 from polyver.kube.objects import digest
-from polyver.kube.objects.converted import fresh
+from polyver.kube.objects.converted_metadata import fresh
 
 __all__ = [
     "Changes",

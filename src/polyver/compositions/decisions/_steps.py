@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from polyver.capability import Refusal
-from polyver.compositions._asking import mapping, named, step_selector
-from polyver.compositions._numbering import distinct
+from polyver.compositions._function_references import mapping, named, step_selector
 from polyver.compositions._policy import REVISIONS
+from polyver.compositions._revision_numbers import distinct
 from polyver.compositions.decisions._checks import check_step
-from polyver.compositions.decisions._choosing import Composite, gated
+from polyver.compositions.decisions._composition_choice import Composite, gated
 from polyver.compositions.messages import ResourceSelector
 from polyver.compositions.packages import Known, Pipeline, function_of, known_revision, lineage_of
 from polyver.core import (

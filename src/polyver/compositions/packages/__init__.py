@@ -9,13 +9,7 @@ from polyver.compositions.packages._compositions import (
     revision_used,
     uses_in,
 )
-from polyver.compositions.packages._deciding import Plan, Postponed, decide, results_of, users_of
-from polyver.compositions.packages._reading import (
-    Function,
-    check_package,
-    ignored_fields,
-    read_function,
-)
+from polyver.compositions.packages._plan import Plan, Postponed, decide, results_of, users_of
 from polyver.compositions.packages._references import check_reference
 from polyver.compositions.packages._revisions import (
     Known,
@@ -25,6 +19,12 @@ from polyver.compositions.packages._revisions import (
     lineage_of,
     revision_object,
     revision_patch,
+)
+from polyver.compositions.packages._spec import (
+    Function,
+    check_package,
+    ignored_fields,
+    read_function,
 )
 from polyver.compositions.packages._status import (
     UNPACKING,

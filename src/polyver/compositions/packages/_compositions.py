@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from polyver.compositions._asking import mapping, named, step_selector
+from polyver.compositions._function_references import mapping, named, step_selector
 from polyver.compositions.names import COMPOSITION
 from polyver.compositions.packages._uses import Use
 from polyver.core import Dependent, Serial

@@ -8,11 +8,11 @@ from typing import Any
 
 from polyver.capability import Refusal
 from polyver.compositions._manifests import content_digest
-from polyver.compositions._numbering import Numbered, check_number, next_number
+from polyver.compositions._revision_numbers import Numbered, check_number, next_number
 from polyver.compositions.kinds import FUNCTION_REVISIONS, FUNCTIONS, GROUP, STORED
 from polyver.compositions.names import COPIED, ENDPOINT, PACKAGE, revision_name
-from polyver.compositions.packages._reading import Function
 from polyver.compositions.packages._references import check_reference
+from polyver.compositions.packages._spec import Function
 from polyver.core import Lineage, Release, Serial, Stage
 
 __all__ = [

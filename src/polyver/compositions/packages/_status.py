@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from polyver.capability import Refusal
 from polyver.compositions._conditions import Fact, condition_of, conditions_with
-from polyver.compositions.packages._deciding import Plan
+from polyver.compositions.packages._plan import Plan
 
 __all__ = ["UNPACKING", "Seen", "condition_of", "function_status", "revision_status"]
 

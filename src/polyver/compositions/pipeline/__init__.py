@@ -11,7 +11,6 @@
 """
 
 from polyver.compositions.decisions import Step
-from polyver.compositions.pipeline._finding import found_among
 from polyver.compositions.pipeline._machine import (
     MOST_ROUNDS,
     Call,
@@ -23,7 +22,7 @@ from polyver.compositions.pipeline._machine import (
     failed,
     fetched,
 )
-from polyver.compositions.pipeline._moving import (
+from polyver.compositions.pipeline._moves import (
     WOULD_DELETE,
     FailedMove,
     allows_deletion,
@@ -43,6 +42,7 @@ from polyver.compositions.pipeline._outcome import (
     stayed_conditions,
     without,
 )
+from polyver.compositions.pipeline._requirements import found_among
 from polyver.compositions.pipeline._resources import (
     Composed,
     Removed,

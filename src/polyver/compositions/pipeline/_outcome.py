@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from polyver.capability import Refusal
-from polyver.compositions._asking import mapping
 from polyver.compositions._conditions import Fact, conditions_with
+from polyver.compositions._function_references import mapping
 from polyver.compositions.decisions import Composite, Defined, Secret
 from polyver.compositions.messages import Ready
 from polyver.compositions.names import PAUSED

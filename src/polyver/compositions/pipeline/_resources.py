@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.capability import Refusal
-from polyver.compositions._asking import mapping
+from polyver.compositions._function_references import mapping
 from polyver.compositions.decisions import Secret
 from polyver.compositions.messages import Ready, Resource
 from polyver.compositions.names import COMPOSITE, RESOURCE, composed_name
-from polyver.kube.objects.converted import fresh
+from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.owners import controller_of, controlling
 
 __all__ = [

@@ -10,8 +10,8 @@ from typing import NamedTuple
 from polyver.client import Clock, SystemClock, sleep
 from polyver.compositions._manifests import content_digest
 from polyver.compositions.calls import Endpoint, FunctionFailed, Trust, probe
-from polyver.compositions.runtimes.figures import Figures
-from polyver.compositions.runtimes.port import ENDPOINT, Served, Wanted
+from polyver.compositions.runtimes.interface import ENDPOINT, Served, Wanted
+from polyver.compositions.runtimes.metrics import Figures
 from polyver.core import PolyverError
 
 __all__ = ["Address", "ExternalRuntime", "InvalidAddress", "reached", "read_address"]

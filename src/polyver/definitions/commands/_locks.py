@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from polyver.cli.exit_codes import Unreadable
+from polyver.cli.file_writes import File, write_all
 from polyver.cli.files import read_manifests
 from polyver.cli.output import print_lines, printing
-from polyver.cli.writing import File, write_all
 from polyver.definitions.locking import Lock, read_lock
 from polyver.kube.objects import dump_yaml
 

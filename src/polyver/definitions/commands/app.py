@@ -14,9 +14,8 @@ from polyver.cli.output import Format, Manifests, emit, manifests_text, print_li
 from polyver.cli.ownership import owner_of, replace_for
 from polyver.core import PolyverError, listed
 from polyver.definitions._manifests import applications_in
-from polyver.definitions.choosing import choose_all, used_of
 from polyver.definitions.commands._locks import lock_in
-from polyver.definitions.commands._resolving import (
+from polyver.definitions.commands.state import (
     APPLICATIONS_ON,
     Context,
     Files,
@@ -27,6 +26,7 @@ from polyver.definitions.commands._resolving import (
 from polyver.definitions.history import LAST_APPLIED, Recorded, earlier, history_of, returned
 from polyver.definitions.locking import Locked, Named, lock_text, places_of, with_lock
 from polyver.definitions.names import LOCK, PUBLISH_VERSION
+from polyver.definitions.resolution import choose_all, used_of
 from polyver.definitions.uses import is_held
 from polyver.kube.objects.status import ApiError
 

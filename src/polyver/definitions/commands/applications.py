@@ -10,8 +10,8 @@ from polyver.cli.output import Format, emit, print_lines, print_table, warn
 from polyver.client import Client
 from polyver.client.cluster import Access
 from polyver.core import FailedMove, PolyverError
-from polyver.definitions.choosing import Chosen, choose, resolution_data
-from polyver.definitions.commands._resolving import State, application_on, state_of
+from polyver.definitions.commands.state import State, application_on, state_of
+from polyver.definitions.resolution import Chosen, choose, resolution_data
 from polyver.definitions.uses import Use, check_application, uses_of
 
 __all__ = ["why_application"]

@@ -12,7 +12,7 @@ from polyver.cli.exit_codes import Found
 from polyver.cli.output import complain, warn
 from polyver.core import PolyverError
 from polyver.definitions.commands._locks import write_lock
-from polyver.definitions.commands._resolving import Context, Files, Namespace, state_in, state_on
+from polyver.definitions.commands.state import Context, Files, Namespace, state_in, state_on
 from polyver.definitions.locking import LockOf, lock_data, lock_of
 
 app = App(name="lock")

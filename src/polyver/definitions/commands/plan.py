@@ -13,20 +13,20 @@ from polyver.cli.files import read_manifests
 from polyver.cli.output import Format, emit, print_lines, print_table, printable, warn
 from polyver.core import listed
 from polyver.definitions._manifests import applications_in, definitions_in
-from polyver.definitions.commands._planning import (
+from polyver.definitions.commands._plan_on_cluster import (
     Plan,
     PlannedApplication,
     PlannedDefinition,
     plan_on,
 )
-from polyver.definitions.commands._resolving import Context
-from polyver.definitions.planning import example_diff, object_label
+from polyver.definitions.commands.state import Context
+from polyver.definitions.plan import example_diff, object_label
 
 if TYPE_CHECKING:
     from polyver.client import Client
     from polyver.client.cluster import Access
     from polyver.core.preflight import Counts, Failure, FieldChange, Group
-    from polyver.definitions.planning import PlannedLoss, PlannedMove
+    from polyver.definitions.plan import PlannedLoss, PlannedMove
 
 app = App(name="plan")
 

@@ -9,8 +9,8 @@ from cyclopts import App, Parameter
 from polyver.cli.exit_codes import Found
 from polyver.cli.output import Format, emit, print_lines, print_table
 from polyver.definitions.commands._locks import lock_in
-from polyver.definitions.commands._resolving import Context, Files, Namespace
 from polyver.definitions.commands.lock import read_state
+from polyver.definitions.commands.state import Context, Files, Namespace
 from polyver.definitions.locking import Difference, differences
 
 app = App(name="verify")

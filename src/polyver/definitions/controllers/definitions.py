@@ -27,8 +27,7 @@ from polyver.controllers.identity import identity_of
 from polyver.controllers.kubernetes.accounts import is_terminating
 from polyver.core import Lineage
 from polyver.core.adoption import Adoption
-from polyver.definitions.adopting import adoption_of
-from polyver.definitions.choosing import lineage_in
+from polyver.definitions.adoption import adoption_of
 from polyver.definitions.entries import newest_of
 from polyver.definitions.kinds import APPLICATIONS, DEFINITIONS, GROUP, REVISIONS, STORED, VERSIONED
 from polyver.definitions.names import (
@@ -57,6 +56,7 @@ from polyver.definitions.publishing import (
     status_of,
     with_adoption,
 )
+from polyver.definitions.resolution import lineage_in
 from polyver.definitions.uses import Use, home_of, settled, users_in, uses_of
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.kinds import Kind

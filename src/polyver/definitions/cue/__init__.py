@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from polyver.definitions.cue._cue import SECONDS, Cue
-from polyver.definitions.cue._installed import installed_engines
+from polyver.definitions.cue._engine_plugins import installed_engines
 from polyver.definitions.cue._program import CueFailed, find_cue
 from polyver.definitions.rendering import Engine, Engines, GoTemplates
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from polyver.core import PolyverError
-from polyver.definitions.cue._kept import Kept
-from polyver.definitions.cue._patching import Patching, Question, patched_whole
+from polyver.definitions.cue._cache import Kept
+from polyver.definitions.cue._patches import Patching, Question, patched_whole
 from polyver.definitions.cue._problems import ASKED, Names, problems_of
 from polyver.definitions.cue._program import CueFailed, Printed, find_cue, run_cue
 from polyver.definitions.cue._strategies import Path, Tags, tags_above, tags_of

@@ -3,9 +3,17 @@
 Admission asks before a write, the controller afterwards; both ask the same functions.
 """
 
-from polyver.definitions.publishing._deciding import Decision, Forced, decide, in_use
 from polyver.definitions.publishing._gate import GatePolicy, check_gate
-from polyver.definitions.publishing._reading import (
+from polyver.definitions.publishing._plan import Decision, Forced, decide, in_use
+from polyver.definitions.publishing._revisions import (
+    Known,
+    holders_of,
+    known_revision,
+    lineage_of,
+    removed_of,
+    revision_object,
+)
+from polyver.definitions.publishing._spec import (
     Definition,
     Entry,
     Refusal,
@@ -15,16 +23,8 @@ from polyver.definitions.publishing._reading import (
     read_parameters,
     wrapped,
 )
-from polyver.definitions.publishing._revisions import (
-    Known,
-    holders_of,
-    known_revision,
-    lineage_of,
-    removed_of,
-    revision_object,
-)
 from polyver.definitions.publishing._status import status_of, with_adoption
-from polyver.definitions.publishing._writing import check_writer, created_with, other_writer
+from polyver.definitions.publishing._write_version import check_writer, created_with, other_writer
 
 __all__ = [
     "Decision",

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from polyver.apis.compatibility import Severity, compare_schemas
 from polyver.core import Lineage, Release, SemVer, Series, listed
-from polyver.definitions.publishing._reading import Refusal, parameters_of, read_parameters, wrapped
+from polyver.definitions.publishing._spec import Refusal, parameters_of, read_parameters, wrapped
 
 __all__ = ["GatePolicy", "check_gate"]
 

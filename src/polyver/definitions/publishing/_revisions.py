@@ -10,7 +10,7 @@ from typing import Any
 from polyver.core import InvalidVersion, Lineage, Notes, Release, SemVer, Serial, Stage, Version
 from polyver.definitions.kinds import GROUP, STORED
 from polyver.definitions.names import ALLOW_DELETION, TYPES, name_label, revision_name
-from polyver.definitions.publishing._reading import Definition, Entry
+from polyver.definitions.publishing._spec import Definition, Entry
 
 __all__ = [
     "Known",

@@ -7,11 +7,11 @@ from typing import Any
 
 from polyver.core import Lineage, Release, Serial
 from polyver.core.adoption import Adoption
-from polyver.definitions.adopting import adoption_data, adoption_fact
+from polyver.definitions.adoption import adoption_data, adoption_fact
 from polyver.definitions.entries import newest_of
 from polyver.definitions.names import ALLOW_DELETION, revision_name
-from polyver.definitions.publishing._deciding import Decision
-from polyver.definitions.publishing._reading import Refusal
+from polyver.definitions.publishing._plan import Decision
+from polyver.definitions.publishing._spec import Refusal
 
 __all__ = ["status_of", "with_adoption"]
 

@@ -15,7 +15,7 @@ from polyver.definitions.rendering._engines import (
 )
 from polyver.definitions.rendering._gotemplate import GoTemplates
 from polyver.definitions.rendering._outputs import Output
-from polyver.definitions.rendering._rendering import Progress, Rendered, render, revisions_of
+from polyver.definitions.rendering._render import Progress, Rendered, render, revisions_of
 from polyver.definitions.rendering._sources import Revisions
 
 __all__ = [

@@ -33,7 +33,7 @@ from polyver.functions.actions._run import (
     status_of,
 )
 from polyver.functions.actions._sensitive import masked_artifacts, split_output, with_outputs
-from polyver.functions.actions._starting import Wanted, checked, refused, start, wanted_of
+from polyver.functions.actions._start import Wanted, checked, refused, start, wanted_of
 
 __all__ = [
     "ActionRun",

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from polyver.functions.blueprints import Phase
-from polyver.kube.objects.converted import fresh
+from polyver.kube.objects.converted_metadata import fresh
 
 __all__ = ["ActionRun", "PhaseRun", "Run", "State", "Waiting", "read_run", "status_of"]
 

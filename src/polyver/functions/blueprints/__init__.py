@@ -1,14 +1,6 @@
 """Blueprints: what their phases call, which version each gets, and what is wrong with that."""
 
-from polyver.functions.blueprints._checking import (
-    UNTIL,
-    Use,
-    check_blueprint,
-    losses_at,
-    losses_between,
-    uses_in,
-)
-from polyver.functions.blueprints._choosing import (
+from polyver.functions.blueprints._resolution import (
     ActionRefused,
     PhaseRefused,
     ResolvedAction,
@@ -18,7 +10,7 @@ from polyver.functions.blueprints._choosing import (
     resolve_phase,
     selector_of,
 )
-from polyver.functions.blueprints._reading import (
+from polyver.functions.blueprints._spec import (
     Action,
     Blueprint,
     Finding,
@@ -27,6 +19,14 @@ from polyver.functions.blueprints._reading import (
     blueprint_of,
     blueprints_in,
     requests_in,
+)
+from polyver.functions.blueprints._validation import (
+    UNTIL,
+    Use,
+    check_blueprint,
+    losses_at,
+    losses_between,
+    uses_in,
 )
 
 __all__ = [

@@ -2,11 +2,15 @@
 
 from polyver.functions.builtin import (
     _commands,
-    _executing,
     _http,
     _resources,
     _tasks,
-    _waiting,
+)
+from polyver.functions.builtin import (
+    _kube_exec as _executing,
+)
+from polyver.functions.builtin import (
+    _wait as _waiting,
 )
 
 __all__: list[str] = []

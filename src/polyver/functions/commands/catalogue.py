@@ -6,9 +6,9 @@ from functools import partial
 
 from cyclopts import App
 
+from polyver.functions.catalogue_edits import add_release
 from polyver.functions.commands.catalogues import edit_catalogue, only_catalogue, version_of
 from polyver.functions.commands.functions import CatalogueFiles, DryRun, Force, Users
-from polyver.functions.editing import add_release
 
 app = App(
     name="catalogue",

@@ -9,12 +9,12 @@ from pathlib import Path
 from polyver.apis.commands.kinds import project_names
 from polyver.cli.code import shown
 from polyver.cli.exit_codes import Misused, Refused, Unreadable
+from polyver.cli.file_writes import File, write_all
 from polyver.cli.files import read_manifests
 from polyver.cli.output import print_lines, warn
-from polyver.cli.writing import File, write_all
 from polyver.core import InvalidVersion, SemVer, listed
 from polyver.functions.catalogue import Catalogue, read_catalogue
-from polyver.functions.editing import Edited, EditRefused
+from polyver.functions.catalogue_edits import Edited, EditRefused
 
 __all__ = [
     "CATALOGUE",

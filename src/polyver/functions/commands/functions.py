@@ -13,8 +13,8 @@ from cyclopts import App, Parameter
 from polyver.cli.exit_codes import Misused, UnknownName
 from polyver.cli.output import Format, emit, print_lines, print_table, warn
 from polyver.core import PolyverError, SemVer, listed
+from polyver.functions.catalogue_edits import deprecate, promote, remove
 from polyver.functions.commands.catalogues import edit_catalogue, holder_of, version_of
-from polyver.functions.editing import deprecate, promote, remove
 
 if TYPE_CHECKING:
     from polyver.functions.catalogue import Catalogue
@@ -118,7 +118,7 @@ def _data(
     traceback: bool,
 ) -> dict[str, Any]:
     """Return the functions of a server or the local ones; warn if both are given and differ."""
-    from polyver.functions.commands.served import functions_on, warn_of_differences
+    from polyver.functions.commands.served_functions import functions_on, warn_of_differences
     from polyver.functions.loading import load_known
     from polyver.functions.registering import functions_data
 
@@ -277,7 +277,7 @@ def promote_version(
         NAME@VERSION.
     """
     name, version = _named(name)
-    from polyver.functions.commands._promoting import check_promotion
+    from polyver.functions.commands._promotion import check_promotion
     from polyver.functions.loading import load_known
 
     edit = partial(promote, name=name, version=version, removed_in=_removal(removed_in))

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 from polyver.client import Client
 from polyver.functions.registering import Duration, Function
+from polyver.functions.runtime.calls import CallFailed, CallLimits, ThreadCall, output_of
 from polyver.functions.runtime.context import FunctionContext, FunctionLog
-from polyver.functions.runtime.running import CallFailed, CallLimits, ThreadCall, output_of
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.masking import Masks
 

@@ -13,7 +13,7 @@ import msgspec
 
 from polyver.client import Client, Object, Resource, find
 from polyver.core import PolyverError
-from polyver.functions.controllers._beginning import is_final
+from polyver.functions.controllers._start import is_final
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.owners import controller_of, controlling
 from polyver.kube.objects.status import ApiError

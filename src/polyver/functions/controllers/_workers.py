@@ -30,8 +30,8 @@ from polyver.functions.controllers._calls import (
     took_too_long,
 )
 from polyver.functions.registering import Function, Origin
+from polyver.functions.runtime.calls import CallLimits
 from polyver.functions.runtime.messages import Answer, Request, decode_answer, encode_line
-from polyver.functions.runtime.running import CallLimits
 
 __all__ = ["Lend", "Lent", "WorkerCalls"]
 

@@ -24,20 +24,20 @@ from polyver.client import (
 )
 from polyver.controllers.controller import Controller, Result, Watch, exactly
 from polyver.controllers.events import Events
-from polyver.controllers.holding import hold, release
+from polyver.controllers.finalizers import hold, release
 from polyver.core import PolyverError
 from polyver.functions import actions as machine
 from polyver.functions.actions import ActionRun, Run, read_run, status_of
-from polyver.functions.controllers._beginning import begun, is_final
 from polyver.functions.controllers._calls import Call, CallFailed, CallLog, Calls
-from polyver.functions.controllers._gathering import NotThere, gather
 from polyver.functions.controllers._output_secrets import NotKept, OutputSecrets
+from polyver.functions.controllers._running_actions import Alive, Known
 from polyver.functions.controllers._slots import Slots
-from polyver.functions.controllers._under_way import Alive, Known
+from polyver.functions.controllers._start import begun, is_final
+from polyver.functions.controllers._template_data import NotThere, gather
 from polyver.functions.kinds import ACTION_SETS, GROUP
 from polyver.functions.registering import Function, Functions, implementation
+from polyver.functions.runtime.calls import CallLimits
 from polyver.functions.runtime.context import FunctionContext, FunctionLog
-from polyver.functions.runtime.running import CallLimits
 from polyver.kube.http.logs import Log
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.kinds import Kind

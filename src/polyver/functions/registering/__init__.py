@@ -4,8 +4,9 @@ from polyver.functions.registering._discovery import function_data, functions_da
 from polyver.functions.registering._duration import Duration, InvalidDuration
 from polyver.functions.registering._hints import Alias, Description, InvalidFunction, Unrendered
 from polyver.functions.registering._registry import Registry, register
+from polyver.functions.registering.arguments import Wrong
 from polyver.functions.registering.function import Arguments, Function, InvalidArguments, Outputs
-from polyver.functions.registering.known import (
+from polyver.functions.registering.functions import (
     Functions,
     KnownFunction,
     Origin,
@@ -14,7 +15,6 @@ from polyver.functions.registering.known import (
     implementation,
     known_functions,
 )
-from polyver.functions.registering.reading import Wrong
 
 __all__ = [
     "Alias",

@@ -11,7 +11,7 @@ from polyver.core import UNSPECIFIED, NoMatch, Release, SemVer, resolve
 from polyver.functions.policy import FUNCTIONS
 from polyver.functions.registering._types import Field
 from polyver.functions.registering.function import Function
-from polyver.functions.registering.known import Functions, KnownFunction
+from polyver.functions.registering.functions import Functions, KnownFunction
 
 __all__ = ["function_data", "functions_data"]
 

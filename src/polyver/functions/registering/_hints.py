@@ -18,7 +18,7 @@ from polyver.core import PolyverError
 from polyver.functions.registering._duration import Duration
 from polyver.functions.registering._scalars import ANYTHING, DURATION, FLAG, NUMBER, TEXT, WHOLE
 from polyver.functions.registering._types import Choice, Field, ListOf, MapOf, OneOf, Record
-from polyver.functions.registering.reading import Reading, Type
+from polyver.functions.registering.arguments import Reading, Type
 
 __all__ = [
     "REQUIRED",

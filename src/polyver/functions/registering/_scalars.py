@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from polyver.functions.registering._duration import Duration, InvalidDuration
-from polyver.functions.registering.reading import UNKNOWN, Path, Reading, found_words
+from polyver.functions.registering.arguments import UNKNOWN, Path, Reading, found_words
 
 __all__ = ["ANYTHING", "DURATION", "FLAG", "NUMBER", "TEXT", "WHOLE"]
 

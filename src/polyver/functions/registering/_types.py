@@ -9,7 +9,7 @@ from typing import Any
 
 from polyver.core import PolyverError, listed
 from polyver.functions.registering._scalars import ANYTHING
-from polyver.functions.registering.reading import UNKNOWN, Path, Reading, Type, found_words
+from polyver.functions.registering.arguments import UNKNOWN, Path, Reading, Type, found_words
 from polyver.kube.objects import InvalidManifest, load_manifests
 
 __all__ = ["Choice", "Field", "ListOf", "MapOf", "OneOf", "Record", "read_fields"]

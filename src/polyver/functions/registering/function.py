@@ -18,7 +18,7 @@ from polyver.functions.registering._hints import (
     type_of,
 )
 from polyver.functions.registering._types import Field, read_fields
-from polyver.functions.registering.reading import Reading, Type, Wrong
+from polyver.functions.registering.arguments import Reading, Type, Wrong
 
 __all__ = ["Arguments", "Function", "InvalidArguments", "Outputs", "arguments_of"]
 

@@ -18,6 +18,7 @@ from polyver.client.cluster import Access, ClusterClient, read_access
 from polyver.client.rest import Ask
 from polyver.core import PolyverError
 from polyver.functions.registering import Function
+from polyver.functions.runtime.calls import CallFailed, ThreadCall, output_of
 from polyver.functions.runtime.clients import NO_NODES, NoNodes
 from polyver.functions.runtime.context import FunctionContext, FunctionLog
 from polyver.functions.runtime.messages import (
@@ -27,7 +28,6 @@ from polyver.functions.runtime.messages import (
     decode_request,
     encode_line,
 )
-from polyver.functions.runtime.running import CallFailed, ThreadCall, output_of
 from polyver.kube.objects.masking import Masks
 
 __all__ = ["Find", "work"]

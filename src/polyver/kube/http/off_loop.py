@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from polyver.kube.http.aside import Aside
+from polyver.kube.http.worker_threads import Aside
 
 __all__ = ["MOST_SECONDS", "Turns", "end_workers", "off_loop", "running_off_loop"]
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from types import FrameType
 from weakref import WeakKeyDictionary
 
+from polyver.kube.http.histograms import Times
 from polyver.kube.http.logs import Log
 from polyver.kube.http.off_loop import end_workers, running_off_loop
-from polyver.kube.http.times import Times
 
 __all__ = ["LAG", "LAG_TEXT", "Watchdog", "lags", "watchdog", "watched"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from polyver.kube.objects.shape import Shape
+from polyver.kube.objects.type_shapes import Shape
 from polyver.languages.values.equality import (
     InvalidValue,
     base64_problem,

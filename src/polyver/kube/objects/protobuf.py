@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from polyver.kube.objects.shape import Shape
+from polyver.kube.objects.protobuf_wire import Field, MalformedError, empty_field, fields
 from polyver.kube.objects.status import ApiError, bad_request
-from polyver.kube.objects.wire import Field, MalformedError, empty_field, fields
+from polyver.kube.objects.type_shapes import Shape
 
 __all__ = ["PROTOBUF_PREFIX", "decode_protobuf"]
 

@@ -9,9 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from polyver.kube.objects.merging import Identity, go_text, go_type, identity, in_order, interleaved
-from polyver.kube.objects.shape import Shape
+from polyver.kube.objects.merge_order import (
+    Identity,
+    go_text,
+    go_type,
+    identity,
+    in_order,
+    interleaved,
+)
 from polyver.kube.objects.status import ApiError, bad_request
+from polyver.kube.objects.type_shapes import Shape
 from polyver.languages.values.strings import without_nulls
 
 __all__ = ["apply_strategic_merge"]

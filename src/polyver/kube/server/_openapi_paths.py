@@ -9,7 +9,7 @@ from functools import cache
 
 from polyver.kube.objects.kinds import Kind, Subresource
 from polyver.kube.server._openapi_schemas import component_name
-from polyver.kube.server._openapi_words import META, PARAMETERS, referring
+from polyver.kube.server._openapi_types import META, PARAMETERS, referring
 
 __all__ = ["part_component", "paths_of"]
 

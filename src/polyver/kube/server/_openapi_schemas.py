@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from polyver.kube.objects.kinds import Kind
-from polyver.kube.objects.shape import Shape
-from polyver.kube.server._openapi_words import (
+from polyver.kube.objects.type_shapes import Shape
+from polyver.kube.server._openapi_types import (
     FIELDS,
     KINDS,
     META,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from polyver.kube.server._openapi_words import REF
+from polyver.kube.server._openapi_types import REF
 
 __all__ = ["in_v2", "swagger_path"]
 

@@ -25,16 +25,16 @@ from polyver.kube.objects.tables import builtin_printer
 from polyver.kube.server.answers import data_answer
 from polyver.kube.server.bodies import read_object
 from polyver.kube.server.call import Call, Server
-from polyver.kube.server.hooked import mutate_create, subject_of, validate
 from polyver.kube.server.http import Response, User
 from polyver.kube.server.identity import AUDIENCE, Verdict, account_user, shared_audiences
+from polyver.kube.server.managed_fields import own
 from polyver.kube.server.options import WriteOptions
-from polyver.kube.server.owning import own
-from polyver.kube.server.parts import Whole
 from polyver.kube.server.resource import Resource
 from polyver.kube.server.rules import Object, Rules
+from polyver.kube.server.subresources import Whole
 from polyver.kube.server.tokens import BadToken, Claims, Named, Private, Signer
-from polyver.kube.server.writing import match_namespace
+from polyver.kube.server.webhook_admission import mutate_create, subject_of, validate
+from polyver.kube.server.write import match_namespace
 from polyver.languages.values.strings import quoted
 
 __all__ = ["Accounts"]

@@ -17,25 +17,25 @@ from polyver.kube.server.accounts import Accounts
 from polyver.kube.server.admission import Chain
 from polyver.kube.server.answers import as_unreadable, data_answer, status_answer
 from polyver.kube.server.call import Call, Server
+from polyver.kube.server.compaction import keep_house
 from polyver.kube.server.conversion import unreadable, unreadable_update
 from polyver.kube.server.definitions import Definitions, DroppedVersions
-from polyver.kube.server.deleting import delete_collection, delete_object
+from polyver.kube.server.delete import delete_collection, delete_object
 from polyver.kube.server.documents import Documents, unknown_path
-from polyver.kube.server.housekeeping import keep_house
 from polyver.kube.server.http import Request, Response
 from polyver.kube.server.identity import Wanted, may, refusal
 from polyver.kube.server.kinds import addresses, builtin_resources, lifecycle
 from polyver.kube.server.media import choose_form, error_form
 from polyver.kube.server.options import ListOptions, Query
-from polyver.kube.server.parts import Status, Whole
 from polyver.kube.server.paths import Place, read_place, verb_of
-from polyver.kube.server.reading import find, get_object, list_objects
+from polyver.kube.server.read import find, get_object, list_objects
 from polyver.kube.server.registrations import Registrations
 from polyver.kube.server.resource import Catalogue, NotConverted, Resource
 from polyver.kube.server.reviews import review
 from polyver.kube.server.rules import Part
-from polyver.kube.server.watching import watch_objects
-from polyver.kube.server.writing import create_object, patch_object, update_object
+from polyver.kube.server.subresources import Status, Whole
+from polyver.kube.server.watch import watch_objects
+from polyver.kube.server.write import create_object, patch_object, update_object
 from polyver.kube.store import Store, StoreClosed, StoreFailed
 
 __all__ = ["Api"]

@@ -12,9 +12,9 @@ from polyver.kube.objects.builtin import builtin_kinds, metadata_shape, shape_of
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.protobuf import decode_protobuf
 from polyver.kube.objects.schema import MalformedMetadata
-from polyver.kube.objects.shape import Shape
 from polyver.kube.objects.status import ApiError, bad_request, invalid, invalid_field
-from polyver.kube.objects.typed import (
+from polyver.kube.objects.type_shapes import Shape
+from polyver.kube.objects.typed_bodies import (
     Undecodable,
     decode_plain,
     decode_typed,
@@ -26,8 +26,8 @@ from polyver.kube.objects.typed import (
 from polyver.kube.server.call import Call
 from polyver.kube.server.media import PROTOBUF, YAML, body_type
 from polyver.kube.server.options import DeleteOptions
-from polyver.kube.server.parts import SCALE
 from polyver.kube.server.rules import Object
+from polyver.kube.server.subresources import SCALE
 
 __all__ = ["conform", "judge", "read_delete_options", "read_object"]
 

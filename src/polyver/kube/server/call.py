@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from polyver.kube.http.off_loop import off_loop
 from polyver.kube.server.admission import Chain, Review
-from polyver.kube.server.conversion.served import ServedConversions
+from polyver.kube.server.conversion.converters import ServedConversions
 from polyver.kube.server.http import Request, Response
 from polyver.kube.server.identity import Authenticate, Verdict
 from polyver.kube.server.media import JSON, Form
@@ -19,7 +19,7 @@ from polyver.kube.server.paths import Place
 from polyver.kube.server.resource import Catalogue, Resource
 from polyver.kube.server.webhooks import Webhooks
 from polyver.kube.store import Store
-from polyver.languages.values.allowance import OverAllowance, limited
+from polyver.languages.values.step_budget import OverAllowance, limited
 
 __all__ = ["Call", "Server"]
 

@@ -123,7 +123,7 @@ class Credentials:
         When `load_cert_chain` is called again, new connections get the new certificate, and none
         that is open is dropped.
         """
-        from polyver.kube.http.listening import tls_context
+        from polyver.kube.http.listener import tls_context
 
         try:
             return tls_context(self.server_cert_file, self.server_key_file, clients=self.ca_file)

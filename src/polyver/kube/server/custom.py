@@ -12,18 +12,18 @@ from polyver.core import KubeVersion
 from polyver.kube.http.off_loop import off_loop
 from polyver.kube.objects.builtin import metadata_shape
 from polyver.kube.objects.kinds import CUSTOM_VERBS, Kind, Subresource
-from polyver.kube.objects.merging import go_text, go_type
+from polyver.kube.objects.merge_order import go_text, go_type
 from polyver.kube.objects.schema import Schema, compile_schema
-from polyver.kube.objects.shape import Shape
 from polyver.kube.objects.sizes import is_larger
 from polyver.kube.objects.status import Cause, forbidden, invalid_field
 from polyver.kube.objects.tables import custom_printer
+from polyver.kube.objects.type_shapes import Shape
 from polyver.kube.server.conversion import Cache, Conversion, conversion_of
-from polyver.kube.server.conversion.served import Converter
+from polyver.kube.server.conversion.converters import Converter
 from polyver.kube.server.discovery import storage_version_hash
-from polyver.kube.server.parts import Names, Scale, dotted
 from polyver.kube.server.resource import Resource, encode_sorted
 from polyver.kube.server.rules import Object, Part, Rules
+from polyver.kube.server.subresources import Names, Scale, dotted
 from polyver.kube.store import Entry
 from polyver.languages.jsonpath import InvalidPath, parse_path
 

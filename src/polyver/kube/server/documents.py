@@ -10,8 +10,8 @@ import msgspec
 
 from polyver.kube.objects import dump_yaml, encode_json
 from polyver.kube.objects.builtin import shape_of
-from polyver.kube.objects.shape import Shape
 from polyver.kube.objects.status import ApiError, not_allowed
+from polyver.kube.objects.type_shapes import Shape
 from polyver.kube.server.discovery import (
     aggregated_discovery,
     api_group,

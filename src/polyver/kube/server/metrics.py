@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from polyver.kube.http.times import Times
+from polyver.kube.http.histograms import Times
 from polyver.kube.http.watchdog import LAG, LAG_TEXT, lags
 from polyver.kube.server.http import Response
 from polyver.kube.server.paths import read_place, verb_of

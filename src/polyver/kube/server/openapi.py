@@ -13,7 +13,7 @@ from operator import itemgetter
 from polyver import __version__
 from polyver.kube.objects.codec import digest
 from polyver.kube.objects.kinds import Kind
-from polyver.kube.objects.shape import Shape
+from polyver.kube.objects.type_shapes import Shape
 from polyver.kube.server._openapi_paths import paths_of
 from polyver.kube.server._openapi_schemas import Components, CustomSchema
 from polyver.kube.server._openapi_v2 import in_v2, swagger_path

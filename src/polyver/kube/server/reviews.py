@@ -8,10 +8,10 @@ from polyver.kube.server.bodies import read_object
 from polyver.kube.server.call import Call
 from polyver.kube.server.http import Response, User
 from polyver.kube.server.identity import access_review, rules_review, self_review
+from polyver.kube.server.managed_fields import own
 from polyver.kube.server.options import WriteOptions
-from polyver.kube.server.owning import own
-from polyver.kube.server.parts import Whole
 from polyver.kube.server.rules import Object
+from polyver.kube.server.subresources import Whole
 
 __all__ = ["review"]
 

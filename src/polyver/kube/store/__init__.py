@@ -1,7 +1,6 @@
 """Where the embedded server keeps its objects; nobody else opens it."""
 
-from polyver.kube.store.memory import MemoryStore
-from polyver.kube.store.port import (
+from polyver.kube.store.interface import (
     Change,
     Compacted,
     Conflict,
@@ -18,6 +17,7 @@ from polyver.kube.store.port import (
     StoreMissing,
     Watch,
 )
+from polyver.kube.store.memory import MemoryStore
 from polyver.kube.store.sqlite import SqliteStore
 
 __all__ = [

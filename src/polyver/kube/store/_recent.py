@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyver.kube.store.port import Entry
+from polyver.kube.store.interface import Entry
 
 __all__ = ["Recent"]
 

@@ -6,8 +6,8 @@ from bisect import bisect_left, bisect_right, insort
 from operator import attrgetter
 from typing import Self
 
-from polyver.kube.store._watching import Hub, Watcher
-from polyver.kube.store.port import (
+from polyver.kube.store._watch_hub import Hub, Watcher
+from polyver.kube.store.interface import (
     Change,
     Entry,
     Event,

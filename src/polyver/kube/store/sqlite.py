@@ -19,10 +19,10 @@ from typing import NamedTuple, Self
 import apsw
 
 from polyver.core import PolyverError
-from polyver.kube.store._opening import lock_folder, open_database, prepare_file
+from polyver.kube.store._open import lock_folder, open_database, prepare_file
 from polyver.kube.store._recent import Recent
-from polyver.kube.store._watching import Hub, Watcher
-from polyver.kube.store.port import (
+from polyver.kube.store._watch_hub import Hub, Watcher
+from polyver.kube.store.interface import (
     Change,
     Conflict,
     Entry,

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from polyver.core.loading import imported_on_use
 
 if TYPE_CHECKING:
-    from polyver.languages.cel._authorizing import Question
+    from polyver.languages.cel._authorizer import Question
     from polyver.languages.cel._conditions import Condition, ConditionFailed, Facts
     from polyver.languages.cel._data import Place, to_value
     from polyver.languages.cel._expression import Environment, Expression, Uncompilable, Unusable
     from polyver.languages.cel._names import escape
-    from polyver.languages.cel._places import MOST_BYTES, Declared, declared
     from polyver.languages.cel._program import Outcome
+    from polyver.languages.cel._schema_types import MOST_BYTES, Declared, declared
     from polyver.languages.cel._values import NONE, Failure, Optional
 
 __all__ = [
@@ -43,12 +43,12 @@ __all__ = [
 __getattr__ = imported_on_use(
     __name__,
     {
-        "polyver.languages.cel._authorizing": "Question",
+        "polyver.languages.cel._authorizer": "Question",
         "polyver.languages.cel._conditions": "Condition ConditionFailed Facts",
         "polyver.languages.cel._data": "Place to_value",
         "polyver.languages.cel._expression": "Environment Expression Uncompilable Unusable",
         "polyver.languages.cel._names": "escape",
-        "polyver.languages.cel._places": "MOST_BYTES Declared declared",
+        "polyver.languages.cel._schema_types": "MOST_BYTES Declared declared",
         "polyver.languages.cel._program": "Outcome",
         "polyver.languages.cel._values": "NONE Failure Optional",
     },

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from polyver.core import PolyverError
 from polyver.languages.cel import _types as types
-from polyver.languages.cel._declared import FUNCTIONS, Overload
+from polyver.languages.cel._declarations import FUNCTIONS, Overload
 from polyver.languages.cel._nodes import (
     Call,
     Fold,

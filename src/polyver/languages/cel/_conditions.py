@@ -11,7 +11,7 @@ from typing import Any
 
 from polyver.core import PolyverError
 from polyver.languages.cel import _types as types
-from polyver.languages.cel._authorizing import (
+from polyver.languages.cel._authorizer import (
     AUTHORIZER,
     RESOURCE,
     Answers,

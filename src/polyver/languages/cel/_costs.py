@@ -9,7 +9,7 @@ from typing import Any
 from polyver.languages.cel._data import MapItems, SetItems
 from polyver.languages.cel._named_formats import NamedFormat
 from polyver.languages.cel._networks import CIDR, IP
-from polyver.languages.cel._places import MOST_BYTES
+from polyver.languages.cel._schema_types import MOST_BYTES
 from polyver.languages.cel._values import List, Map, Opaque, Optional
 
 __all__ = ["cost_of"]

@@ -12,7 +12,7 @@ from typing import Any
 from polyver.languages.cel._bounds import ENDLESS, NOTHING, ONE, UNKNOWN, Bounds, Called, fixed
 from polyver.languages.cel._call_estimates import call_estimate
 from polyver.languages.cel._nodes import Call, Fold, Ident, ListNode, Literal, MapNode, Node, Select
-from polyver.languages.cel._places import Declared
+from polyver.languages.cel._schema_types import Declared
 from polyver.languages.cel._types import Type
 
 __all__ = ["estimate"]

@@ -9,9 +9,9 @@ from polyver.languages.cel import _types as types
 from polyver.languages.cel._checker import Checker, TooLarge
 from polyver.languages.cel._estimates import estimate
 from polyver.languages.cel._parser import parse
-from polyver.languages.cel._places import Declared, structs_of
 from polyver.languages.cel._problems import told
 from polyver.languages.cel._program import Program, Unusable
+from polyver.languages.cel._schema_types import Declared, structs_of
 from polyver.languages.cel._tokens import Problem
 from polyver.languages.cel._types import Type
 from polyver.languages.cel._validators import literal_problems
@@ -71,7 +71,7 @@ class Environment:
     def compile(self, text: str, *, optional_old: bool = False) -> Expression:
         """Read and check an expression; mistakes raise `Uncompilable`.
 
-        >>> from polyver.languages.cel._places import declared
+        >>> from polyver.languages.cel._schema_types import declared
         >>> place = declared({"type": "object", "properties": {"a": {"type": "integer"}}}, "T")
         >>> Environment(place).compile("self.a < 1").program.evaluate({"self": None}).failure
         'no such key: a'

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyver.languages.cel._authorizing import AUTHORIZATION
+from polyver.languages.cel._authorizer import AUTHORIZATION
 from polyver.languages.cel._collections import COLLECTIONS
 from polyver.languages.cel._conversions import CONVERSIONS, SIZES
-from polyver.languages.cel._declared import FUNCTIONS
+from polyver.languages.cel._declarations import FUNCTIONS
 from polyver.languages.cel._named_formats import NAMED_FORMATS
 from polyver.languages.cel._networks import NETWORKS
 from polyver.languages.cel._operators import INSERTS
 from polyver.languages.cel._quantities import QUANTITIES
 from polyver.languages.cel._semvers import SEMVERS
-from polyver.languages.cel._texts import TEXTS
+from polyver.languages.cel._strings import TEXTS
 from polyver.languages.cel._times import TIMES
 from polyver.languages.cel._types import Type
 from polyver.languages.cel._urls import URLS

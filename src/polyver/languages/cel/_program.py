@@ -12,6 +12,15 @@ from typing import Any, Final
 from polyver.core import PolyverError
 from polyver.languages.cel._checker import dotted_name
 from polyver.languages.cel._costs import cost_of
+from polyver.languages.cel._evaluation import (
+    Constant,
+    Frame,
+    Run,
+    TooCostly,
+    is_present,
+    selected,
+    shown,
+)
 from polyver.languages.cel._library import dispatch
 from polyver.languages.cel._nodes import (
     Call,
@@ -25,15 +34,6 @@ from polyver.languages.cel._nodes import (
     Select,
 )
 from polyver.languages.cel._operators import OPERATORS
-from polyver.languages.cel._running import (
-    Constant,
-    Frame,
-    Run,
-    TooCostly,
-    is_present,
-    selected,
-    shown,
-)
 from polyver.languages.cel._special import SPECIAL, step_cost
 from polyver.languages.cel._values import (
     Dictionary,
@@ -46,7 +46,7 @@ from polyver.languages.cel._values import (
     type_name,
 )
 from polyver.languages.regexp import InvalidPattern, read_pattern
-from polyver.languages.values.allowance import spend
+from polyver.languages.values.step_budget import spend
 
 __all__ = ["Outcome", "Program", "Unusable"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from polyver.languages.cel._evaluation import Frame, Run, optionally, selected
 from polyver.languages.cel._nodes import Call, Ident, Node, Select
-from polyver.languages.cel._running import Frame, Run, optionally, selected
 from polyver.languages.cel._values import Failure, Optional, no_overload
 
 __all__ = ["SPECIAL", "step_cost"]

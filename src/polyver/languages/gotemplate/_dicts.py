@@ -7,7 +7,7 @@ from typing import Any
 from polyver.languages.gotemplate._budget import Budget
 from polyver.languages.gotemplate._data import is_empty
 from polyver.languages.gotemplate._functions import Table
-from polyver.languages.gotemplate._texts import to_text
+from polyver.languages.gotemplate._strings import to_text
 from polyver.languages.gotemplate._values import Failure, NilDict, Strings, encoded, type_of
 
 __all__ = ["DICTS"]

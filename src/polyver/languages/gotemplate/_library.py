@@ -15,7 +15,7 @@ from polyver.languages.gotemplate._lists import LISTS
 from polyver.languages.gotemplate._math import MATH
 from polyver.languages.gotemplate._paths import PATHS
 from polyver.languages.gotemplate._regexes import REGEXES
-from polyver.languages.gotemplate._texts import TEXTS
+from polyver.languages.gotemplate._strings import TEXTS
 from polyver.languages.gotemplate._values import Version
 from polyver.languages.gotemplate._versions import parse_version, satisfies
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 import yaml
 
-from polyver.languages.values.reading import InvalidManifest, Mark, Refused, YamlReader, read_json
+from polyver.languages.values.parse import InvalidManifest, Mark, Refused, YamlReader, read_json
 from polyver.languages.values.scalars import number, scalar
 from polyver.languages.values.strings import without_nulls
 

@@ -15,7 +15,7 @@ from polyver.functions.blueprints import Use, requests_in, uses_in
 from polyver.functions.commands.blueprints import blueprints_among, documents_in
 from polyver.functions.commands.catalogues import version_of
 from polyver.functions.commands.functions import CatalogueFiles, FunctionFiles, Output, Traceback
-from polyver.functions.commands.served import asked_functions
+from polyver.functions.commands.served_functions import asked_functions
 from polyver.functions.loading import load_known
 from polyver.functions.registering import Functions, UnknownFunction
 from polyver.overview.commands.why import COMPOSITION_NAMES
@@ -61,7 +61,7 @@ def impact(
         impact_of_composition(name, _context(file or [CLUSTER]), output)
         return
     if name.partition("/")[0].lower() in PACKAGE_NAMES:
-        from polyver.compositions.commands.installed import impact_of_package
+        from polyver.compositions.commands.functions_on_cluster import impact_of_package
 
         impact_of_package(name, _context(file or [CLUSTER]), output)
         return

@@ -17,7 +17,7 @@ from polyver.functions.actions import Run, read_run, wanted_of
 from polyver.functions.blueprints import Phase, blueprint_of, resolution_of
 from polyver.functions.commands.blueprints import ACTION_SETS, BLUEPRINTS
 from polyver.functions.commands.functions import CatalogueFiles, FunctionFiles, Output, Traceback
-from polyver.functions.commands.served import asked_functions
+from polyver.functions.commands.served_functions import asked_functions
 from polyver.functions.registering import Functions
 
 _NAMES = ("actionset", "actionsets", "actionset.cr.kanister.io", "actionsets.cr.kanister.io")
@@ -101,7 +101,7 @@ def why(
         why_application(wanted, namespace, context, output, explain=explain)
         return
     if kind.lower() in PACKAGE_NAMES and wanted:
-        from polyver.compositions.commands.installed import why_package
+        from polyver.compositions.commands.functions_on_cluster import why_package
 
         why_package(wanted, context, output, explain=explain)
         return

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from polyver.web._html import Child, Html, tag
-from polyver.web.pages._lineage import answer
-from polyver.web.pages._parts import (
+from polyver.web.pages._elements import (
     address,
     counted,
     empty,
@@ -18,6 +17,7 @@ from polyver.web.pages._parts import (
     table,
     why_address,
 )
+from polyver.web.pages._lineage import answer
 
 __all__ = ["dependent_page", "dependents_page"]
 

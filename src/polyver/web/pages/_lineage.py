@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from polyver.web._html import Child, Html, tag
-from polyver.web.pages._parts import (
+from polyver.web.pages._elements import (
     address,
     attention,
     counted,

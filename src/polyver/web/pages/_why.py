@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from polyver.web._html import Child, Html, tag
+from polyver.web.pages._elements import address, empty, labels, lineage_address, stage, table
 from polyver.web.pages._lineage import answer, crumbs
-from polyver.web.pages._parts import address, empty, labels, lineage_address, stage, table
 
 __all__ = ["why_page"]
 

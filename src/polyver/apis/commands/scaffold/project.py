@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from polyver.apis.commands.kinds import kinds_said, table
-from polyver.apis.commands.scaffold import texts
+from polyver.apis.commands.scaffold import templates as texts
 from polyver.apis.commands.scaffold.sources import NotEditable, Source, read_source
 from polyver.cli.exit_codes import Misused, Unreadable
 from polyver.cli.files import SUFFIXES

@@ -20,17 +20,8 @@ from polyver.client import (
     sleep,
 )
 from polyver.compositions.calls import Caller
-from polyver.compositions.controllers.composites._calling import Calling, CompositeLimits
-from polyver.compositions.controllers.composites._composing import Composing, Work
-from polyver.compositions.controllers.composites._following import (
-    Adopting,
-    CompositeKey,
-    Following,
-    State,
-    state_of,
-)
-from polyver.compositions.controllers.composites._kinds import Kinds
-from polyver.compositions.controllers.composites._known import (
+from polyver.compositions.controllers.composites._adoption_status import AdoptionReport
+from polyver.compositions.controllers.composites._candidates import (
     Known,
     Noted,
     allowing,
@@ -39,10 +30,19 @@ from polyver.compositions.controllers.composites._known import (
     function_revision_in,
     noted_in,
 )
-from polyver.compositions.controllers.composites._news import News, others_in
+from polyver.compositions.controllers.composites._dependents import (
+    Adopting,
+    CompositeKey,
+    Following,
+    State,
+    state_of,
+)
+from polyver.compositions.controllers.composites._function_calls import Calling, CompositeLimits
+from polyver.compositions.controllers.composites._kinds import Kinds
 from polyver.compositions.controllers.composites._outputs import ComposedOutputs
-from polyver.compositions.controllers.composites._reporting import AdoptionReport
-from polyver.compositions.controllers.composites._telling import Telling
+from polyver.compositions.controllers.composites._reconcile import Composing, Work
+from polyver.compositions.controllers.composites._status import Telling
+from polyver.compositions.controllers.composites._watch_filter import News, others_in
 from polyver.compositions.controllers.compositions import (
     COMPOSITION_REVISIONS,
     COMPOSITIONS,

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from polyver.client import Clock
-from polyver.compositions.controllers.composites._following import CompositeKey
+from polyver.compositions.controllers.composites._dependents import CompositeKey
 from polyver.compositions.pipeline import FailedMove
 
 __all__ = ["FailedMoves", "Release"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from polyver.capability import Refusal
 from polyver.client import Change, Client, Clock, Object, Resource, SystemClock, find
-from polyver.compositions.controllers.compositions._composed import (
+from polyver.compositions.controllers.compositions._snapshot import (
     COMPOSITION_REVISIONS,
     COMPOSITIONS,
     ComposedOn,
@@ -34,7 +34,7 @@ from polyver.compositions.names import ALLOW_DELETION, USED
 from polyver.compositions.pipeline import allows_deletion
 from polyver.controllers.controller import Controller, Result, Watch, exactly
 from polyver.controllers.events import Events
-from polyver.controllers.holding import hold, release
+from polyver.controllers.finalizers import hold, release
 from polyver.core import listed
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.kinds import Kind

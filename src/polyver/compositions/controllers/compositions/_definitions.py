@@ -22,7 +22,7 @@ from polyver.client import (
     find,
     timestamp,
 )
-from polyver.compositions.controllers.compositions._composed import (
+from polyver.compositions.controllers.compositions._snapshot import (
     DEFINITIONS,
     ComposedOn,
     state_of,
@@ -44,7 +44,7 @@ from polyver.compositions.decisions import (
 from polyver.compositions.names import DEFINED
 from polyver.controllers.controller import Controller, Result, Watch, exactly
 from polyver.controllers.events import Events
-from polyver.controllers.holding import hold, release
+from polyver.controllers.finalizers import hold, release
 from polyver.core import listed
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.kinds import Kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from polyver.client import Change, Key
-from polyver.compositions.controllers.compositions._composed import shown
+from polyver.compositions.controllers.compositions._snapshot import shown
 from polyver.kube.objects.kinds import Kind
 
 __all__ = ["CompositeUsers"]

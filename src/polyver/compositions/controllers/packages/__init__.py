@@ -11,12 +11,12 @@ from polyver.compositions.controllers.packages._dependents import (
 )
 from polyver.compositions.controllers.packages._digests import DigestLimits
 from polyver.compositions.controllers.packages._functions import FunctionController
-from polyver.compositions.controllers.packages._installed import (
+from polyver.compositions.controllers.packages._revisions import FunctionRevisionController
+from polyver.compositions.controllers.packages._snapshot import (
     FUNCTION_REVISIONS,
     FUNCTIONS,
     InstalledOn,
 )
-from polyver.compositions.controllers.packages._revisions import FunctionRevisionController
 
 __all__ = [
     "FUNCTIONS",

@@ -17,7 +17,7 @@ from polyver.compositions.controllers.packages._digests import (
     Digests,
     Question,
 )
-from polyver.compositions.controllers.packages._installed import (
+from polyver.compositions.controllers.packages._snapshot import (
     FUNCTION_REVISIONS,
     FUNCTIONS,
     InstalledOn,
@@ -43,7 +43,7 @@ from polyver.compositions.pipeline import allows_deletion
 from polyver.compositions.runtimes import Runtime
 from polyver.controllers.controller import Controller, Result, Watch, exactly
 from polyver.controllers.events import Events
-from polyver.controllers.holding import hold, release
+from polyver.controllers.finalizers import hold, release
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError

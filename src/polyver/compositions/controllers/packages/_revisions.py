@@ -7,13 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from polyver.client import Change, Client, Clock, Object, SystemClock, find, timestamp
-from polyver.compositions.controllers.packages._installed import FUNCTION_REVISIONS
+from polyver.compositions.controllers.packages._snapshot import FUNCTION_REVISIONS
 from polyver.compositions.names import ENDPOINT, IN_USE, SERVED
 from polyver.compositions.packages import known_revision, revision_status
 from polyver.compositions.runtimes import Runtime, Served, Wanted
-from polyver.compositions.runtimes.figures import collector
+from polyver.compositions.runtimes.metrics import collector
 from polyver.controllers.controller import Controller, Result, Watch, exactly
-from polyver.controllers.holding import hold, release
+from polyver.controllers.finalizers import hold, release
 from polyver.core import PolyverError
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError

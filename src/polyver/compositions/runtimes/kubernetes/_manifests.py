@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from polyver.client import Object, Resource
 from polyver.compositions.calls import Issued
-from polyver.compositions.runtimes.port import Served, Wanted
+from polyver.compositions.runtimes.interface import Served, Wanted
 from polyver.kube.http.tls import Pair
 
 __all__ = [

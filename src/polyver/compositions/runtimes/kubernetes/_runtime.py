@@ -22,7 +22,7 @@ from polyver.client import (
 from polyver.compositions._manifests import content_digest
 from polyver.compositions.calls import Endpoint
 from polyver.compositions.runtimes.external import reached
-from polyver.compositions.runtimes.figures import Figures
+from polyver.compositions.runtimes.interface import Reason, Served, Wanted
 from polyver.compositions.runtimes.kubernetes._certificates import ClusterCertificates
 from polyver.compositions.runtimes.kubernetes._manifests import (
     DEPLOYMENTS,
@@ -35,7 +35,7 @@ from polyver.compositions.runtimes.kubernetes._manifests import (
     objects_of,
     served_of,
 )
-from polyver.compositions.runtimes.port import Reason, Served, Wanted
+from polyver.compositions.runtimes.metrics import Figures
 from polyver.core import PolyverError
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.status import ApiError

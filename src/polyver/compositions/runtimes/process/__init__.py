@@ -1,6 +1,5 @@
 """Revisions served by processes beside this one: embedded, and for development."""
 
-from polyver.compositions.runtimes.process._deciding import Timing, without_again
 from polyver.compositions.runtimes.process._digests import folder_digest
 from polyver.compositions.runtimes.process._memory import InvalidMemory, read_memory
 from polyver.compositions.runtimes.process._packages import (
@@ -13,6 +12,7 @@ from polyver.compositions.runtimes.process._packages import (
     Wheel,
     read_packages,
 )
+from polyver.compositions.runtimes.process._restarts import Timing, without_again
 from polyver.compositions.runtimes.process._runtime import Changed, ProcessRuntime
 
 __all__ = [

@@ -19,15 +19,15 @@ from polyver.compositions.calls import (
     FunctionFailed,
     probe,
 )
-from polyver.compositions.runtimes.process._deciding import Ending, Life, Outlook, Timing, outlook
 from polyver.compositions.runtimes.process._environments import Environment
 from polyver.compositions.runtimes.process._projects import filled
-from polyver.compositions.runtimes.process._supervised import Order, Supervised
+from polyver.compositions.runtimes.process._restarts import Ending, Life, Outlook, Timing, outlook
+from polyver.compositions.runtimes.process._subprocesses import Order, Supervised
 from polyver.core import PolyverError
 from polyver.kube.http.addresses import LOOPBACK
-from polyver.kube.http.aside import Aside
 from polyver.kube.http.files import private_folder
 from polyver.kube.http.logs import Log
+from polyver.kube.http.worker_threads import Aside
 
 __all__ = ["Child", "Children", "Surroundings"]
 

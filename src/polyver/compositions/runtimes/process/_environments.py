@@ -20,9 +20,9 @@ from urllib.parse import unquote, urlparse
 
 import msgspec
 
-from polyver.compositions.runtimes.process._installing import Installer, bin_of, libraries_of
 from polyver.compositions.runtimes.process._locks import FileLock
 from polyver.compositions.runtimes.process._packages import PackageUnusable
+from polyver.compositions.runtimes.process._pip import Installer, bin_of, libraries_of
 from polyver.compositions.runtimes.process._projects import (
     Command,
     Project,
@@ -30,8 +30,8 @@ from polyver.compositions.runtimes.process._projects import (
     read_project,
 )
 from polyver.compositions.runtimes.process._sources import hex_of
-from polyver.kube.http.aside import Aside
 from polyver.kube.http.files import private_folder, write_file
+from polyver.kube.http.worker_threads import Aside
 from polyver.kube.objects.codec import encode_json
 
 __all__ = ["Environment", "Environments"]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 from urllib.parse import unquote
 
-from polyver.compositions.runtimes.port import Reason
+from polyver.compositions.runtimes.interface import Reason
 from polyver.core import PolyverError
 from polyver.languages.values.manifests import Document, load_manifests
 

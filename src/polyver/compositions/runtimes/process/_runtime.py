@@ -13,20 +13,20 @@ from polyver.client import Clock, SystemClock
 from polyver.compositions._manifests import content_digest
 from polyver.compositions.calls import CertificateFolder, Endpoint
 from polyver.compositions.runtimes.external import reached
-from polyver.compositions.runtimes.figures import Figures
-from polyver.compositions.runtimes.port import Served, Wanted
+from polyver.compositions.runtimes.interface import Served, Wanted
+from polyver.compositions.runtimes.metrics import Figures
 from polyver.compositions.runtimes.process._children import Surroundings
-from polyver.compositions.runtimes.process._deciding import Timing
 from polyver.compositions.runtimes.process._environments import Environment, Environments
-from polyver.compositions.runtimes.process._installing import Installer
 from polyver.compositions.runtimes.process._locks import FileLock
 from polyver.compositions.runtimes.process._memory import usual_memory
 from polyver.compositions.runtimes.process._packages import Packages, PackageUnusable
-from polyver.compositions.runtimes.process._serving import Serving
+from polyver.compositions.runtimes.process._pip import Installer
+from polyver.compositions.runtimes.process._restarts import Timing
+from polyver.compositions.runtimes.process._revision import Serving
 from polyver.compositions.runtimes.process._sources import Sources
-from polyver.kube.http.aside import Aside
 from polyver.kube.http.files import FolderFailed, private_folder, refusal
 from polyver.kube.http.logs import Log
+from polyver.kube.http.worker_threads import Aside
 
 __all__ = ["Changed", "ProcessRuntime"]
 

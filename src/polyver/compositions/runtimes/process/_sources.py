@@ -13,7 +13,6 @@ from pathlib import Path
 import msgspec
 
 from polyver.compositions.runtimes.process._digests import copy_folder, file_digest, folder_digest
-from polyver.compositions.runtimes.process._installing import Installer
 from polyver.compositions.runtimes.process._packages import (
     Folder,
     PackageUnusable,
@@ -21,8 +20,9 @@ from polyver.compositions.runtimes.process._packages import (
     Source,
     Wheel,
 )
-from polyver.kube.http.aside import Aside
+from polyver.compositions.runtimes.process._pip import Installer
 from polyver.kube.http.files import FolderFailed, private_folder, write_file
+from polyver.kube.http.worker_threads import Aside
 from polyver.kube.objects.codec import encode_json
 
 __all__ = ["Sources", "hex_of"]

@@ -21,36 +21,28 @@ from polyver.client import (
     sleep,
     timestamp,
 )
-from polyver.controllers.applied import Part, noted, part_of, unwanted
+from polyver.controllers.applied_annotation import Part, noted, part_of, unwanted
+from polyver.controllers.applied_objects import Keeping
 from polyver.controllers.controller import Controller, Result, Watch, exactly
-from polyver.controllers.keeping import Keeping
-from polyver.controllers.patience import Patience
+from polyver.controllers.revert_backoff import Patience
 from polyver.core import PolyverError
-from polyver.definitions.applying import Placed, UnknownKind, is_prunable, place_all
-from polyver.definitions.controllers.applications._applying import (
-    Applied,
-    Applier,
-    Problem,
-    problem_of,
-)
-from polyver.definitions.controllers.applications._following import Following, published_in
-from polyver.definitions.controllers.applications._moving import (
-    PASSING,
-    Failure,
-    Trial,
-    Trials,
-    failure_of,
-)
-from polyver.definitions.controllers.applications._outputs import Outputs, part_in
-from polyver.definitions.controllers.applications._recording import (
+from polyver.definitions.controllers.applications._application_revisions import (
     REVISIONS,
     Options,
     Recording,
     Wanted,
 )
-from polyver.definitions.controllers.applications._rendering import DEADLINE, Renderer, TookTooLong
+from polyver.definitions.controllers.applications._apply import (
+    Applied,
+    Applier,
+    Problem,
+    problem_of,
+)
+from polyver.definitions.controllers.applications._dependents import Following, published_in
+from polyver.definitions.controllers.applications._outputs import Outputs, part_in
+from polyver.definitions.controllers.applications._render import DEADLINE, Renderer, TookTooLong
 from polyver.definitions.controllers.applications._revisions import revision_in
-from polyver.definitions.controllers.applications._telling import (
+from polyver.definitions.controllers.applications._status import (
     MANAGER,
     RESOURCE,
     State,
@@ -58,12 +50,20 @@ from polyver.definitions.controllers.applications._telling import (
     applied_before,
     state_in,
 )
+from polyver.definitions.controllers.applications._trials import (
+    PASSING,
+    Failure,
+    Trial,
+    Trials,
+    failure_of,
+)
 from polyver.definitions.cue import engines as all_engines
 from polyver.definitions.kinds import DEFINITIONS, GROUP, VERSIONED
-from polyver.definitions.moving import Target, failed_before
+from polyver.definitions.moves import Target, failed_before
 from polyver.definitions.names import APPLYING, RECORDED
+from polyver.definitions.rendered_objects import Placed, UnknownKind, is_prunable, place_all
 from polyver.definitions.rendering import Engines, Rendered
-from polyver.definitions.reporting import (
+from polyver.definitions.status import (
     applied_fact,
     confirmed,
     failed_fact,

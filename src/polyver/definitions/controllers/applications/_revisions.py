@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from polyver.client import Change, Key, Object
-from polyver.definitions.choosing import newest_revision, surplus_revisions
 from polyver.definitions.names import APP_NAME
+from polyver.definitions.resolution import newest_revision, surplus_revisions
 from polyver.kube.objects.kinds import Kind
 
 __all__ = ["Revisions", "revision_in"]

@@ -13,7 +13,7 @@ from typing import Literal
 
 from polyver.core import PolyverError
 from polyver.kube.objects.apply._fields import json_text
-from polyver.kube.objects.shape import Shape
+from polyver.kube.objects.type_shapes import Shape
 
 __all__ = ["DEDUCED", "Form", "Mistyped", "Type", "element_of", "form_of", "type_of"]
 

@@ -22,7 +22,7 @@ from polyver.kube.objects.apply._entries import (
 from polyver.kube.objects.apply._fields import LEAF, Fields, common, difference, union, without
 from polyver.kube.objects.apply._types import Mistyped, Type, type_of
 from polyver.kube.objects.apply._walk import Comparison, Object, compare
-from polyver.kube.objects.shape import Shape
+from polyver.kube.objects.type_shapes import Shape
 
 __all__ = [
     "Conflicts",

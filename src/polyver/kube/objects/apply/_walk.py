@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from polyver.kube.objects.apply._fields import LEAF, SELF, Fields, in_order, member
 from polyver.kube.objects.apply._types import Mistyped, Type, element_of, form_of, type_of
-from polyver.kube.objects.shape import Shape
+from polyver.kube.objects.type_shapes import Shape
 
 __all__ = ["Comparison", "Object", "compare", "fields_of", "owned", "same"]
 

@@ -6,7 +6,7 @@ from functools import cache
 
 from polyver.kube.objects.builtin._kinds import builtin_kinds
 from polyver.kube.objects.builtin._types import shape_named, type_names
-from polyver.kube.objects.shape import Shape
+from polyver.kube.objects.type_shapes import Shape
 
 __all__ = ["builtin_kinds", "metadata_shape", "shape_of"]
 

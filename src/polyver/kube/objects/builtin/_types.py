@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from polyver.kube.objects.shape import Shape, Type
+from polyver.kube.objects.type_shapes import Shape, Type
 
 __all__ = ["shape_named", "type_names"]
 

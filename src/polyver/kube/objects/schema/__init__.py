@@ -3,10 +3,10 @@
 A schema is compiled once for each version of a CRD; then each object is walked over a few times.
 """
 
+from polyver.kube.objects.schema._declared_paths import check_columns, check_scale, check_selectable
 from polyver.kube.objects.schema._default_rules import coerce_defaults
 from polyver.kube.objects.schema._definition import check_schema
-from polyver.kube.objects.schema._embedded import MalformedMetadata
-from polyver.kube.objects.schema._pointed import check_columns, check_scale, check_selectable
+from polyver.kube.objects.schema._embedded_resources import MalformedMetadata
 from polyver.kube.objects.schema._schema import Schema, compile_schema, is_valid
 from polyver.languages.regexp import python_pattern
 from polyver.languages.regexp.syntax import InvalidPattern

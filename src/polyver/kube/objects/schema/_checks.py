@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from polyver.kube.objects.schema._errors import Report
 from polyver.kube.objects.schema._numbers import Numbers, read_numbers
 from polyver.kube.objects.schema._old import NEW, OldItems, is_unchanged
-from polyver.kube.objects.schema._report import Report
 from polyver.kube.objects.schema.structure import Structure
 from polyver.languages.regexp import InvalidPattern, compile_pattern
 from polyver.languages.values.formats import text_format

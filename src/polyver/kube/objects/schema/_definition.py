@@ -10,7 +10,7 @@ from polyver.kube.objects.schema._default_rules import check_defaults
 from polyver.kube.objects.schema._paths import rule_path
 from polyver.kube.objects.schema._rule_checks import check_rules
 from polyver.kube.objects.schema._structural import check_structural, invalid
-from polyver.kube.objects.schema.declared import KEYWORDS, declared
+from polyver.kube.objects.schema.printed_schema import KEYWORDS, declared
 from polyver.kube.objects.schema.structure import META_FIELDS
 from polyver.kube.objects.status import Cause, forbidden_field, required
 from polyver.languages.values.strings import quoted, shown

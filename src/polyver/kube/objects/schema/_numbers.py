@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from polyver.kube.objects.schema._report import Report
+from polyver.kube.objects.schema._errors import Report
 from polyver.languages.values.strings import fits_int64, is_whole, number_text
 
 __all__ = ["Numbers", "read_numbers"]

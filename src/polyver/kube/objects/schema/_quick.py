@@ -15,8 +15,8 @@ from msgspec import UNSET, UnsetType
 
 from polyver.kube.objects.codec import prepare
 from polyver.kube.objects.schema._checks import Checks
+from polyver.kube.objects.schema._errors import Report
 from polyver.kube.objects.schema._old import NEW
-from polyver.kube.objects.schema._report import Report
 
 __all__ = ["Quick"]
 

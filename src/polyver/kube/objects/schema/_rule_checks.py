@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from polyver.kube.objects.schema.declared import rule_text
+from polyver.kube.objects.schema.printed_schema import rule_text
 from polyver.kube.objects.status import Cause, forbidden_field
 from polyver.languages import cel
 from polyver.languages.values.strings import shown

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from polyver.kube.objects.schema._checks import Checks
 from polyver.kube.objects.schema._defaults import complete, fill_in
-from polyver.kube.objects.schema._embedded import check_embedded, coerce_embedded
+from polyver.kube.objects.schema._embedded_resources import check_embedded, coerce_embedded
+from polyver.kube.objects.schema._errors import Report
 from polyver.kube.objects.schema._lists import check_lists
 from polyver.kube.objects.schema._old import NEW
 from polyver.kube.objects.schema._patterns import has_large_pattern
 from polyver.kube.objects.schema._pruning import prune
 from polyver.kube.objects.schema._quick import Quick
-from polyver.kube.objects.schema._report import Report
 from polyver.kube.objects.schema._rules import Findings, compile_rules
 from polyver.kube.objects.schema.structure import read_structure, shape_of
 from polyver.kube.objects.status import Cause

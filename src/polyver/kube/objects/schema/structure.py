@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
-from polyver.kube.objects.shape import ANYTHING, Shape
+from polyver.kube.objects.type_shapes import ANYTHING, Shape
 
 __all__ = ["META_FIELDS", "Structure", "read_structure", "shape_of"]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from polyver.kube.server.conversion.cache import Cache
+from polyver.kube.server.conversion.converters import ServedConversions
 from polyver.kube.server.conversion.failures import (
     Unreadable,
     unreadable,
     unreadable_list,
     unreadable_update,
 )
-from polyver.kube.server.conversion.served import ServedConversions
 from polyver.kube.server.conversion.webhook import (
     Conversion,
     InProcess,

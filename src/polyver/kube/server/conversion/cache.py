@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from polyver.kube.objects import encode_json
-from polyver.kube.objects.converted import Object
+from polyver.kube.objects.converted_metadata import Object
 from polyver.kube.server.conversion.webhook import Conversion
 
 __all__ = ["Cache"]

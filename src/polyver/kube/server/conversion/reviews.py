@@ -13,16 +13,16 @@ import msgspec
 
 from polyver.core import PolyverError
 from polyver.kube.objects import encode_json
-from polyver.kube.objects.converted import (
+from polyver.kube.objects.converted_metadata import (
     InvalidMetadata,
     InvalidObject,
     Object,
     check_identity,
     restored,
 )
-from polyver.kube.objects.shape import Shape
 from polyver.kube.objects.status import ApiError
-from polyver.kube.objects.typed import Undecodable, decode_plain, decode_typed, read_yaml
+from polyver.kube.objects.type_shapes import Shape
+from polyver.kube.objects.typed_bodies import Undecodable, decode_plain, decode_typed, read_yaml
 from polyver.languages.values.strings import quoted
 
 __all__ = ["CallFailed", "Review", "failure", "parsed", "refuse_others", "review_version"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from polyver.kube.objects.typed import Undecodable, decode_plain
+from polyver.kube.objects.typed_bodies import Undecodable, decode_plain
 from polyver.languages.values.strings import quoted
 
 __all__ = ["Answer", "problem_of", "retry_after"]

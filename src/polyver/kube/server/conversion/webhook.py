@@ -12,14 +12,15 @@ from functools import partial
 from typing import Any, Protocol
 
 from polyver.core import PolyverError
-from polyver.kube.http.aside import Aside
 from polyver.kube.http.logs import Log
 from polyver.kube.http.off_loop import off_loop
-from polyver.kube.objects.converted import Object, fresh
+from polyver.kube.http.worker_threads import Aside
+from polyver.kube.objects.converted_metadata import Object, fresh
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.sizes import is_larger
 from polyver.kube.objects.status import internal
 from polyver.kube.server.conversion.certificates import context_for
+from polyver.kube.server.conversion.converters import Converter
 from polyver.kube.server.conversion.reviews import (
     CallFailed,
     Review,
@@ -28,7 +29,6 @@ from polyver.kube.server.conversion.reviews import (
     review_version,
     source_of,
 )
-from polyver.kube.server.conversion.served import Converter
 from polyver.kube.server.conversion.statuses import Answer, problem_of
 from polyver.kube.server.conversion.transport import (
     Address,

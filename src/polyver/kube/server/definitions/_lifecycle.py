@@ -15,7 +15,7 @@ from polyver.kube.http.logs import Log
 from polyver.kube.http.off_loop import off_loop
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.call import SMALL, Call, Server
-from polyver.kube.server.conversion.served import Converter
+from polyver.kube.server.conversion.converters import Converter
 from polyver.kube.server.custom import (
     CustomConversion,
     compiled,
@@ -26,16 +26,16 @@ from polyver.kube.server.custom import (
 from polyver.kube.server.definitions._conditions import is_established, made, with_condition
 from polyver.kube.server.definitions._names import NamesInUse, accepted
 from polyver.kube.server.definitions._rules import CLEANUP
-from polyver.kube.server.deleting import delete_all
+from polyver.kube.server.delete import delete_all
 from polyver.kube.server.http import Request
 from polyver.kube.server.identity import SERVER
+from polyver.kube.server.managed_fields import own
 from polyver.kube.server.media import PLAIN
 from polyver.kube.server.options import Query
-from polyver.kube.server.owning import own
-from polyver.kube.server.parts import Status
 from polyver.kube.server.paths import Place
 from polyver.kube.server.resource import Resource
 from polyver.kube.server.rules import Object
+from polyver.kube.server.subresources import Status
 from polyver.kube.store import (
     Change,
     Compacted,

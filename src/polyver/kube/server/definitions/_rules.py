@@ -14,7 +14,7 @@ from polyver.kube.server.definitions._conversion import check_conversion, is_ca_
 from polyver.kube.server.definitions._names import check_names, required_names
 from polyver.kube.server.definitions._versions import Versions, schemas_of
 from polyver.kube.server.definitions._warnings import has_defaults, warnings_of
-from polyver.kube.server.deleting import FOREGROUND, ORPHAN
+from polyver.kube.server.delete import FOREGROUND, ORPHAN
 from polyver.kube.server.rules import Object, Rules
 from polyver.languages.values.names import dns_subdomain_problems
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyver.kube.objects.schema import check_columns, check_scale, check_schema, check_selectable
-from polyver.kube.objects.schema.declared import declared
+from polyver.kube.objects.schema.printed_schema import declared
 from polyver.kube.objects.status import Cause, invalid_field, required
 from polyver.kube.server.resource import encode_sorted
 from polyver.kube.server.rules import Object

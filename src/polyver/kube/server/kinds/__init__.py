@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from polyver.kube.objects.builtin import builtin_kinds, shape_of
 from polyver.kube.objects.kinds import Kind
-from polyver.kube.objects.shape import Shape
 from polyver.kube.objects.tables import builtin_printer
+from polyver.kube.objects.type_shapes import Shape
 from polyver.kube.server.admission import Admission
 from polyver.kube.server.call import Server
 from polyver.kube.server.definitions import DefinitionRules
@@ -26,9 +26,9 @@ from polyver.kube.server.kinds._namespaces import NamespaceLifecycle, NamespaceR
 from polyver.kube.server.kinds._registrations import availability
 from polyver.kube.server.kinds._scaling import AUTOSCALERS, AutoscalerConversion
 from polyver.kube.server.kinds._table import RULES
-from polyver.kube.server.parts import Finalize, Scale
 from polyver.kube.server.resource import Conversion, Resource
 from polyver.kube.server.rules import Object, Part, Rules
+from polyver.kube.server.subresources import Finalize, Scale
 
 __all__ = ["addresses", "availability", "builtin_resources", "lifecycle"]
 

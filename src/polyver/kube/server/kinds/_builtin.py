@@ -7,8 +7,8 @@ from functools import cached_property
 
 from polyver.kube.objects.builtin import shape_of
 from polyver.kube.objects.kinds import Kind
-from polyver.kube.objects.typed import decode_typed
-from polyver.kube.server.kinds._filling import defaults_of
+from polyver.kube.objects.typed_bodies import decode_typed
+from polyver.kube.server.kinds._apply_defaults import defaults_of
 from polyver.kube.server.rules import Object, Rules
 
 __all__ = ["BuiltinRules"]

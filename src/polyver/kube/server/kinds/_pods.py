@@ -13,7 +13,7 @@ from polyver.kube.server.kinds._containers import (
     check_images,
     check_init_containers,
 )
-from polyver.kube.server.kinds._placing import check_host_ports, check_placing, check_rest
+from polyver.kube.server.kinds._pod_placement import check_host_ports, check_placing, check_rest
 from polyver.kube.server.kinds._volumes import check_volumes
 from polyver.kube.server.rules import Object
 from polyver.languages.values.names import dns_label_problems, dns_subdomain_problems

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyver.kube.server.webhooks.asking import Webhooks
+from polyver.kube.server.webhooks.dispatch import Webhooks
 from polyver.kube.server.webhooks.subjects import Subject
 
 __all__ = ["Subject", "Webhooks"]

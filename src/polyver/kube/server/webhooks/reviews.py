@@ -14,9 +14,9 @@ from typing import Any
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.builtin import shape_of
 from polyver.kube.objects.kinds import Kind
-from polyver.kube.objects.shape import Shape
 from polyver.kube.objects.status import ApiError
-from polyver.kube.objects.typed import Undecodable, decode_typed
+from polyver.kube.objects.type_shapes import Shape
+from polyver.kube.objects.typed_bodies import Undecodable, decode_typed
 from polyver.kube.server.conversion.reviews import CallFailed, parsed, refuse_others
 from polyver.kube.server.http import User
 from polyver.kube.server.rules import Object

@@ -1,0 +1,69 @@
+"""The ledger of ways that lead through functions: what was seen of each field on objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from polyver.apis.checking._ledger import Fate, Ledger
+from polyver.apis.checking.schema_paths import Inside, Place, places, show
+from polyver.apis.conversion import Converter
+from polyver.apis.conversion.paths import parse_path, pick
+from polyver.apis.conversion.values import MISSING
+from polyver.languages.values.strings import same
+
+__all__ = ["Observed"]
+
+Object = dict[str, Any]
+
+
+class Observed:
+    """What happened to the fields of the objects that were shown to it."""
+
+    def __init__(
+        self, converter: Converter, source: str, target: str, schema: Mapping[str, Any]
+    ) -> None:
+        self._converter = converter
+        self.source = source
+        self.target = target
+        known = (_named(place) for place in places(schema, leaves=True))
+        self._seen: dict[Place, dict[str, int]] = {place: {} for place in dict.fromkeys(known)}
+
+    def see(self, obj: Object, made: Object) -> None:
+        """Show an object of the source, and what it is in the target."""
+        visible = self._converter.visible(made)
+        carried = self._converter.carried(made)
+        lost = [parse_path(text) for text in carried.get(self.source, [])]
+        for place, seen in self._seen.items():
+            path = tuple(step for step in place if isinstance(step, str))
+            value = pick(obj, path)
+            if value is MISSING:
+                continue
+            if any(path[: len(each)] == each or each[: len(path)] == path for each in lost):
+                word = "carried"
+            else:
+                word = "kept" if same(pick(visible, path), value) else "changed"
+            seen[word] = seen.get(word, 0) + 1
+
+    def ledger(self) -> Ledger:
+        fates = tuple(_fate(show(place), seen) for place, seen in self._seen.items())
+        return Ledger(self.source, self.target, fates, observed=True)
+
+
+def _named(place: Place) -> Place:
+    """A place up to the list or map that it is in: how items are told apart, nobody said."""
+    unnamed = [number for number, step in enumerate(place) if isinstance(step, Inside)]
+    return place[: unnamed[0]] if unnamed else place
+
+
+def _fate(path: str, seen: Mapping[str, int]) -> Fate:
+    total = sum(seen.values())
+    if not total:
+        return Fate(path, "transformed", rules=("function",), exact=False, why="not seen")
+    carried = seen.get("carried", 0)
+    if carried == total:
+        return Fate(path, "carried", exact=False, why="the function does not give it back")
+    why = f"carried in {carried} of {total} objects" if carried else ""
+    if seen.get("changed"):
+        return Fate(path, "transformed", rules=("function",), exact=not carried, why=why)
+    return Fate(path, "kept", (path,), exact=not carried, why=why)

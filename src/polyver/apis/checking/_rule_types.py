@@ -1,0 +1,250 @@
+"""Rules side by side with the schemas of the versions: what is named, and of which type it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from polyver.apis.checking._findings import Finding, found
+from polyver.apis.checking._ledger import trace
+from polyver.apis.checking.schema_paths import ITEM, VALUE, Place, has, places, schema_at, show
+from polyver.apis.conversion import Converter
+from polyver.apis.conversion.hops import ByRules
+from polyver.apis.conversion.nested import Each, Keyed, Move, Wrap
+from polyver.apis.conversion.rules import Cast, Const, Drop, Rule, Scale, Split
+from polyver.apis.conversion.rules import Values as Words
+from polyver.kube.objects.schema import is_valid
+from polyver.kube.objects.schema.structure import META_FIELDS, read_structure
+from polyver.languages.values.strings import shown
+
+__all__ = ["Fit", "Side", "fits", "fitting", "is_type_of"]
+
+Schema = Mapping[str, Any]
+
+
+def fitting(converter: Converter, schemas: Mapping[str, Schema], kind: str) -> Iterator[Finding]:
+    """What rules name that schemas do not have, or have otherwise."""
+    for version in (each for each in converter.versions if each not in schemas):
+        yield found("no-schema", kind, f"{version} has no schema", versions=(version,))
+    for edge in converter.tree.edges:
+        if isinstance(edge.forward, ByRules):
+            sides = (
+                Side(edge.source, schemas.get(edge.source)),
+                Side(edge.target, schemas.get(edge.target)),
+            )
+            for rule in edge.forward.block.rules:
+                yield from Fit(kind, *sides).rule(rule)
+            yield from _types(edge.forward, *sides, kind)
+            assert isinstance(edge.back, ByRules)
+            yield from _types(edge.back, *sides[::-1], kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One version at a place of its objects."""
+
+    version: str
+    schema: Schema | None
+    """What is known there; None if nothing is."""
+    at: Place = ()
+
+    def inside(self, *steps: Any) -> Side:
+        return Side(self.version, schema_at(self.schema, steps), (*self.at, *steps))
+
+    def has(self, path: Place) -> bool:
+        if self.schema is None or (not self.at and path[0] in META_FIELDS):
+            return True
+        return has(read_structure(self.schema), path)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How rules fit the places at their two ends."""
+
+    kind: str
+    source: Side
+    target: Side
+
+    def rule(self, rule: Rule) -> Iterator[Finding]:
+        if isinstance(rule, Drop) and rule.implied:
+            return
+        unknown = [*self._unknown(rule)]
+        yield from unknown
+        if unknown:
+            return
+        match rule:
+            case Drop():
+                yield from self._dropped(rule)
+            case Const():
+                yield from self._constant(rule)
+            case Words():
+                yield from self._words(rule)
+            case Cast() | Scale() | Split():
+                yield from self._scalars(rule)
+            case Move() | Each() | Wrap() | Keyed():
+                yield from self._nested(rule)
+
+    def _unknown(self, rule: Rule) -> Iterator[Finding]:
+        for side, paths in ((self.source, rule.sources), (self.target, rule.targets)):
+            for path in paths:
+                if not side.has(path):
+                    at = show((*side.at, *path))
+                    fact = f"the rule {rule.name} names {at}, and {side.version} has no such field"
+                    yield self._found("unknown-field", fact, side, path)
+
+    def _found(self, rule: str, fact: str, side: Side, path: Place) -> Finding:
+        at = show((*side.at, *path))
+        return found(rule, self.kind, fact, versions=(side.version,), path=at)
+
+    def _dropped(self, rule: Drop) -> Iterator[Finding]:
+        other = self.source if rule.added else self.target
+        if schema_at(other.schema, rule.at) is not None:
+            fact = f"a rule drops it, and {other.version} has it, too"
+            yield self._found("dropped-known", fact, other, rule.at)
+
+    def _constant(self, rule: Const) -> Iterator[Finding]:
+        schema = schema_at(self.target.schema, rule.at)
+        if schema is not None and not is_valid(schema)(rule.value):
+            fact = f"const writes {shown(rule.value)}, which the schema refuses"
+            yield self._found("value", fact, self.target, rule.at)
+
+    def _words(self, rule: Words) -> Iterator[Finding]:
+        sides = ((self.source, rule.source, [*rule.words]),)
+        for side, path, words in (*sides, (self.target, rule.target, [*rule.words.values()])):
+            schema = schema_at(side.schema, path)
+            if schema is None:
+                continue
+            for word in words:
+                if not is_valid(schema)(word):
+                    fact = f"values writes {shown(word)}, which the schema refuses"
+                    yield self._found("value", fact, side, path)
+            for each in schema.get("enum") or ():
+                if each not in words:
+                    fact = f"values has no word for {shown(each)}"
+                    yield self._found("unmapped", fact, side, path)
+
+    def _scalars(self, rule: Cast | Scale | Split) -> Iterator[Finding]:
+        if isinstance(rule, Split):
+            yield from self._typed(rule, self.source, rule.source, "string")
+            for path, kind in zip(rule.into, rule.types, strict=True):
+                yield from self._typed(rule, self.target, path, kind)
+            return
+        yield from self._typed(rule, self.source, rule.source, rule.source_type)
+        yield from self._typed(rule, self.target, rule.target, rule.target_type)
+
+    def _typed(self, rule: Rule, side: Side, path: Place, expected: str) -> Iterator[Finding]:
+        """Both directions use a field, so its type must be the one that the rule says."""
+        schema = schema_at(side.schema, path) or {}
+        said = schema.get("type") or expected
+        if said != expected and (expected, said) != ("integer", "number"):
+            fact = f"{rule.name} takes it for {_a(expected)}, and the schema says {said}"
+            yield self._found("type", fact, side, path)
+
+    def _nested(self, rule: Move | Each | Wrap | Keyed) -> Iterator[Finding]:
+        one, other = self.source.inside(*rule.source), self.target.inside(*rule.target)
+        wrong = [*_shapes(rule, one, other, self.kind)]
+        yield from wrong
+        if wrong:
+            return
+        inside = self.inside(rule)
+        for each in rule.inside.rules:
+            yield from inside.rule(each)
+
+    def inside(self, rule: Move | Each | Wrap | Keyed) -> Fit:
+        """The two places between which the rules inside of a rule are."""
+        one, other = self.source.inside(*rule.source), self.target.inside(*rule.target)
+        if isinstance(rule, Wrap):
+            other = other.inside(ITEM)
+        elif isinstance(rule, Keyed):
+            one = one.inside(ITEM, rule.value) if rule.value else one.inside(ITEM)
+            other = other.inside(VALUE)
+        elif isinstance(rule, Each):
+            one, other = (_unnamed(each) for each in (one, other))
+        return replace(self, source=one, target=other)
+
+
+def _unnamed(side: Side) -> Side:
+    return side.inside(ITEM if (side.schema or {}).get("type") == "array" else VALUE)
+
+
+def _shapes(rule: Rule, one: Side, other: Side, kind: str) -> Iterator[Finding]:
+    """Whether lists and maps are where rules need them."""
+    expected: tuple[tuple[Side, Sequence[str]], ...] = ()
+    if isinstance(rule, Wrap):
+        expected = ((other, ["array"]),)
+    elif isinstance(rule, Keyed):
+        expected = ((one, ["array"]), (other, ["object"]))
+    elif isinstance(rule, Each):
+        expected = ((one, ["array", "object"]), (other, ["array", "object"]))
+    if isinstance(rule, Each) and {_type(one), _type(other)} == {"array", "object"}:
+        fact = f"each needs a list in both versions, or a map; {other.version} has another"
+        yield found("type", kind, fact, versions=(one.version,), path=show(one.at))
+    for side, kinds in expected:
+        said = (side.schema or {}).get("type") or kinds[0]
+        if said not in kinds:
+            needed = " or ".join(_a(_WORDS[each]) for each in kinds)
+            fact = f"{rule.name} needs {needed}, and the schema says {said}"
+            yield found("type", kind, fact, versions=(side.version,), path=show(side.at))
+
+
+def _type(side: Side) -> Any:
+    return (side.schema or {}).get("type")
+
+
+_WORDS = {"array": "list", "object": "map"}
+
+
+def _a(word: str) -> str:
+    return f"an {word}" if word[0] in "aeiou" else f"a {word}"
+
+
+def _types(hop: ByRules, source: Side, target: Side, kind: str) -> Iterator[Finding]:
+    """Fields that arrive as they are where another type is expected."""
+    if source.schema is None or target.schema is None:
+        return
+    seen: list[Place] = []
+    ports = [path for rule in hop.block.rules for path in rule.ports(back=hop.back)[0]]
+    for place in places(source.schema):
+        if any(place[: len(each)] == each for each in seen):
+            continue
+        if any(port[: len(place)] == place != port for port in ports):
+            continue  # rules take it apart
+        before = schema_at(source.schema, place) or {}
+        for stop in trace(hop, place, target.version, before):
+            after = schema_at(target.schema, stop.place)
+            if stop.carried or stop.rules or after is None or fits(before, after):
+                continue
+            seen.append(place)
+            one, other = before.get("type"), after.get("type")
+            fact = f"{_a(str(one))} in {source.version}, {_a(str(other))} in {target.version}"
+            if stop.place != place:
+                fact += f", where it is {show(stop.place)}"
+            versions = (source.version, target.version)
+            yield found("type", kind, f"{fact}, and no rule", versions=versions, path=show(place))
+
+
+def fits(before: Schema, after: Schema) -> bool:
+    """Whether values of one type are of the other as they are."""
+    one, other = before.get("type"), after.get("type")
+    either = after.get("x-kubernetes-int-or-string") and one in ("string", "integer")
+    return not one or not other or one == other or bool(either) or (one, other) == _WIDENED
+
+
+def is_type_of(value: Any, schema: Schema) -> bool:
+    """Return True if a value has the `type` of a schema; other constraints are not checked."""
+    known = _TYPES.get(schema.get("type", ""))
+    if known is None or (value is None and schema.get("nullable")):
+        return True
+    return isinstance(value, known) and (schema["type"] == "boolean") == isinstance(value, bool)
+
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+_WIDENED = ("integer", "number")

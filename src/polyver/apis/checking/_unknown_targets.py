@@ -1,0 +1,135 @@
+"""Rules that write a field which a version does not have: what they make is carried, and not seen.
+
+Whoever applies such a Conversion has mistyped something, and hears of it at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polyver.apis.checking.schema_paths import ITEM, VALUE, Inside, Place, has, show
+from polyver.apis.conversion import Block, Declared, DeclaredEdge
+from polyver.apis.conversion.implied import child, items
+from polyver.apis.conversion.nested import Each, Keyed, Move, Wrap
+from polyver.apis.conversion.rules import Drop, Rule
+from polyver.apis.definition import Definition
+from polyver.core import PolyverError
+from polyver.kube.objects import Document
+from polyver.kube.objects.schema.structure import META_FIELDS, Structure, read_structure
+
+__all__ = ["check_writing"]
+
+Structures = Mapping[str, Structure]
+
+
+def check_writing(declared: Declared, definition: Definition) -> None:
+    """Refuse a Conversion with a rule that writes what one of the versions does not have."""
+    known = _structures(definition)
+    for number, edge in enumerate(declared.edges):
+        ends = _Ends.of(edge, known)
+        holder = declared.document.part("spec", "edges", number)
+        for error in _problems(ends, edge.block, holder):
+            raise error
+
+
+def _structures(definition: Definition) -> Structures:
+    schemas = {each.name: each.schema for each in definition.versions}
+    return {name: read_structure(each) for name, each in schemas.items() if each is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """One version, at a place of its objects."""
+
+    version: str
+    place: Structure | None
+    at: Place = ()
+
+    def has(self, path: Place) -> bool:
+        return (not self.at and path[0] in META_FIELDS) or has(self.place, path)
+
+    def inside(self, *steps: str | Inside) -> _End:
+        place = self.place
+        for step in steps:
+            place = items(place) if step is ITEM else child(place, _name(step))
+        return _End(self.version, place, (*self.at, *steps))
+
+    def unnamed(self) -> _End:
+        """What is in a list, or in a map."""
+        is_list = self.place is not None and self.place.type == "array"
+        return self.inside(ITEM if is_list else VALUE)
+
+
+def _name(step: str | Inside) -> str:
+    return step if isinstance(step, str) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """A field that a rule writes and that is not there."""
+
+    end: _End
+    path: Place
+    is_source: bool
+    number: int
+    """Which of the fields that the rule names on that side."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """The two places between which rules are."""
+
+    source: _End
+    target: _End
+
+    @classmethod
+    def of(cls, edge: DeclaredEdge, known: Structures) -> _Ends:
+        one, other = (_End(each, known.get(each)) for each in (edge.source, edge.target))
+        return cls(one, other)
+
+    def missing(self, rule: Rule) -> Iterator[_Missing]:
+        if isinstance(rule, Drop):
+            return  # It puts back what was there, and never writes anything else.
+        for end, paths in ((self.source, rule.sources), (self.target, rule.targets)):
+            for number, path in enumerate(paths):
+                if not end.has(path):
+                    yield _Missing(end, path, end is self.source, number)
+        if isinstance(rule, Keyed) and self.source.has(rule.source):
+            item = self.source.inside(*rule.source, ITEM)
+            for name in filter(None, (rule.key, rule.value)):
+                if not item.has((name,)):
+                    yield _Missing(item, (name,), True, 0)
+
+    def inside(self, rule: Move | Each | Wrap) -> _Ends:
+        one, other = self.source.inside(*rule.source), self.target.inside(*rule.target)
+        if isinstance(rule, Wrap):
+            return _Ends(one, other.inside(ITEM))
+        return (
+            _Ends(one.unnamed(), other.unnamed()) if isinstance(rule, Each) else _Ends(one, other)
+        )
+
+
+def _problems(ends: _Ends, block: Block, holder: Document) -> Iterator[PolyverError]:
+    for number, rule in enumerate(block.rules):
+        written: Any = holder.part("rules", number)
+        [name] = written.value
+        part = written.part(name)
+        missing = [*ends.missing(rule)]
+        for each in missing:
+            at = show((*each.end.at, *each.path))
+            fact = f"{name} writes {at}, and {each.end.version} has no such field"
+            hint = "correct the path, or add the field to the schema"
+            yield part.error(fact, *_key(part.value, each), hint=hint)
+        if not missing and isinstance(rule, Move | Each | Wrap):
+            yield from _problems(ends.inside(rule), rule.inside, part)
+
+
+def _key(written: Mapping[str, Any], missing: _Missing) -> tuple[str | int, ...]:
+    """Where a rule names the field."""
+    if "at" in written:
+        return ("at",) if missing.is_source or "as" not in written else ("as",)
+    if missing.is_source:
+        return ("from",)
+    return ("to",) if "to" in written else ("into", missing.number)

@@ -1,0 +1,218 @@
+"""The controllers that users write: a function that is given an object and returns an Outcome.
+
+The function is called off the event loop, with a deadline. This controller applies the objects of
+the Outcome, writes the status, and watches the objects that it applied: the function is called
+again when somebody deletes or edits one of them, and so they are restored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+
+from polyver.apis.controllers._status import Report
+from polyver.apis.declaring import Kind as DeclaredKind
+from polyver.apis.declaring import Outcome, to_object
+from polyver.client import Change, Client, Clock, Key, Object, Resource, SystemClock, find
+from polyver.controllers.applied_annotation import (
+    APPLIED,
+    fields_of,
+    is_made_for,
+    noted,
+    part_of,
+    unwanted,
+)
+from polyver.controllers.applied_objects import Keeping
+from polyver.controllers.controller import Controller, Result, Watch, exactly
+from polyver.controllers.outputs import Outputs, number_of
+from polyver.controllers.owned_objects import Taken, apply_owned, manager_for
+from polyver.controllers.user_code import UserCode
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.owners import controller_reference, controlling
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["DeclaredController"]
+
+_TIMEOUT = 60.0
+
+
+class _Seen(Struct, frozen=True, gc=False):
+    """The data that this controller keeps of an object that it applied."""
+
+    owner: str
+    """The uid of its controller; empty without one."""
+    uid: str
+    fields: str
+    """A digest of the fields that this controller owns."""
+    revision: int
+
+    def differs(self, other: _Seen | None) -> bool:
+        """Return True if another client replaced the object or changed a field applied here."""
+        if other is None:
+            return True
+        return (self.uid, self.owner, self.fields) != (other.uid, other.owner, other.fields)
+
+
+class DeclaredController(Controller[Key]):
+    """Calls the function of one kind for each of its objects, in the version that is stored."""
+
+    workers = 32
+    """A call that hangs keeps its worker until the deadline: this many hold up the others."""
+
+    def __init__(
+        self,
+        client: Client,
+        kind: DeclaredKind,
+        *,
+        timeout: float = _TIMEOUT,
+        clock: Clock | None = None,
+    ) -> None:
+        definition = kind.definition()
+        self.name = definition.name
+        self._client = client
+        self._take = kind.controller_takes
+        function = kind.controller
+        assert function is not None
+        self._function: Callable[[Any], Any] = function
+        self._code = UserCode(function, timeout=timeout)
+        version = self._take.version or definition.storage
+        namespaced = definition.scope == "Namespaced"
+        plural = definition.names.plural
+        self._resource = Resource(definition.group, version, plural, namespaced=namespaced)
+        self._keeping = Keeping(client, self._resource, self.name)
+        self._report = Report(
+            client,
+            self._resource,
+            definition.version(version),
+            manager=self.name,
+            code=getattr(function, "__code__", None),
+            clock=clock or SystemClock(),
+        )
+        self._owners: dict[str, Key] = {}
+        """The objects of this kind, by uid."""
+        self._outputs: Outputs[_Seen, Key] = Outputs(
+            lambda: self.watch_anew(),  # noqa: PLW0108 — the engine sets it later
+            keep=partial(_seen_in, self.name),
+            whose=lambda seen: self._owners.get(seen.owner),
+            metadata=True,
+        )
+
+    @property
+    def watches(self) -> Sequence[Watch[Any, Key]]:
+        own = Watch(
+            kinds=exactly(self._resource), observe=self._observe, keep=_state, metadata=True
+        )
+        return [own, self._outputs.watch()]
+
+    async def reconcile(self, key: Key) -> Result | None:
+        obj = await find(self._client, self._resource, key.name, key.namespace)
+        if obj is None or "deletionTimestamp" in obj["metadata"]:
+            return None
+        try:
+            outcome = await self._called(key, obj)
+        except Exception as error:
+            await self._report.failed(obj, "ReconcileFailed", error)
+            raise
+        try:
+            return await self._do(obj, outcome)
+        except ApiError as error:
+            if error.code != 409:
+                await self._report.failed(obj, "ApplyFailed", error)
+            raise
+
+    async def close(self) -> None:
+        self._code.close()
+
+    async def _do(self, obj: Object, outcome: Outcome) -> Result | None:
+        if outcome.objects is not None:
+            obj = await self._keep(obj, [owned(_plain(each), obj) for each in outcome.objects])
+        status = _plain(outcome.status) if outcome.status is not None else None
+        await self._report.succeeded(obj, status)
+        return Result(outcome.after) if outcome.after is not None else None
+
+    async def _called(self, key: Key, obj: Object) -> Outcome:
+        found = await self._code.call(key, self._take.taken(obj))
+        if found is None:
+            return Outcome()
+        if not isinstance(found, Outcome):
+            name, kind = self._function.__qualname__, type(found).__name__
+            raise TypeError(f"{name} returned {kind}, not an Outcome")
+        return found
+
+    async def _keep(self, owner: Object, wanted: Sequence[Object]) -> Object:
+        """Have what is wanted, and nothing that was wanted before; the owner as it is then."""
+        before, parts = noted(owner), [part_of(each) for each in wanted]
+        # Noted first: what is applied without a note would stay when it is wanted no longer.
+        owner = await self._keeping.note(owner, [*before, *parts])
+        self._outputs.use((part.group, part.kind) for part in parts)
+        manager = manager_for(self.name, owner["kind"], owner["metadata"]["uid"])
+        for each in wanted:
+            await self._apply(each, manager)
+        # Once one field manager, called as the controller, was for the objects of all owners.
+        is_ours = partial(is_made_for, owner=owner, managers=(manager, self.name))
+        removed = [await self._keeping.remove(each, is_ours) for each in unwanted(before, parts)]
+        return await self._keeping.note(owner, [*parts, *(each for each in removed if each)])
+
+    async def _apply(self, content: Object, manager: str) -> None:
+        kind = (await self._client.discover()).find(content["apiVersion"], content["kind"])
+        if kind is None:
+            raise ApiError(
+                404, "NotFound", f"there is no {content['apiVersion']} {content['kind']}"
+            )
+        part, resource = part_of(content), Resource.of(kind)
+        with self._outputs.expected(part):
+            try:
+                made = await apply_owned(
+                    self._client, resource, content, family=self.name, manager=manager
+                )
+            except Taken as taken:
+                told = f"{content['kind']} {part.name} cannot be applied: {taken}"
+                raise ApiError(422, "Taken", told) from None
+            self._outputs.note(part, made)
+
+    def _observe(self, kind: Kind, change: Change[Any]) -> Sequence[Key]:
+        del kind
+        if change.before is not None:
+            self._owners.pop(change.before[0], None)
+        if change.after is None:
+            return ()
+        self._owners[change.after[0]] = change.key
+        return (change.key,) if change.before != change.after else ()
+
+
+def owned(content: Object, owner: Object) -> Object:
+    """An object as part of another: in its namespace, and gone when that is gone."""
+    metadata = dict(content.get("metadata") or {})
+    namespace = owner["metadata"].get("namespace")
+    if namespace:
+        metadata.setdefault("namespace", namespace)
+    metadata["ownerReferences"] = [controlling(owner)]
+    return {**content, "metadata": metadata}
+
+
+def _plain(value: Any) -> Object:
+    return value if isinstance(value, dict) else to_object(value)
+
+
+def _seen_in(family: str, kind: Kind, obj: Object) -> _Seen:
+    del kind
+    owner = controller_reference(obj) or {}
+    return _Seen(
+        owner=owner.get("uid", ""),
+        uid=obj["metadata"].get("uid", ""),
+        fields=fields_of(obj, manager_for(family, owner.get("kind", ""), owner.get("uid", ""))),
+        revision=number_of(obj),
+    )
+
+
+def _state(kind: Kind, obj: Object) -> tuple[Any, ...]:
+    del kind
+    metadata = obj["metadata"]
+    seen = (metadata.get(name) for name in ("uid", "generation", "deletionTimestamp"))
+    annotations = metadata.get("annotations") or {}
+    # Its own notes are no reason to call the function again.
+    others = {name: value for name, value in annotations.items() if name != APPLIED}
+    return (*seen, str(metadata.get("labels")), str(others))

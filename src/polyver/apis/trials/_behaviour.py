@@ -1,0 +1,203 @@
+"""Old and new conversions of a kind side by side: what users see of the objects that there are.
+
+Objects are generated from the schemas of before, as that is what users have. Each is converted by
+both, directly and after it was stored in another version by the old conversions.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from polyver.apis.checking import RULES, Example, Finding, guessed, words_of
+from polyver.apis.conversion.paths import show_path
+from polyver.apis.conversion.values import MISSING
+from polyver.apis.trials._generated_objects import Mixer, drawn
+from polyver.apis.trials._shrinking import shrunk
+from polyver.apis.trials._subject import Subject
+from polyver.apis.trials._trials import plain_path, shown_value
+from polyver.kube.objects.schema import Schema, compile_schema
+from polyver.languages.values.strings import same
+
+__all__ = ["Before", "compare_behaviour"]
+
+Object = dict[str, Any]
+_DRAWN = 40
+_SHRINKING = 1000
+_MOST = 40
+"""How many different changes are told of; each costs time to shrink."""
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The conversions of a kind as they were."""
+
+    versions: tuple[str, ...]
+    schemas: Mapping[str, Mapping[str, Any]]
+    convert: Callable[[Object, str], tuple[Object, Object]]
+    """Returns an object in another version as it is stored, and as clients see it."""
+
+    @classmethod
+    def of(cls, subject: Subject) -> Before:
+        """Return the conversions of a kind that this process has loaded."""
+        converter = subject.converter
+
+        def convert(obj: Object, version: str) -> tuple[Object, Object]:
+            made = converter.convert(obj, version)
+            return made, converter.visible(made)
+
+        return cls(converter.versions, subject.schemas, convert)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """From the version of an object to the one that is looked at.
+
+    In between the object may be stored in another version by the old conversions.
+    """
+
+    source: str
+    target: str
+    stored: str = ""
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        return (self.source, *([self.stored] if self.stored else []), self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """One field that is seen otherwise."""
+
+    path: str
+    was: Any
+    now: Any
+    example: Example
+
+
+def compare_behaviour(
+    subject: Subject,
+    before: Before,
+    *,
+    examples: int,
+    seed: int,
+    progress: Callable[[int], None] = lambda _: None,
+) -> Iterator[Finding]:
+    """Find what is seen otherwise by the new conversions, each with the smallest object."""
+    versions = [each for each in subject.converter.versions if each in before.versions]
+    if len(versions) < 2 or not examples:
+        return
+    run = _Run(subject, before)
+    mixers = {each: _mixer(subject, before, each, examples, seed).objects() for each in versions}
+    for number in range(examples):
+        version = versions[number % len(versions)]
+        run.look(next(mixers[version]), version, versions)
+        progress(1)
+    yield from run.findings()
+
+
+def _mixer(subject: Subject, before: Before, version: str, examples: int, seed: int) -> Mixer:
+    converter = subject.converter
+    known = before.schemas.get(version) or subject.schemas.get(version)
+    schema = known or guessed(converter, version)
+    head = {"apiVersion": f"{converter.group}/{version}", "kind": converter.kind}
+    count = min(_DRAWN, -(-examples // len(converter.versions)))
+    objects = drawn(schema, count=count, seed=seed, head=head)
+    return Mixer(schema, objects, words_of(converter), seed=seed)
+
+
+@dataclass(slots=True)
+class _Run:
+    """What was found until now."""
+
+    subject: Subject
+    before: Before
+    found: dict[tuple[str, str], tuple[_Way, _Change]] = field(default_factory=dict)
+    """By the version that is looked at, and the field."""
+    ways: dict[tuple[str, str], set[tuple[str, ...]]] = field(default_factory=dict)
+    compiled: dict[str, Schema] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.compiled = {name: compile_schema(e) for name, e in self.before.schemas.items()}
+
+    def look(self, obj: Object, version: str, versions: list[str]) -> None:
+        others = [each for each in versions if each != version]
+        ways = [_Way(version, each) for each in others]
+        stops = itertools.product(others, versions)
+        ways += [_Way(version, last, stop) for stop, last in stops if last != stop]
+        for way in ways:
+            for change in self._changes(obj, way):
+                self._note(obj, way, change)
+
+    def _note(self, obj: Object, way: _Way, change: _Change) -> None:
+        key = (way.target, change.path)
+        self.ways.setdefault(key, set()).add(way.versions)
+        known = self.found.get(key)
+        if known is not None and len(known[0].versions) <= len(way.versions):
+            return
+        if known is None and len(self.found) >= _MOST:
+            return
+        small = shrunk(obj, lambda each: self._shows(each, way, change), tries=_SHRINKING)
+        again = [e for e in self._changes(small, way) if e.path == change.path]
+        self.found[key] = (way, again[0] if again else change)
+
+    def _shows(self, obj: Object, way: _Way, change: _Change) -> bool:
+        schema = self.compiled.get(way.source)
+        if schema is not None and schema.validate(obj):
+            return False
+        return any(each.path == change.path for each in self._changes(obj, way))
+
+    def _changes(self, obj: Object, way: _Way) -> Iterator[_Change]:
+        """Report each field that clients see changed; none if the old conversions fail."""
+        try:
+            given = self.before.convert(obj, way.stored)[0] if way.stored else obj
+            was = self.before.convert(given, way.target)[1]
+        except Exception:  # the code of users may raise anything
+            return
+        converter = self.subject.converter
+        try:
+            now = converter.visible(converter.convert(given, way.target))
+        except Exception as error:  # the same
+            text = " ".join(str(error).split()) or type(error).__name__
+            yield _Change("", MISSING, text, Example(obj, was))
+            return
+        for path, one, other in _differences(was, now, ()):
+            yield _Change(plain_path(show_path(path)), one, other, Example(obj, was, now))
+
+    def findings(self) -> Iterator[Finding]:
+        rule = RULES["view-changed"]
+        for key, (way, change) in self.found.items():
+            more = len(self.ways[key]) - 1
+            where = f"stored in {way.stored} before, " if way.stored else ""
+            was, now = shown_value(change.was), shown_value(change.now)
+            fact = f"{where}in {way.target} it was {was}, and is {now}"
+            if not change.path:
+                fact = f"{where}it could be read in {way.target}, and cannot: {change.now}"
+            also = f" (and on {more} more way{'s' * (more > 1)})" if more else ""
+            yield Finding(
+                self.subject.name,
+                rule.name,
+                rule.severity,
+                f"{fact}{also}",
+                rule.advice,
+                way.versions,
+                change.path,
+                self.subject.place,
+                change.example,
+            )
+
+
+def _differences(
+    one: Any, other: Any, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
+    """All fields that differ, each with both of its values."""
+    if same(one, other):
+        return
+    if type(one) is dict and type(other) is dict:
+        for name in sorted(one.keys() | other.keys()):
+            before, after = one.get(name, MISSING), other.get(name, MISSING)
+            yield from _differences(before, after, (*path, name))
+        return
+    yield path, one, other

@@ -1,0 +1,204 @@
+"""Objects to try: Hypothesis draws some from the schema, and the rest are mixed from what it drew.
+
+Hypothesis knows patterns, formats and awkward texts, and takes its time; mixing takes a part of
+that, and its words come also from the rules and functions that are to be tried.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from polyver.apis.checking.schema_paths import ITEM, VALUE, Place
+from polyver.core import PolyverError
+from polyver.kube.objects.converted_metadata import fresh
+from polyver.kube.objects.schema import Schema as Compiled
+from polyver.kube.objects.schema import compile_schema
+from polyver.languages.values.strings import same
+
+__all__ = ["MissingHypothesis", "Mixer", "drawn"]
+
+Object = dict[str, Any]
+Schema = Mapping[str, Any]
+_TRIES = 20
+_META = ("apiVersion", "kind", "metadata")
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+}
+
+
+class MissingHypothesis(PolyverError):
+    """Objects cannot be drawn."""
+
+    def __init__(self) -> None:
+        hint = "pip install hypothesis, or draw none (--examples 0)"
+        super().__init__("drawing objects needs hypothesis, which is not installed", hint=hint)
+
+
+def drawn(schema: Schema, *, count: int, seed: int, head: Object) -> list[Object]:
+    """Objects that Hypothesis draws, the same ones for the same seed."""
+    try:
+        import hypothesis
+    except ImportError:
+        raise MissingHypothesis from None
+    from polyver.apis.trials.strategies import objects_from_schema
+
+    found: list[Object] = []
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=count,
+        database=None,
+        deadline=None,
+        phases=[hypothesis.Phase.generate],
+        suppress_health_check=[*hypothesis.HealthCheck],
+    )
+    @hypothesis.given(
+        objects_from_schema(schema, api_version=head["apiVersion"], kind=head["kind"])
+    )
+    def draw(obj: Object) -> None:
+        found.append(fresh(obj))
+
+    try:
+        draw()
+    except hypothesis.errors.Unsatisfiable:
+        fact = f"no object was found that the schema of {head['apiVersion']} allows"
+        raise PolyverError(fact) from None
+    return found
+
+
+class Mixer:
+    """Makes objects of one version from the values that others have at the same places."""
+
+    def __init__(
+        self, schema: Schema, objects: Sequence[Object], words: Sequence[Any], *, seed: int
+    ) -> None:
+        self._schema = schema
+        self._compiled: Compiled = compile_schema(schema)
+        self._objects = objects
+        self._words = words
+        self._random = random.Random(seed)  # noqa: S311 - to be the same each time
+        self._pools: dict[Place, list[Any]] = {}
+        self._share = 0.5
+        for obj in objects:
+            self._harvest({k: v for k, v in obj.items() if k not in _META}, schema, ())
+
+    def _harvest(self, value: Any, schema: Schema, place: Place) -> None:
+        """Keep what an object has at each place."""
+        fields, others = schema.get("properties") or {}, schema.get("additionalProperties")
+        if type(value) is dict:
+            for name, each in value.items():
+                if name in fields:
+                    self._harvest(each, fields[name], (*place, name))
+                elif isinstance(others, Mapping):
+                    self._pool((*place, VALUE, "key")).append(name)
+                    self._harvest(each, others, (*place, VALUE))
+        items = schema.get("items")
+        if type(value) is list and isinstance(items, Mapping):
+            for each in value:
+                self._harvest(each, items, (*place, ITEM))
+        self._pool(place).append(value)
+
+    def _pool(self, place: Place) -> list[Any]:
+        return self._pools.setdefault(place, [])
+
+    def objects(self) -> Iterator[Object]:
+        """Objects without end: first those that were given."""
+        yield from map(self._with_metadata, self._objects)
+        while True:
+            yield self._with_metadata(self._mixed())
+
+    def _mixed(self) -> Object:
+        head = self._random.choice(self._objects)
+        about = {name: head[name] for name in _META if name in head}
+        for _ in range(_TRIES):
+            self._share = self._random.choice((0.1, 0.5, 0.5, 0.9, 1.0))
+            made = about | self._object(self._schema, ())
+            if not self._compiled.validate(made):
+                return made
+        return head
+
+    def _with_metadata(self, obj: Object) -> Object:
+        chance = self._random.random()
+        if chance < 0.02:  # API servers send these, too
+            obj = {name: value for name, value in obj.items() if name in _META}
+        more = self._random.choice(_METADATA)
+        made: Object = {**fresh(obj), "metadata": {**fresh(obj.get("metadata", {})), **fresh(more)}}
+        return made
+
+    def value(self, place: Place, schema: Schema) -> Any:
+        """Some value for a place."""
+        pool = self._pools.get(place, ())
+        if schema.get("nullable") and self._random.random() < 0.05:
+            return None
+        if schema.get("enum"):
+            return self._random.choice(schema["enum"])
+        match schema.get("type"):
+            case "object" if schema.get("properties") or schema.get("additionalProperties"):
+                return self._object(schema, place)
+            case "array" if isinstance(schema.get("items"), Mapping):
+                return self._list(schema, place)
+            case _:
+                return self._plain(schema, pool)
+
+    def _plain(self, schema: Schema, pool: Sequence[Any]) -> Any:
+        kinds = _TYPES.get(schema.get("type") or "", ())
+        words = [each for each in self._words if type(each) in kinds]
+        if kinds == (bool,):
+            return self._random.random() < 0.5
+        if words and (not pool or self._random.random() < 0.5):
+            return self._random.choice(words)
+        if int in kinds and self._random.random() < 0.3:
+            return self._random.randint(-3, 100)
+        if pool:
+            return fresh(self._random.choice(pool))
+        return self._random.choice(("", "a", "b")) if str in kinds else 0 if kinds else {}
+
+    def _object(self, schema: Schema, place: Place) -> Object:
+        required = schema.get("required") or ()
+        made: Object = {}
+        for name, each in (schema.get("properties") or {}).items():
+            if not place and name in _META:
+                continue
+            if name in required or self._random.random() < self._share:
+                made[name] = self.value((*place, name), each)
+        others = schema.get("additionalProperties")
+        if isinstance(others, Mapping):
+            names = [*self._pools.get((*place, VALUE, "key"), ()), "a", "b"]
+            names += [each for each in self._words if type(each) is str and each]
+            for _ in range(self._random.choice((0, 1, 1, 2, 3))):
+                made[self._random.choice(names)] = self.value((*place, VALUE), others)
+        return made
+
+    def _list(self, schema: Schema, place: Place) -> list[Any]:
+        least, most = schema.get("minItems") or 0, schema.get("maxItems")
+        size = least + self._random.choice((0, 1, 1, 2, 3))
+        size = size if most is None else min(size, most)
+        made = [self.value((*place, ITEM), schema["items"]) for _ in range(size)]
+        if schema.get("x-kubernetes-list-type") in ("set", "map"):
+            keys = schema.get("x-kubernetes-list-map-keys") or ()
+            made = _distinct(made, keys)
+        return made
+
+
+def _distinct(items: list[Any], keys: Sequence[str]) -> list[Any]:
+    """Items that a set or a map may have together."""
+    kept: list[Any] = []
+    for item in items:
+        mark = [item.get(key) for key in keys] if keys else item
+        if not any(same(mark, [e.get(key) for key in keys] if keys else e) for e in kept):
+            kept.append(item)
+    return kept
+
+
+_METADATA: Sequence[Object] = (
+    {},
+    {},
+    {"uid": "6c1f8a7e-0000-4000-8000-000000000001", "namespace": "default", "generation": 3},
+    {"annotations": {}},
+    {"annotations": {"ex.io/a": "b"}, "labels": {"app": "a"}, "finalizers": ["ex.io/keep"]},
+)

@@ -1,0 +1,278 @@
+"""Trying the conversions of a kind with many objects, and telling what was found."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from polyver.apis.checking import (
+    RULES,
+    Finding,
+    Ledger,
+    Observed,
+    fitting,
+    guessed,
+    ledger,
+    words_of,
+)
+from polyver.apis.checking.schema_paths import schema_at
+from polyver.apis.conversion.hops import ByFunctions
+from polyver.apis.conversion.paths import pick
+from polyver.apis.conversion.values import MISSING
+from polyver.apis.trials._generated_objects import Mixer, drawn
+from polyver.apis.trials._shrinking import shrunk
+from polyver.apis.trials._subject import Subject
+from polyver.apis.trials._trials import Broken, Edit, Trial, Tries, edited, plain_path, run_trial
+from polyver.kube.objects.converted_metadata import fresh
+from polyver.kube.objects.schema import Schema
+from polyver.languages.values.strings import same
+
+__all__ = ["Checked", "Progress", "check"]
+
+Object = dict[str, Any]
+Progress = Callable[[int], None]
+_DRAWN = 40
+"""How many objects of each version Hypothesis draws, at most; the others are mixed from these."""
+
+_THOROUGH = 600
+"""How many objects are tried on every way; the others on one each, which comes to the same."""
+_EDITS = 4
+_SLOW = ("compiled", "edited", "defaults")
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What was found out about the conversions of a kind."""
+
+    findings: tuple[Finding, ...]
+    ledgers: tuple[Ledger, ...]
+    objects: int
+    """How many were tried."""
+    seed: int
+
+
+def check(
+    kind: Any, *, examples: int = 500, seed: int = 0, progress: Progress = lambda _: None
+) -> Checked:
+    """Check a kind, or what converts one: its rules, its ledger, and the law on many objects.
+
+    `progress` is called with the number of objects that were tried since it was called before.
+    """
+    subject = Subject.of(kind)
+    run = _Run(subject, seed)
+    if examples and len(subject.converter.versions) > 1:
+        run.draw(examples)
+        run.try_all(examples, progress)
+    findings = [*fitting(subject.converter, subject.schemas, subject.name), *run.findings()]
+    placed = tuple(replace(each, place=subject.place) for each in findings)
+    return Checked(placed, tuple(run.ledgers()), run.tried, seed)
+
+
+@dataclass(slots=True)
+class _Run:
+    """The objects of one check, and what went wrong with them."""
+
+    subject: Subject
+    seed: int
+    tried: int = 0
+    mixers: dict[str, Mixer] = field(default_factory=dict)
+    schemas: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    broken: dict[tuple[str, tuple[str, ...]], tuple[Trial, Broken]] = field(default_factory=dict)
+    observed: dict[tuple[str, str], Observed] = field(default_factory=dict)
+
+    def draw(self, examples: int) -> None:
+        converter = self.subject.converter
+        words = words_of(converter)
+        for version in converter.versions:
+            schema = self.subject.schemas.get(version) or guessed(converter, version)
+            self.schemas[version] = schema
+            head = {"apiVersion": f"{converter.group}/{version}", "kind": converter.kind}
+            count = min(_DRAWN, -(-examples // len(converter.versions)))
+            objects = drawn(schema, count=count, seed=self.seed, head=head)
+            self.mixers[version] = Mixer(schema, objects, words, seed=self.seed)
+        for pair in itertools.permutations(converter.versions, 2):
+            if ledger(converter, self.subject.schemas, *pair) is None:
+                self.observed[pair] = Observed(converter, *pair, self.schemas[pair[0]])
+
+    def try_all(self, examples: int, progress: Progress) -> None:
+        chance = random.Random(self.seed)  # noqa: S311 - to be the same each time
+        versions = self.subject.converter.versions
+        sources = {version: self.mixers[version].objects() for version in versions}
+        for number in range(examples):
+            version = versions[number % len(versions)]
+            self._try(version, next(sources[version]), chance)
+            self.tried += 1
+            progress(1)
+
+    def _try(self, version: str, obj: Object, chance: random.Random) -> None:
+        tries = Tries(self.subject.converter, obj)
+        for trial in self._trials(version, tries, chance):
+            broken = run_trial(tries, trial)
+            if broken is not None:
+                self._note(trial, broken, obj)
+        for (source, target), seen in self.observed.items():
+            if source == version and self.tried < 5000:
+                made = tries.reached(source, target)
+                if made is not None:
+                    seen.see(obj, made)
+
+    def _trials(self, version: str, tries: Tries, chance: random.Random) -> Iterator[Trial]:
+        """All ways with every stop for the first objects, then one of each for an object."""
+        versions = tries.converter.versions
+        others = [each for each in versions if each != version]
+        stop = chance.choice(others)
+        back = chance.choice([each for each in versions if each != stop])
+        if self.tried >= _THOROUGH:
+            yield Trial("direct", (version, stop))
+            yield Trial("law", (version, stop, back))
+            yield from self._edges(version, tries)
+            yield from self._slow(chance.choice(_SLOW), (version, stop, back), tries, chance)
+            return
+        for target in others:
+            yield Trial("direct", (version, target))
+        for each in others:
+            yield from (Trial("law", (version, each, last)) for last in versions if last != each)
+        yield from self._edges(version, tries)
+        for name in _SLOW:
+            yield from self._slow(name, (version, stop, back), tries, chance)
+
+    def _edges(self, version: str, tries: Tries) -> Iterator[Trial]:
+        """Edges that are functions: those of rules are as stable as what they cannot express."""
+        for edge in tries.converter.tree.edges:
+            ends = (edge.source, edge.target)
+            if version in ends and isinstance(edge.forward, ByFunctions):
+                yield Trial("stable", ends if version == edge.source else ends[::-1])
+
+    def _slow(
+        self, name: str, way: tuple[str, str, str], tries: Tries, chance: random.Random
+    ) -> Iterator[Trial]:
+        """What takes longer, on one way."""
+        version, stop, _ = way
+        if name == "compiled":
+            yield Trial(name, (version, stop))
+            yield Trial(name, way)
+        elif name == "defaults":
+            yield Trial(name, (version, stop))
+        elif (there := tries.reached(version, stop)) is not None:
+            several = _EDITS if self.tried < _THOROUGH else 1
+            for edit in self._edits(there, stop, chance, most=several):
+                yield Trial(name, way, edit)
+
+    def _edits(
+        self, obj: Object, version: str, chance: random.Random, *, most: int
+    ) -> Iterator[Edit]:
+        """Changes of one field that the schema of a version allows, mostly of one that is there."""
+        schema = self.schemas[version]
+        known = [path for path in _paths(schema, ()) if pick(obj, path[:-1]) is not MISSING]
+        chance.shuffle(known)
+        if chance.random() < 0.7:
+            known.sort(key=lambda path: pick(obj, path) is MISSING)
+        for path in known[:most]:
+            place = schema_at(schema, path) or {}
+            gone = chance.random() < 0.2
+            edit = Edit(path, MISSING if gone else self.mixers[version].value(path, place))
+            if self._is_allowed(obj, edit, version):
+                yield edit
+
+    def _is_allowed(self, obj: Object, edit: Edit, version: str) -> bool:
+        made = edited(obj, edit)
+        schema = self.subject.converter.schemas.get(version)
+        # Who takes away what an API server fills in again has changed nothing.
+        if made is None or same(*(_filled_in(each, schema) for each in (made, obj))):
+            return False
+        return schema is None or not schema.validate(made)
+
+    # What went wrong
+
+    def _note(self, trial: Trial, broken: Broken, obj: Object) -> None:
+        key = (broken.rule, broken.way if broken.rule != "invalid" else (*broken.way, broken.path))
+        if key in self.broken:
+            return
+        small, trial = self._smallest(trial, broken, obj)
+        again = run_trial(Tries(self.subject.converter, small), trial)
+        self.broken[key] = (trial, again or broken)
+
+    def _smallest(self, trial: Trial, broken: Broken, obj: Object) -> tuple[Object, Trial]:
+        """The smallest object that shows the same, and the smallest edit."""
+        schema = self.subject.converter.schemas.get(trial.way[0])
+        must_fit = schema is not None and not schema.validate(obj)
+
+        def shows(trial: Trial, obj: Object) -> bool:
+            if must_fit and schema is not None and schema.validate(obj):
+                return False
+            found = run_trial(Tries(self.subject.converter, obj), trial)
+            return found is not None and _sort(found) == _sort(broken)
+
+        small = shrunk(obj, lambda each: shows(trial, each))
+        edit = trial.edit
+        if edit is None or edit.value is MISSING:
+            return small, trial
+
+        def with_value(value: Any) -> Trial:
+            return replace(trial, edit=Edit(edit.path, value))
+
+        def shows_edit(value: Any) -> bool:
+            there = Tries(self.subject.converter, small).after(*trial.way[:2])
+            allowed = self._is_allowed(there, Edit(edit.path, value), trial.way[1])
+            return allowed and shows(with_value(value), small)
+
+        best = shrunk({"": edit.value}, lambda each: "" in each and shows_edit(each[""]))
+        return small, with_value(best[""])
+
+    def findings(self) -> Iterator[Finding]:
+        """One for each field that is wrong, on the shortest way that shows it."""
+        grouped: dict[tuple[str, str], list[Broken]] = {}
+        for _, broken in self.broken.values():
+            grouped.setdefault((broken.rule, plain_path(broken.path)), []).append(broken)
+        for (rule, path), several in grouped.items():
+            first = min(several, key=lambda each: (len(each.way), len(str(each.example.given))))
+            known = RULES[rule]
+            more = len({each.way for each in several}) - 1
+            ways = f" (and on {more} more way{'s' * (more > 1)})" if more else ""
+            yield Finding(
+                self.subject.name,
+                rule,
+                known.severity,
+                f"{first.fact}{ways}",
+                known.advice,
+                first.way,
+                path,
+                example=first.example,
+            )
+
+    def ledgers(self) -> Iterator[Ledger]:
+        converter, schemas = self.subject.converter, self.subject.schemas
+        for pair in itertools.permutations(converter.versions, 2):
+            read = ledger(converter, schemas, *pair)
+            if read is not None:
+                yield read
+            elif pair in self.observed:
+                yield self.observed[pair].ledger()
+
+
+def _sort(broken: Broken) -> tuple[str, ...]:
+    """What must be the same for two mistakes to be the same."""
+    same_path = (plain_path(broken.path),) if broken.rule == "invalid" else ()
+    return (broken.rule, *broken.way, *same_path)
+
+
+def _paths(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The fields that somebody may change."""
+    for name, each in (schema.get("properties") or {}).items():
+        if not path and name in ("apiVersion", "kind", "metadata"):
+            continue
+        if path:
+            yield (*path, name)
+        yield from _paths(each, (*path, name))
+
+
+def _filled_in(obj: Object, schema: Schema | None) -> Object:
+    """An object with the defaults of its version."""
+    if schema is None:
+        return obj
+    filled: Object = fresh(obj)
+    schema.default(filled)
+    return filled

@@ -1,0 +1,258 @@
+"""An installation on its way to a cluster: first everything is looked at, then it is written.
+
+Nothing is written as long as something is in the way. What is written is applied by the server, so
+the same once more changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from polyver.app.installing.options import (
+    CRDS,
+    INSTALLER,
+    LABELS,
+    NAME,
+    OWN,
+    RUNNER,
+    Installation,
+    Named,
+    kept_by_replicas,
+    named,
+)
+from polyver.app.installing.ownership import conflicts, installed_in, is_installed, is_kept, refusal
+from polyver.cli.exit_codes import Refused, Unreadable
+from polyver.client import Client, Object, find
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["Installer", "owned", "until"]
+
+_LOOK_AGAIN = 0.1
+_SERVED_WITHIN = 30.0
+_MANAGED_BY = "app.kubernetes.io/managed-by"
+
+
+@dataclass
+class Installer:
+    """Applies what an installation consists of; `tell` hears what became of each object."""
+
+    client: Client
+    place: str
+    """The server, and how it was found, for errors."""
+    tell: Callable[[str], None]
+    adopt: bool = False
+    patience: float = 300.0
+    """Seconds for replicas to take over from those of before."""
+    _found: dict[Named, Object | None] = field(default_factory=dict)
+    _forced: set[Named] = field(default_factory=set)
+
+    async def install(self, installation: Installation, wanted: Sequence[Object]) -> None:
+        """Apply all, and remove what an earlier installation had and this one has not."""
+        for each in wanted:
+            self._found[named(each)] = await self._find(named(each))
+        self._refuse_second(installation)
+        self._refuse_going()
+        await self._look_ahead(wanted, await self._taken(installation))
+        first, later = self._in_order(wanted)
+        for each in first:
+            await self._apply(each)
+        if later:
+            await self._rolled_out(Named("Deployment", NAME, installation.namespace))
+            for each in later:
+                await self._apply(each)
+        await self._prune(installation, {named(each) for each in wanted})
+
+    async def _find(self, name: Named) -> Object | None:
+        try:
+            return await find(self.client, name.resource, name.name, name.namespace)
+        except ApiError as error:
+            raise self._failure(name, "read", error, "nothing was applied") from None
+
+    # What is in the way.
+
+    def _refuse_second(self, installation: Installation) -> None:
+        """Conversions are for the whole cluster, and so is who serves them."""
+        other = installed_in(self._found[Named("ClusterRoleBinding", NAME)])
+        if other and other != installation.namespace:
+            fact = f"polyver is installed in namespace {other}"
+            hint = f"nothing was applied; `polyver uninstall --namespace {other}` comes first"
+            raise Refused(fact, at=self.place, hint=hint)
+
+    def _refuse_going(self) -> None:
+        for name, obj in self._found.items():
+            if obj is not None and "deletionTimestamp" in obj["metadata"]:
+                hint = "nothing was applied; try again when it is gone"
+                raise Refused(f"{name} is being deleted", at=self.place, hint=hint)
+
+    async def _taken(self, installation: Installation) -> list[Object]:
+        """What has the names of what replicas will make, and is somebody else's."""
+        if self.adopt:
+            return []
+        names = kept_by_replicas(installation.namespace)
+        found = [await self._find(name) for name in names]
+        return [each for each in found if each is not None and not is_kept(each)]
+
+    async def _look_ahead(self, wanted: Iterable[Object], taken: Sequence[Object]) -> None:
+        """Have the server try everything, as far as there is a namespace for it."""
+        strange, changed = [*taken], {}
+        for each in wanted:
+            name = named(each)
+            obj = self._found[name]
+            if obj is not None and not is_installed(obj) and not self._is_used(name):
+                if not self.adopt:
+                    strange.append(obj)
+                    continue
+                self._forced.add(name)
+            if self._can_be_tried(name) and (fields := await self._tried(each, name)):
+                changed[name] = fields
+        if problem := refusal(strange, changed, self.place):
+            raise problem
+
+    def _is_used(self, name: Named) -> bool:
+        """A namespace of somebody else is a place, and stays as it is."""
+        obj = self._found[name]
+        return name.kind == "Namespace" and obj is not None and not is_installed(obj)
+
+    def _can_be_tried(self, name: Named) -> bool:
+        there = not name.namespace or self._found[Named("Namespace", name.namespace)] is not None
+        return there and not self._is_used(name)
+
+    async def _tried(self, content: Object, name: Named) -> dict[str, list[str]]:
+        """The fields that somebody else owns, if that is in the way."""
+        try:
+            await self._applied(content, name, dry_run=True)
+        except ApiError as error:
+            fields = conflicts(error)
+            if fields is None:
+                raise self._failure(name, "applied", error, "nothing was applied") from None
+            if not self.adopt and {*fields} != {RUNNER}:
+                return fields
+            self._forced.add(name)
+            await self._tried(content, name)
+        return {}
+
+    # Writing.
+
+    def _in_order(self, wanted: Sequence[Object]) -> tuple[list[Object], list[Object]]:
+        """Definitions that get new versions wait for replicas that know them."""
+        later = [each for each in wanted if self._gets_versions(each)]
+        return [each for each in wanted if each not in later], later
+
+    def _gets_versions(self, content: Object) -> bool:
+        if content["kind"] != CRDS or not content["spec"].get("conversion"):
+            return False
+        found = self._found[named(content)]
+        return found is not None and not _versions(content) <= _versions(found)
+
+    async def _apply(self, content: Object) -> None:
+        name = named(content)
+        before = self._found[name]
+        if self._is_used(name):
+            self.tell(f"{name} is used as it is")
+            return
+        try:
+            after = await self._applied(content, name)
+        except ApiError as error:
+            raise self._failure(name, "applied", error, "what was told before is") from None
+        if name.kind == CRDS:
+            await self._served(name)
+        if before is None:
+            self.tell(f"{name} created")
+        else:
+            same = _revision(before) == _revision(after)
+            self.tell(f"{name} {'unchanged' if same else 'changed'}")
+
+    async def _applied(self, content: Object, name: Named, *, dry_run: bool = False) -> Object:
+        force = name in self._forced
+        return await self.client.apply(
+            name.resource, content, manager=INSTALLER, force=force, dry_run=dry_run
+        )
+
+    async def _served(self, name: Named) -> None:
+        async def is_served() -> bool:
+            conditions = (await self._find(name) or {}).get("status", {}).get("conditions") or ()
+            found = {each["type"]: each for each in conditions}
+            if found.get("NamesAccepted", {}).get("status") == "False":
+                fact = f"{name} is not accepted: {found['NamesAccepted'].get('message', '')}"
+                raise Unreadable(fact, at=self.place)
+            return bool(found.get("Established", {}).get("status") == "True")
+
+        if not await until(is_served, _SERVED_WITHIN):
+            fact = f"{name} is not served after {_SERVED_WITHIN:.0f} s"
+            raise Unreadable(fact, at=self.place)
+
+    async def _rolled_out(self, name: Named) -> None:
+        async def is_done() -> bool:
+            obj = await self._find(name)
+            return obj is not None and _is_rolled_out(obj)
+
+        if await is_done():
+            return
+        self.tell(f"{name}: waiting for replicas that know the new versions")
+        if not await until(is_done, self.patience):
+            fact = f"{name} is not up to date after {self.patience:.0f} s"
+            hint = "definitions with new versions are as before; look at its pods and try again"
+            raise Unreadable(fact, at=self.place, hint=hint)
+
+    async def _prune(self, installation: Installation, wanted: set[Named]) -> None:
+        for obj, name in await owned(self.client, installation.namespace):
+            if name in wanted:
+                continue
+            if name.kind == CRDS:
+                self.tell(f"{name} of an earlier installation is left, with its objects")
+                continue
+            await self._remove(name, obj["metadata"]["uid"])
+            self.tell(f"{name} removed")
+
+    async def _remove(self, name: Named, uid: str) -> None:
+        try:
+            await self.client.delete(name.resource, name.name, name.namespace, uid=uid)
+        except ApiError as error:
+            if error.code not in (404, 409):  # gone, or another one by now
+                raise self._failure(name, "removed", error, "all else is done") from None
+
+    def _failure(self, name: Named, act: str, error: ApiError, hint: str) -> Unreadable:
+        at = error.at or self.place
+        return Unreadable(f"{name} cannot be {act}: {error.message}", at=at, hint=hint)
+
+
+async def owned(client: Client, namespace: str) -> list[tuple[Object, Named]]:
+    """What an installation consists of on a server, definitions last."""
+    found: list[tuple[Object, Named]] = []
+    for kind in (*OWN, CRDS):
+        resource = Named(kind, "").resource
+        selector = f"{_MANAGED_BY}={LABELS[_MANAGED_BY]}"
+        inside = namespace if resource.namespaced else ""
+        there = (await client.list(resource, inside, labels=selector)).items
+        found += [(obj, named(obj, kind)) for obj in there if is_installed(obj)]
+    return found
+
+
+async def until(holds: Callable[[], Awaitable[bool]], patience: float) -> bool:
+    """Ask again and again; whether it came to hold in time."""
+    end = time.monotonic() + patience
+    while not await holds():
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(_LOOK_AGAIN)
+    return True
+
+
+def _versions(crd: Object) -> set[str]:
+    return {each["name"] for each in crd["spec"]["versions"]}
+
+
+def _revision(obj: Object) -> str:
+    return str(obj["metadata"]["resourceVersion"])
+
+
+def _is_rolled_out(deployment: Object) -> bool:
+    """Whether all replicas are of the Deployment as it is now, and ready."""
+    status, wanted = deployment.get("status") or {}, deployment["spec"].get("replicas", 1)
+    if status.get("observedGeneration", 0) < deployment["metadata"].get("generation", 1):
+        return False
+    counts = [status.get(each, 0) for each in ("replicas", "updatedReplicas", "availableReplicas")]
+    return counts == [wanted] * 3

@@ -1,0 +1,262 @@
+"""An installation on its way off a cluster, in an order in which nobody is locked out meanwhile.
+
+What users made stays, and so do the definitions of their kinds, unless it is told otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from polyver.apis.controllers.conversions import FINALIZER
+from polyver.apis.conversion_kind import CONVERSIONS, versions_in_use
+from polyver.app.installing.apply import owned, until
+from polyver.app.installing.options import CONFIGURATIONS, CRDS, NAME, OWN, Named, kept_by_replicas
+from polyver.app.installing.ownership import converted_by, installed_in, is_kept
+from polyver.cli.exit_codes import Refused, Unreadable
+from polyver.client import Client, Object, Resource, find
+from polyver.core import listed
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["Remover"]
+
+_ROLES = "ClusterRoleBinding"
+_GONE_WITHIN = 120.0
+"""Pods take 45 s to end, and API servers theirs to notice."""
+Part = tuple[Object, Named]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is there of an installation."""
+
+    parts: list[Part]
+    """What it consists of, and what `polyver run` keeps for it."""
+    crds: list[Part]
+    """The definitions that were installed."""
+    converted: list[str]
+    """The definitions that it converts and that stay, with the versions that are in use."""
+    strange: list[Named]
+    """What has the names of its objects, and is somebody else's."""
+
+
+@dataclass
+class Remover:
+    """Removes an installation; `tell` hears what became of each object."""
+
+    client: Client
+    place: str
+    tell: Callable[[str], None]
+    namespace: str
+    dry_run: bool = False
+    patience: float = _GONE_WITHIN
+
+    async def remove(
+        self, *, with_objects: bool = False, sure: bool = False, force: bool = False
+    ) -> None:
+        """Remove it, if nobody loses what was not said to be lost."""
+        try:
+            await self._refuse_elsewhere()
+            found = await self._look(with_objects=with_objects)
+            self._refuse(found, force=force)
+            if with_objects and not sure and not self.dry_run:
+                await self._ask(found.crds)
+            await self._remove(found, with_objects=with_objects)
+        except ApiError as error:
+            raise Unreadable(error.message, at=error.at or self.place) from None
+
+    # What is there.
+
+    async def _look(self, *, with_objects: bool) -> Found:
+        installed = await owned(self.client, self.namespace)
+        kept, strange = await self._kept()
+        crds = [each for each in installed if each[1].kind == CRDS]
+        going = {name.name for _, name in crds} if with_objects else set()
+        listing = await self.client.list(Named(CRDS, "").resource)
+        staying = [
+            f"{each['metadata']['name']} ({', '.join(versions_in_use(each))})"
+            for each in converted_by(listing.items, self.namespace)
+            if each["metadata"]["name"] not in going
+        ]
+        parts = [each for each in installed if each[1].kind != CRDS]
+        return Found([*kept, *parts], crds, staying, strange)
+
+    async def _kept(self) -> tuple[list[Part], list[Named]]:
+        kept, strange = [], []
+        for name in kept_by_replicas(self.namespace):
+            obj = await find(self.client, name.resource, name.name, name.namespace)
+            if obj is not None and is_kept(obj):
+                kept.append((obj, name))
+            elif obj is not None:
+                strange.append(name)
+        return kept, strange
+
+    # What is in the way.
+
+    async def _refuse_elsewhere(self) -> None:
+        """There is one installation on a cluster; of which namespace, its role tells."""
+        binding = Named(_ROLES, NAME)
+        other = installed_in(await find(self.client, binding.resource, binding.name))
+        if other and other != self.namespace:
+            hint = f"write --namespace {other}"
+            raise Refused(f"polyver is installed in namespace {other}", at=self.place, hint=hint)
+
+    def _refuse(self, found: Found, *, force: bool) -> None:
+        if not found.parts and not found.crds:
+            fact = f"polyver is not installed in namespace {self.namespace}"
+            raise Refused(fact, at=self.place, hint="--namespace names another")
+        if found.converted and not force:
+            kinds = listed(found.converted, most=len(found.converted))
+            fact = f"kinds that are converted by this installation need attention first: {kinds}"
+            hint = (
+                "nothing was removed, and they work as before; have each serve and store one "
+                "version and delete its Conversion, or have its CustomResourceDefinition name "
+                "another webhook; with --force only the stored version of each can be read"
+            )
+            raise Refused(fact, at=self.place, hint=hint)
+
+    async def _ask(self, crds: Sequence[Part]) -> None:
+        told = [f"{await self._count(crd)} of {name.name}" for crd, name in crds]
+        fact = f"objects would be deleted with their definitions: {listed(told)}"
+        raise Refused(fact, at=self.place, hint="nothing was removed; --yes does it")
+
+    async def _count(self, crd: Object) -> int:
+        count, more = 0, ""
+        while True:
+            page = await self.client.list(_resource(crd), limit=500, more=more, metadata=True)
+            count, more = count + len(page.items), page.more
+            if not more:
+                return count
+
+    # Removing.
+
+    async def _remove(self, found: Found, *, with_objects: bool) -> None:
+        if with_objects:
+            # While controllers run: they remove their finalizers from the objects, and convert.
+            for part in found.crds:
+                await self._delete(*part, wait=True)
+        for part in _in_order(found.parts, (_ROLES, *CONFIGURATIONS)):
+            await self._delete(*part)
+        for part in _in_order(found.parts, ("Deployment",)):
+            await self._delete(*part, wait=True)
+        await self._free_conversions()
+        rest = (*(each for each in OWN if each not in (_ROLES, "Deployment")), "Secret", "Lease")
+        for part in _in_order(found.parts, rest):
+            await self._delete(*part)
+        if not self.dry_run:
+            await self._again()
+        await self._tell_what_stays(found, with_objects=with_objects)
+
+    async def _delete(self, obj: Object, name: Named, *, wait: bool = False) -> None:
+        uid = obj["metadata"]["uid"]
+        if self.dry_run:
+            self.tell(f"{name} would be removed")
+            return
+        try:
+            await self.client.delete(
+                name.resource, name.name, name.namespace, uid=uid, propagation="Foreground"
+            )
+        except ApiError as error:
+            if error.code not in (404, 409):  # gone, or another one by now
+                raise
+        if wait:
+            await self._until_gone(name, uid)
+        self.tell(f"{name} removed")
+
+    async def _until_gone(self, name: Named, uid: str) -> None:
+        reported, looks = "", 0
+
+        async def is_gone() -> bool:
+            nonlocal reported, looks
+            if name == Named(CRDS, CONVERSIONS.definition().name):
+                await self._free_conversions()
+            found = await find(self.client, name.resource, name.name, name.namespace)
+            if found is None or found["metadata"]["uid"] != uid:
+                return True
+            left, looks = await self._left(found, name), looks + 1
+            if left != reported and looks > 1:
+                self.tell(f"{name}: waiting for {left}")
+                reported = left
+            return False
+
+        if not await until(is_gone, self.patience):
+            fact = f"{name} is still there after {self.patience:.0f} s, waiting for {reported}"
+            hint = "the rest was not removed; the same command goes on from here"
+            raise Unreadable(fact, at=self.place, hint=hint)
+
+    async def _left(self, obj: Object, name: Named) -> str:
+        """Return a description of what delays the deletion of an object."""
+        if name.kind != CRDS:
+            return "its pods"
+        try:
+            page = await self.client.list(_resource(obj), limit=500, metadata=True)
+        except ApiError:
+            return "its objects"
+        if not page.items:
+            return "the API server"
+        held = [each for each in page.items if each["metadata"].get("finalizers")]
+        count = f"{len(page.items)}{' or more' if page.more else ''} objects"
+        return f"{count}; finalizers of {listed([*map(_held, held)], most=3)}" if held else count
+
+    async def _free_conversions(self) -> None:
+        """Take polyver's finalizer off all Conversions: nobody is left who would do it."""
+        if self.dry_run:
+            return
+        resource = Resource(
+            CONVERSIONS.group, "v1alpha1", CONVERSIONS.names.plural, namespaced=False
+        )
+        try:
+            found = (await self.client.list(resource)).items
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return
+        for each in found:
+            await self._free(resource, each)
+
+    async def _free(self, resource: Resource, conversion: Object) -> None:
+        metadata = conversion["metadata"]
+        there = metadata.get("finalizers") or []
+        if FINALIZER not in there:
+            return
+        rest = [each for each in there if each != FINALIZER]
+        known = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+        try:
+            change = {"metadata": {**known, "finalizers": rest}}
+            await self.client.patch(resource, metadata["name"], change=change)
+        except ApiError as error:
+            if error.code not in (404, 409):  # gone, or changed: it is looked at again
+                raise
+
+    async def _again(self) -> None:
+        """A replica that had not heard yet may have written some of it once more."""
+        for obj, name in (await self._kept())[0]:
+            await self._delete(obj, name)
+
+    async def _tell_what_stays(self, found: Found, *, with_objects: bool) -> None:
+        for name in found.strange:
+            self.tell(f"{name} is left: it is somebody else's")
+        if not with_objects:
+            for _, name in found.crds:
+                self.tell(f"{name} is left, with its objects")
+        place = Named("Namespace", self.namespace)
+        if await find(self.client, place.resource, place.name) is not None:
+            self.tell(f"{place} is left")
+
+
+def _in_order(parts: Sequence[Part], kinds: Sequence[str]) -> list[Part]:
+    return [part for kind in kinds for part in parts if part[1].kind == kind]
+
+
+def _resource(crd: Object) -> Resource:
+    spec = crd["spec"]
+    version = next(each["name"] for each in spec["versions"] if each["served"])
+    namespaced = spec["scope"] == "Namespaced"
+    return Resource(spec["group"], version, spec["names"]["plural"], namespaced=namespaced)
+
+
+def _held(obj: Object) -> str:
+    metadata = obj["metadata"]
+    namespace = metadata.get("namespace", "")
+    name = f"{namespace}/{metadata['name']}" if namespace else metadata["name"]
+    return f"{name} ({', '.join(metadata['finalizers'])})"

@@ -1,0 +1,52 @@
+"""Whether a function is ready to be called: asked once, over a connection of its own."""
+
+from __future__ import annotations
+
+from polyver.compositions.calls._grpc import load_grpc
+from polyver.compositions.calls.endpoints import Endpoint
+from polyver.compositions.calls.errors import Failure, FunctionFailed
+from polyver.kube.objects.protobuf_wire import MalformedError, fields
+
+__all__ = ["probe"]
+
+_HEALTH = "/grpc.health.v1.Health/Check"
+_MOST = 1 << 16
+_SERVING = 1
+
+
+async def probe(endpoint: Endpoint, *, within: float = 2.0) -> None:
+    """Return if a function can be called; FunctionFailed, with the reason, if it cannot.
+
+    A server that has no health service answers all the same, and that is enough: its certificate
+    is the revision's, it believes ours, and it speaks gRPC.
+    """
+    await load_grpc()
+    from polyver.compositions.calls import _channels as channels
+
+    channel = channels.open_channel(endpoint, most_sent=_MOST, most_received=_MOST)
+    try:
+        answer = await channels.answered(channel, _HEALTH, b"", within=within)
+    except channels.RpcError as error:
+        if error.code() is not channels.Code.UNIMPLEMENTED:
+            found = channels.meaning(error, endpoint, within=within)
+            raise channels.failed(found, endpoint, sent=found.sent) from None
+    else:
+        _check(answer, endpoint)
+    finally:
+        await channel.close(None)
+
+
+def _check(answer: bytes, endpoint: Endpoint) -> None:
+    """Look into the answer of a health service, whose first field is the status."""
+    try:
+        states = [each.integer("status") for each in fields(answer, "") if each.number == 1]
+    except MalformedError as error:
+        raise _failed(
+            endpoint, Failure.BROKEN, f"answers something else than its health: {error}"
+        ) from None
+    if states[-1:] != [_SERVING]:
+        raise _failed(endpoint, Failure.UNREACHABLE, "says that it is not ready")
+
+
+def _failed(endpoint: Endpoint, failure: Failure, fact: str) -> FunctionFailed:
+    return FunctionFailed(failure, fact, revision=endpoint.revision, address=endpoint.address)

@@ -1,0 +1,168 @@
+"""The functions of a pipeline, served for as long as it runs, and called."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import sys
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from polyver.cli.output import printable
+from polyver.compositions._manifests import content_digest
+from polyver.compositions.calls import Caller, Endpoint, Failure, FunctionFailed
+from polyver.compositions.capability import certificates_in, logs_folder, process_runtime
+from polyver.compositions.commands.rendering.resolution import Package
+from polyver.compositions.decisions import Step
+from polyver.compositions.messages import Request, Response
+from polyver.compositions.runtimes import Served, Wanted
+from polyver.compositions.runtimes.external import InvalidAddress, reached, read_address
+from polyver.compositions.runtimes.process import without_again
+from polyver.compositions.settings import PackageSettings
+from polyver.core import PolyverError
+from polyver.kube.http.logs import Log
+
+if TYPE_CHECKING:
+    from polyver.compositions.runtimes.process import ProcessRuntime
+
+__all__ = ["Functions", "NotServed", "functions"]
+
+Tell = Callable[[str], None]
+_UNDER_WAY = ("Building", "Starting")
+
+
+class NotServed(PolyverError):
+    """A function that cannot be called, since it does not run."""
+
+
+class _Quiet(Log):
+    """What goes wrong is told as an error; nobody reads a log of one command."""
+
+    def warning(self, event: str, **facts: object) -> None:
+        del event, facts
+
+
+class Functions:
+    """Serves revisions, and calls them. What needs no process starts none."""
+
+    def __init__(self, folder: Path, settings: PackageSettings) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._runtime: ProcessRuntime | None = None
+        self._news = asyncio.Event()
+        self._caller = Caller()
+        self._endpoints: dict[str, Endpoint] = {}
+        self.answers: dict[str, Response] = {}
+        """What was answered last, by step."""
+
+    async def digest(self, package: str, address: str) -> str:
+        """Of a package's content; of one that somebody else serves, of its reference."""
+        return content_digest(package) if address else await self._processes.digest(package)
+
+    @property
+    def _processes(self) -> ProcessRuntime:
+        if self._runtime is None:
+            self._runtime = process_runtime(self._folder, self._settings, log=_Quiet())
+            self._runtime.observe(lambda _: self._news.set())
+        return self._runtime
+
+    async def serve(self, packages: Iterable[Package]) -> None:
+        """Have all of them answer; NotServed if one does not."""
+        waiting = {}
+        for each in packages:
+            if each.known.address:
+                self._endpoints[each.known.name] = self._elsewhere(each)
+            else:
+                waiting[each.known.name] = each
+        with _progress() as tell:
+            while waiting:
+                self._news.clear()
+                for name in [*waiting]:
+                    served = await self._served(waiting[name])
+                    tell(f"{name}: {served.message or served.reason}")
+                    if served.healthy:
+                        reach = self._processes.reach(name, served.endpoint)
+                        self._endpoints[name] = await reach
+                        del waiting[name]
+                if waiting:
+                    await self._news.wait()
+
+    async def _served(self, package: Package) -> Served:
+        known = package.known
+        served = await self._processes.serve(Wanted(known.name, package.image, known.digest))
+        if not served.healthy and served.reason not in _UNDER_WAY:
+            place = package.written.document.place()
+            log = logs_folder(self._folder) / f"{known.name}.log"
+            hint = f"what it printed is in {log}" if log.is_file() else ""
+            fact = f"{known.name} is not served: {without_again(served.message)}"
+            raise NotServed(fact, at=place, hint=hint)
+        return served
+
+    def _elsewhere(self, package: Package) -> Endpoint:
+        known = package.known
+        try:
+            address = read_address(known.address)
+        except InvalidAddress as error:
+            at = ("metadata", "annotations")
+            raise package.written.document.error(error.fact, *at, hint=error.hint) from None
+        if not address.secure:
+            return Endpoint(known.name, address.target)
+        now = datetime.datetime.now(datetime.UTC)
+        trust = certificates_in(self._folder).trust(known.name, now=now)
+        return reached(known.name, str(address), trust)
+
+    def asking(self, seconds: float) -> _Asking:
+        """Whoever asks these functions, for so many seconds from now on."""
+        now = asyncio.get_running_loop().time()
+        return _Asking(self._caller, self._endpoints, self.answers, seconds, now + seconds)
+
+    async def close(self) -> None:
+        """End connections, and processes."""
+        await self._caller.close()
+        if self._runtime is not None:
+            await self._runtime.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    caller: Caller
+    endpoints: Mapping[str, Endpoint]
+    answers: dict[str, Response]
+    within: float
+    until: float
+
+    async def __call__(self, step: Step, request: Request) -> Response:
+        left = self.until - asyncio.get_running_loop().time()
+        if left <= 0:
+            fact = f"was not asked: the pipeline took more than {self.within:g}s"
+            raise FunctionFailed(Failure.DEADLINE, fact, revision=step.revision)
+        within = max(round(left, 2), 0.01)
+        answer = await self.caller.call(self.endpoints[step.revision], request, within=within)
+        self.answers[step.name] = answer
+        return answer
+
+
+@asynccontextmanager
+async def functions(folder: Path, settings: PackageSettings) -> AsyncIterator[Functions]:
+    """What serves functions, and ends them, whatever happens."""
+    found = Functions(folder, settings)
+    try:
+        yield found
+    finally:
+        await asyncio.shield(found.close())
+
+
+@contextmanager
+def _progress() -> Iterator[Tell]:
+    """A line on a terminal that says what is waited for, and nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+
+    with Console(stderr=True).status("") as status:
+        yield lambda text: status.update(escape(printable(text)))

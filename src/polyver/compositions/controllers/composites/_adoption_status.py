@@ -1,0 +1,90 @@
+"""The condition `Adopted` of Compositions and Functions, where their authors look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from polyver.client import Client, Clock, Object, Resource, find, timestamp
+from polyver.compositions._adoption import adopted_fact
+from polyver.compositions._conditions import condition_of, conditions_with
+from polyver.compositions.controllers.composites._apply import MANAGER
+from polyver.compositions.controllers.composites._dependents import Adopting, CompositeKey
+from polyver.compositions.controllers.compositions import COMPOSITIONS
+from polyver.compositions.controllers.packages import FUNCTIONS
+from polyver.controllers.controller import Result
+from polyver.controllers.events import Events
+from polyver.core.adoption import Adoption
+
+__all__ = ["AdoptionReport"]
+
+_EVERY: Final = 1.0
+"""Seconds between two counts of the same: many composite resources move at the same time."""
+_RESOURCES: Final = {"Composition": COMPOSITIONS, "Function": FUNCTIONS}
+
+
+class AdoptionReport:
+    """Counts followers, and reports the counts."""
+
+    def __init__(self, client: Client, clock: Clock, events: Events, adopting: Adopting) -> None:
+        self._client = client
+        self._clock = clock
+        self._events = events
+        self._adopting = adopting
+        self._counted: dict[CompositeKey, float] = {}
+        self._announced: set[tuple[str, str]] = set()
+
+    @staticmethod
+    def key(kind: str, name: str) -> CompositeKey:
+        """The key of a Composition or a Function among those of composite resources."""
+        return CompositeKey(_RESOURCES[kind].group, kind, "", name)
+
+    @staticmethod
+    def is_for(key: CompositeKey) -> bool:
+        return key.kind in _RESOURCES and key.group == _RESOURCES[key.kind].group
+
+    async def report(self, key: CompositeKey) -> Result | None:
+        """Have a Composition or a Function say who follows its revisions."""
+        left = self._counted.get(key, -_EVERY) + _EVERY - self._clock.time()
+        if left > 0:
+            return Result(left)
+        self._counted[key] = self._clock.time()
+        resource = _RESOURCES[key.kind]
+        obj = await find(self._client, resource, key.name)
+        if obj is None:
+            self._counted.pop(key, None)
+            return None
+        count = self._adopting.function if key.kind == "Function" else self._adopting.composition
+        adoption = count(key.name)
+        if adoption or condition_of(obj, "Adopted") is not None:
+            await self._write(resource, obj, adoption)
+        await self._announce(obj, adoption)
+        return None
+
+    async def _write(
+        self, resource: Resource, obj: Object, adoption: Mapping[str, Adoption]
+    ) -> None:
+        fact, said = adopted_fact(adoption), condition_of(obj, "Adopted") or {}
+        names = ("status", "reason", "message")
+        if [said.get(name) for name in names] == [fact.status, fact.reason, fact.message]:
+            return
+        conditions = conditions_with(obj, [fact], now=timestamp(self._clock))
+        status = {**(obj.get("status") or {}), "conditions": conditions}
+        # With its resourceVersion: the controllers of these kinds write conditions as well.
+        await self._client.update(
+            resource, {**obj, "status": status}, subresource="status", manager=MANAGER
+        )
+
+    async def _announce(self, obj: Object, adoption: Mapping[str, Adoption]) -> None:
+        """Write one Event for each release, once all who follow it have tried it."""
+        before = (condition_of(obj, "Adopted") or {}).get("message", "")
+        for name, each in adoption.items():
+            known = obj["metadata"]["uid"], name
+            if not each.is_settled or known in self._announced:
+                continue
+            self._announced.add(known)
+            if f"{name}: {each}" in before:
+                continue  # it was announced before a restart
+            failed = bool(each.held or each.failing)
+            reason, kind = ("NotAdopted", "Warning") if failed else ("Adopted", "Normal")
+            await self._events.tell(obj, reason, f"{name}: {each}", type=kind)  # type: ignore[arg-type]

@@ -1,0 +1,220 @@
+"""What came of a pipeline brought to the server: old resources removed, wanted ones applied.
+
+What was applied before and is as it was is not applied again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from polyver.client import Backoff, Client, Clock, Object, Resource, find
+from polyver.compositions.controllers.composites._dependents import CompositeKey
+from polyver.compositions.controllers.composites._kinds import Kinds
+from polyver.compositions.controllers.composites._outputs import ComposedOutputs
+from polyver.compositions.pipeline import Composed, Removed, reference_to, shown
+from polyver.controllers.applied_annotation import Part, fields_of, part_of
+from polyver.controllers.outputs import number_of
+from polyver.controllers.owned_objects import (
+    Taken,
+    apply_owned,
+    delete_owned,
+    manager_for,
+    stranger_in,
+)
+from polyver.controllers.revert_backoff import Patience
+from polyver.kube.objects import digest
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.owners import controller_of
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["MANAGER", "Applied", "Applier", "Problem", "manager_of"]
+
+MANAGER: Final = "polyver-composites"
+"""The field manager of composite resources themselves, and the family of those of what they are
+composed of: each composite resource has one of its own."""
+
+
+def manager_of(composite: Object) -> str:
+    """The field manager under which a composite resource applies what it is composed of."""
+    return manager_for(MANAGER, composite["kind"], composite["metadata"]["uid"])
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a resource could not be applied or removed."""
+
+    name: str
+    """What it is called in the pipeline."""
+    reason: str
+    message: str
+    unserved: bool = False
+    """Whether its kind is not there, and may come."""
+    taken: bool = False
+    """Whether the object belongs to somebody else."""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.message})"
+
+
+@dataclass(slots=True)
+class Applied:
+    """What became of the resources of a composite resource."""
+
+    problems: list[Problem] = field(default_factory=list)
+    kept: list[dict[str, str]] = field(default_factory=list)
+    """References to what could not be removed."""
+    changed: bool = False
+    """Whether functions would see something else now than before."""
+    later: float = 0.0
+    """In how many seconds what others changed is put back."""
+
+
+class _Last(NamedTuple):
+    """What was applied, and which object it was."""
+
+    wanted: str
+    uid: str
+    fields: str
+
+
+class Applier:
+    """Applies by the server, and tells `outputs` what came of it."""
+
+    def __init__(
+        self, client: Client, kinds: Kinds, outputs: ComposedOutputs, clock: Clock
+    ) -> None:
+        self._client = client
+        self._kinds = kinds
+        self._outputs = outputs
+        self._last: dict[CompositeKey, dict[Part, _Last]] = {}
+        self._patience = Patience[Part](clock, Backoff(first=1.0, most=300.0), quiet=600.0)
+        self.count = 0
+        """How many objects were applied so far."""
+
+    def forget(self, key: CompositeKey) -> None:
+        self._last.pop(key, None)
+        self._outputs.forget(key)
+
+    async def remove(self, composite: Object, removed: Iterable[Removed]) -> Applied:
+        """Delete what is wanted no longer, if the composite resource controls it."""
+        found, owner = Applied(), composite["metadata"]["uid"]
+        for each in removed:
+            if controller_of(each.obj) != owner:
+                continue
+            try:
+                await self._delete(dict(each.obj), owner)
+            except ApiError as error:
+                found.kept.append(reference_to(each.obj))
+                found.problems.append(_refused(each.name, each.obj, error))
+        return found
+
+    async def _delete(self, obj: Object, owner: str) -> None:
+        metadata = obj["metadata"]
+        kind = self._kinds.nearest(obj["apiVersion"], obj["kind"])
+        if kind is None or "deletionTimestamp" in metadata:
+            return  # it is gone, or goes
+        namespace = metadata.get("namespace", "")
+        # Its end is no news.
+        self._outputs.note(Part(kind.group, kind.kind, namespace, metadata["name"]), None)
+        await delete_owned(self._client, Resource.of(kind), obj, owner)
+
+    async def apply(
+        self,
+        key: CompositeKey,
+        composite: Object,
+        composed: Sequence[Composed],
+        there: Mapping[Part, Object],
+    ) -> Applied:
+        """Have all as they are wanted; one that is refused does not keep others back."""
+        manager = manager_of(composite)
+        self._outputs.use({part_of(each.obj)[:2] for each in composed})
+        found, before = Applied(), self._last.get(key, {})
+        after = self._last[key] = {}
+        for each in composed:
+            kind = self._kinds.find(each.obj["apiVersion"], each.obj["kind"])
+            problem = _unfit(each, kind)
+            if kind is None or problem is not None:
+                found.problems += [problem] if problem is not None else []
+                continue
+            part = part_of(each.obj)
+            try:
+                last = await self._one(
+                    each, kind, there.get(part), before.get(part), found, manager=manager
+                )
+            except Taken as taken:
+                self._outputs.await_release(part, key)
+                found.problems.append(_taken(each, taken))
+                continue
+            except ApiError as error:
+                found.problems.append(_refused(each.name, each.obj, error))
+                continue
+            if last is not None:
+                after[part] = last
+        return found
+
+    async def _one(
+        self,
+        each: Composed,
+        kind: Kind,
+        there: Object | None,
+        last: _Last | None,
+        found: Applied,
+        *,
+        manager: str,
+    ) -> _Last | None:
+        part, wanted = part_of(each.obj), digest(each.obj)
+        if there is not None and last is not None and last.wanted == wanted:
+            if last == _last(wanted, there, manager):
+                return last
+            if left := self._patience.left(part):
+                found.later = min(left, found.later or left)
+                return last
+            self._patience.spend(part)
+        await self._check_free(each, kind)
+        with self._outputs.expected(part):
+            made = await apply_owned(
+                self._client, Resource.of(kind), each.obj, family=MANAGER, manager=manager
+            )
+            self._outputs.keep(part, made)
+        self.count += 1
+        found.changed |= there is None or number_of(there) != number_of(made)
+        return _last(wanted, made, manager)
+
+    async def _check_free(self, each: Composed, kind: Kind) -> None:
+        """Do not try what the API server would refuse, if a watch has seen another controller."""
+        part, owner = part_of(each.obj), controller_of(each.obj)
+        seen = self._outputs.of(part)
+        if seen is None or seen.owner in ("", owner):
+            return
+        there = await find(self._client, Resource.of(kind), part.name, part.namespace)
+        if there is not None and (stranger := stranger_in(there, owner)):
+            raise Taken(stranger)
+
+
+def _last(wanted: str, obj: Object, manager: str) -> _Last:
+    return _Last(wanted, obj["metadata"].get("uid", ""), fields_of(obj, manager))
+
+
+def _unfit(composed: Composed, kind: Kind | None) -> Problem | None:
+    """Why nothing can be applied at such a place."""
+    obj = composed.obj
+    if kind is None:
+        fact = f"no {obj['apiVersion']} {obj['kind']} is served"
+        return Problem(composed.name, "KindNotServed", fact, unserved=True)
+    namespace = obj["metadata"].get("namespace")
+    if kind.namespaced and not namespace:
+        return Problem(composed.name, "InvalidDesired", f"{obj['kind']} has no namespace")
+    if not kind.namespaced and namespace:
+        fact = f"{obj['kind']} is in no namespace, not in {namespace}"
+        return Problem(composed.name, "InvalidDesired", fact)
+    return None
+
+
+def _refused(name: str, obj: Mapping[str, Any], error: ApiError) -> Problem:
+    return Problem(name, error.reason or "Refused", f"{shown(obj)}: {error.message}")
+
+
+def _taken(composed: Composed, taken: Taken) -> Problem:
+    return Problem(composed.name, "Taken", f"{shown(composed.obj)}: {taken}", taken=True)

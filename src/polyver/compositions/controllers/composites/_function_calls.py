@@ -1,0 +1,174 @@
+"""Calls of the functions of pipelines, so that one that does not answer costs only its users."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from polyver.client import Backoff, Clock
+from polyver.compositions.calls import Caller, Failure, FunctionFailed
+from polyver.compositions.controllers.composites._concurrency import Lanes, Lost
+from polyver.compositions.controllers.composites._dependents import CompositeKey
+from polyver.compositions.decisions import Step
+from polyver.compositions.messages import Request, Response
+from polyver.compositions.runtimes import Runtime
+from polyver.core import PolyverError
+
+__all__ = ["Asking", "Calling", "CompositeLimits"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompositeLimits:
+    """What composing may take."""
+
+    seconds: float = 10.0
+    """How long one call of a function may take."""
+    workers: int = 64
+    """How many composite resources are worked on at a time."""
+    lane: int = 16
+    """How many of them may call the same revision."""
+    resync: float = 600.0
+    """After how many seconds one is looked at again, although nothing has changed."""
+    shortest: float = 1.0
+    """The least time that a function may say its answer holds."""
+    quiet: float = 15.0
+    """How long a function may be silent before those that were fine say so: it may just start."""
+    backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, most=60.0))
+    """When what failed is tried again."""
+    quarantine: Backoff = field(default_factory=lambda: Backoff(first=60.0, most=1800.0))
+    """When one whose input makes a function exit or hang is tried again."""
+
+
+@dataclass(slots=True)
+class Asking:
+    """The calls of one run."""
+
+    calling: Calling
+    key: CompositeKey
+    input_of: Callable[[], str]
+    """Tells a digest of all that the calls depend on."""
+    answered: set[str] = field(default_factory=set)
+    """The revisions that did, whatever they answered."""
+    silent: str = ""
+    """The revision that did not."""
+    lost: Lost | None = None
+    """The call that it did not answer, if it may have seen it."""
+
+    async def ask(self, step: Step, request: Request) -> Response:
+        try:
+            response = await self.calling.call(step, request, self.key)
+        except FunctionFailed as error:
+            if error.failure.passes:
+                self.silent = step.revision
+            if error.sent:
+                hung = error.failure is Failure.DEADLINE
+                self.lost = Lost(self.input_of(), hung=hung)
+            raise
+        self.answered.add(step.revision)
+        return response
+
+
+class Calling:
+    """Calls revisions, and knows who waits for one to answer."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        wake: Callable[[CompositeKey], None],
+        clock: Clock,
+        limits: CompositeLimits,
+        caller: Caller,
+    ) -> None:
+        self.caller = caller
+        self._runtime = runtime
+        self._wake = wake
+        self._seconds = limits.seconds
+        self._lanes = Lanes(wake, clock, width=limits.lane, quarantine=limits.quarantine)
+        self._stuck: dict[str, set[CompositeKey]] = {}
+        """Those that could not be composed because of a revision."""
+        self._endpoints: dict[str, str] = {}
+        self._forgetting: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        await asyncio.gather(*self._forgetting, return_exceptions=True)
+        await self.caller.close()
+
+    async def call(self, step: Step, request: Request, key: CompositeKey) -> Response:
+        try:
+            endpoint = await self._runtime.reach(step.revision, step.endpoint)
+        except FunctionFailed:
+            raise
+        except PolyverError as error:
+            fact = f"cannot be reached: {error}"
+            unreachable = Failure.UNREACHABLE
+            raise FunctionFailed(unreachable, fact, revision=step.revision) from None
+        # A suspect would make the function exit twice.
+        resend = not self._lanes.is_suspect(key, step.revision)
+        return await self.caller.call(endpoint, request, within=self._seconds, resend=resend)
+
+    def quarantined(
+        self, key: CompositeKey, revisions: Iterable[str], input_of: Callable[[], str]
+    ) -> tuple[str, float]:
+        """The revision that must not be called for a key now, and for how many seconds."""
+        return self._lanes.quarantined(key, revisions, input_of)
+
+    async def enter(self, key: CompositeKey, revisions: Iterable[str]) -> bool:
+        """Whether a run may begin now; else its key is woken when it may."""
+        return await self._lanes.enter(key, revisions)
+
+    def leave(self, key: CompositeKey, revisions: Iterable[str], asking: Asking) -> None:
+        """A run has ended."""
+        silent, lost = asking.silent, asking.lost
+        self._lanes.leave(key, revisions, answered=asking.answered, silent=silent, lost=lost)
+        # It may wait for another release that it could not take.
+        self._free(key, revisions)
+        if silent and not self.quarantined(key, [silent], asking.input_of)[0]:
+            self.stick(key, silent)
+        for name in asking.answered - {asking.silent}:
+            # Whoever could not be composed because of it may try again.
+            for other in self._stuck.pop(name, ()):
+                self._wake(other)
+
+    def settle(self, key: CompositeKey) -> None:
+        self._lanes.settle(key)
+
+    def stick(self, key: CompositeKey, revision: str) -> None:
+        """A composite resource waits for a revision."""
+        self._stuck.setdefault(revision, set()).add(key)
+
+    def forget(self, key: CompositeKey) -> None:
+        self._free(key, [*self._stuck])
+        self._lanes.forget(key)
+
+    def drop(self, revision: str) -> None:
+        """A revision is gone for good."""
+        self._stuck.pop(revision, None)
+        self._lanes.drop(revision)
+
+    def _free(self, key: CompositeKey, revisions: Iterable[str]) -> None:
+        for name in revisions:
+            waiting = self._stuck.get(name)
+            if waiting is not None:
+                waiting.discard(key)
+                if not waiting:
+                    del self._stuck[name]
+
+    def served(self, revision: str, endpoint: str) -> set[CompositeKey]:
+        """Record the endpoint of a revision, empty if none; return the keys to reconcile.
+
+        A key that has lost several calls waits until another key gets an answer, or for its
+        back-off: it might make the function exit again before other keys get an answer.
+        """
+        before = self._endpoints.pop(revision, "")
+        if endpoint:
+            self._endpoints[revision] = endpoint
+        elif before:
+            task = asyncio.create_task(self.caller.forget(revision))
+            self._forgetting.add(task)
+            task.add_done_callback(self._forgetting.discard)
+        if not endpoint or endpoint == before:
+            return set()
+        self._lanes.open(revision)
+        stuck = self._stuck.get(revision, ())
+        return {key for key in stuck if not self._lanes.failed_again(key, revision)}

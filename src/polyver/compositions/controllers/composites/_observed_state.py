@@ -1,0 +1,105 @@
+"""What a pipeline starts from: what is there of its resources, and the secrets that it needs."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from polyver.capability import Refusal
+from polyver.client import Client, Object, Resource, find
+from polyver.compositions.controllers.composites._kinds import Kinds
+from polyver.compositions.controllers.composites._outputs import ComposedOutputs
+from polyver.compositions.controllers.composites._required_resources import shown_to_functions
+from polyver.compositions.decisions import Composite, Secret
+from polyver.compositions.messages import Resource as Observed
+from polyver.compositions.messages import State
+from polyver.compositions.pipeline import connection_secret, observe
+from polyver.controllers.applied_annotation import Part
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["SECRETS", "Observation", "Observing"]
+
+SECRETS = Resource("", "v1", "secrets")
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What is there."""
+
+    state: State
+    """As functions see it."""
+    objects: Mapping[Part, Object]
+    """Of what it is composed of, whole."""
+
+
+class Observing:
+    """Reads from an API server what no watch has told."""
+
+    def __init__(self, client: Client, kinds: Kinds, outputs: ComposedOutputs) -> None:
+        self._client = client
+        self._kinds = kinds
+        self._outputs = outputs
+
+    async def observe(self, composite: Composite, published: Secret | None) -> Observation:
+        """A composite resource and what it is composed of; Refusal if that cannot be told."""
+        objects: dict[Part, Object] = {}
+        for reference in composite.resources:
+            part, obj = await self._referenced(reference, composite)
+            if obj is not None:
+                objects[part] = obj
+        found = [(shown_to_functions(obj), await self._details(obj)) for obj in objects.values()]
+        details = await self.data(published) if published is not None else None
+        own = Observed(shown_to_functions(dict(composite.obj)), details or {})
+        return Observation(State(own, observe(composite.obj, found)), objects)
+
+    async def _referenced(
+        self, reference: Mapping[str, str], composite: Composite
+    ) -> tuple[Part, Object | None]:
+        version, named = reference["apiVersion"], reference["kind"]
+        own = composite.obj["metadata"].get("namespace", "")
+        namespace, name = reference.get("namespace", own), reference["name"]
+        part = Part(version.rpartition("/")[0], named, namespace, name)
+        kept = self._outputs.kept(part)
+        if kept is not None and kept["apiVersion"] == version:
+            return part, kept
+        kind = self._kinds.nearest(version, named)
+        if kind is None:
+            if self._kinds.is_unknown(version):
+                # It may well be there, and must not be forgotten.
+                fact = f"nobody can tell whether {named} {name} is there: {version} does not answer"
+                raise Refusal("KindNotServed", fact, at=f"{composite.at}.resourceRefs")
+            return part, None
+        obj = await find(self._client, Resource.of(kind), name, namespace)
+        if obj is None:
+            self._outputs.note(part, None)
+        else:
+            self._outputs.keep(part, obj)
+        return part, obj
+
+    async def _details(self, obj: Object) -> Mapping[str, bytes]:
+        secret = connection_secret(obj)
+        return (await self.data(secret) or {}) if secret is not None else {}
+
+    async def data(self, secret: Secret) -> dict[str, bytes] | None:
+        """What is in a secret; None if there is none."""
+        found = await find(self._client, SECRETS, secret.name, secret.namespace)
+        return decoded(found) if found is not None else None
+
+    async def credentials(self, secrets: Iterable[Secret]) -> dict[Secret, dict[str, bytes]]:
+        """Those that are there; Refusal if one must not be read."""
+        known = {}
+        for secret in sorted(secrets, key=str):
+            try:
+                data = await self.data(secret)
+            except ApiError as error:
+                if error.code != 403:
+                    raise
+                raise Refusal("CredentialsNotFound", error.message) from None
+            if data is not None:
+                known[secret] = data
+        return known
+
+
+def decoded(secret: Object) -> dict[str, bytes]:
+    return {name: base64.b64decode(text) for name, text in (secret.get("data") or {}).items()}

@@ -1,0 +1,608 @@
+"""One composite resource brought to what its composition says, step by step.
+
+Whatever happens between two writes, who comes next goes on from what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final
+
+from polyver.capability import Refusal
+from polyver.client import Backoff, Client, Clock, Object, Resource, chance, find
+from polyver.compositions.controllers.composites._apply import MANAGER, Applied, Applier, Problem
+from polyver.compositions.controllers.composites._candidates import Known
+from polyver.compositions.controllers.composites._connection_secrets import publish
+from polyver.compositions.controllers.composites._dependents import CompositeKey
+from polyver.compositions.controllers.composites._function_calls import (
+    Asking,
+    Calling,
+    CompositeLimits,
+)
+from polyver.compositions.controllers.composites._kinds import Kinds
+from polyver.compositions.controllers.composites._masking import (
+    hide_found,
+    hide_run,
+    masked_error,
+    masked_outcome,
+)
+from polyver.compositions.controllers.composites._moves import FailedMoves, Release
+from polyver.compositions.controllers.composites._observed_state import Observation, Observing
+from polyver.compositions.controllers.composites._outputs import ComposedOutputs
+from polyver.compositions.controllers.composites._pipeline_loop import drive
+from polyver.compositions.controllers.composites._required_resources import Looking
+from polyver.compositions.controllers.composites._status import Telling, is_paused, is_synced
+from polyver.compositions.controllers.composites._watch_filter import others_in
+from polyver.compositions.controllers.compositions import COMPOSITIONS
+from polyver.compositions.controllers.packages import FUNCTION_REVISIONS, FUNCTIONS
+from polyver.compositions.decisions import (
+    Composite,
+    Defined,
+    Installed,
+    Secret,
+    Step,
+    choose_composition,
+    choose_revision,
+    composition_of,
+    read_composite,
+    references_patch,
+    resolve_steps,
+)
+from polyver.compositions.messages import Requirements
+from polyver.compositions.names import CROSSPLANE_HOLDS
+from polyver.compositions.pipeline import (
+    Event,
+    FailedMove,
+    Found,
+    Outcome,
+    allows_deletion,
+    conclude,
+    lost_objects,
+    published_details,
+    published_to,
+    refused,
+    secrets_of,
+    start,
+    updated_fact,
+    without,
+    would_delete,
+)
+from polyver.controllers.controller import Result
+from polyver.controllers.finalizers import release
+from polyver.controllers.revert_backoff import Patience
+from polyver.kube.objects import digest
+from polyver.kube.objects.masking import Masks
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["Composing", "Work"]
+
+_PASSING: Final = (404, 408, 409, 429)
+_UNSERVED: Final = "KindNotServed"
+_NOT_SERVED: Final = "RevisionNotServed"
+
+
+@dataclass(slots=True)
+class Work:
+    """One composite resource that is worked on, as it is after each write."""
+
+    key: CompositeKey
+    resource: Resource
+    defined: Defined
+    found: Object
+    noted: Callable[[CompositeKey, Object, Object], None]
+    """Takes note of a write: the object before and after."""
+    wait: Callable[[CompositeKey], None]
+    """Has it looked at again when other kinds are served."""
+    warnings: list[str] = field(default_factory=list)
+    masks: Masks = field(default_factory=Masks)
+    """Values of Secrets, which no message may show."""
+
+    @property
+    def composite(self) -> Composite:
+        return read_composite(self.found, self.defined)
+
+    def wrote(self, after: Object) -> None:
+        if after is not self.found:
+            self.noted(self.key, self.found, after)
+            self.found = after
+
+
+@dataclass(frozen=True, slots=True)
+class _Resolved:
+    """What a composite resource uses, as of one moment."""
+
+    revision: Object
+    steps: tuple[Step, ...]
+    secret: Secret | None
+    """Where connection details are published."""
+
+    @property
+    def name(self) -> str:
+        return str(self.revision["metadata"]["name"])
+
+    @property
+    def revisions(self) -> set[str]:
+        return {step.revision for step in self.steps}
+
+    @property
+    def calls(self) -> dict[str, str]:
+        """The revision that each step calls."""
+        return {step.name: step.revision for step in self.steps}
+
+    @property
+    def release(self) -> Release:
+        return (self.name, *(step.revision for step in self.steps))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """A pipeline that was run."""
+
+    there: Observation
+    outcome: Outcome
+    silent: str
+    """The revision that did not answer."""
+
+
+class Composing:
+    """Composes; all that is known is passed in."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        *,
+        known: Known,
+        kinds: Kinds,
+        outputs: ComposedOutputs,
+        calling: Calling,
+        telling: Telling,
+        several: bool,
+        limits: CompositeLimits,
+    ) -> None:
+        self._client = client
+        self._known = known
+        self._calling = calling
+        self._telling = telling
+        self._several = several
+        self._limits = limits
+        self._looking = Looking(client, kinds)
+        self._observing = Observing(client, kinds, outputs)
+        self._applier = Applier(client, kinds, outputs, clock)
+        self._clock = clock
+        self._moves = FailedMoves(clock, seconds=limits.resync)
+        self._failures: dict[CompositeKey, int] = {}
+        self._silent: dict[CompositeKey, float] = {}
+        """Since when a function of theirs does not answer."""
+        self._since: dict[CompositeKey, float] = {}
+        """Since when a release that they would move to does not answer."""
+        # What a run itself has changed is looked at again at once, unless that never ends.
+        again = Backoff(first=0.01, most=60.0, factor=3.0)
+        self._again = Patience[CompositeKey](clock, again, quiet=30.0)
+        self._runs = 0
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return {"runs": self._runs, "applied": self._applier.count}
+
+    def forget(self, key: CompositeKey) -> None:
+        self._failures.pop(key, None)
+        self._silent.pop(key, None)
+        self._moves.forget(key)
+        self._since.pop(key, None)
+        self._applier.forget(key)
+        self._calling.forget(key)
+        self._telling.forget(key)
+
+    def allowed(self, revision: str) -> Iterable[CompositeKey]:
+        """Those that a revision may be taken by, now that it may delete objects."""
+        return self._moves.allowed(revision)
+
+    async def compose(self, work: Work) -> Result | None:
+        """Bring it to what it should be; when to look at it again."""
+        if is_paused(work.found):
+            work.wrote(await self._telling.paused(work.resource, work.found))
+            return None
+        if "deletionTimestamp" in work.found["metadata"]:
+            await self._release(work)
+            return None
+        try:
+            return await self._bring(work)
+        except Refusal as refusal:
+            if refusal.reason == _NOT_SERVED and self._may_be_starting(work):
+                return self._retry(work.key)
+            return await self._failed(work, refused(refusal))
+        except ApiError as error:
+            if error.code >= 500 or error.code in _PASSING:
+                raise masked_error(error, work.masks) from None
+            told = Refusal(error.reason or "Refused", error.message)
+            return await self._failed(work, refused(told))
+
+    async def _release(self, work: Work) -> None:
+        """It goes, and by its owner references all that it is composed of."""
+        if not work.found["metadata"].get("finalizers"):
+            return
+        work.wrote(await self._telling.deleting(work.resource, work.found))
+        await release(self._client, work.resource, work.found, CROSSPLANE_HOLDS)
+
+    async def _bring(self, work: Work) -> Result | None:
+        composition, target = self._choose(work)
+        pinned = self._pinned(work, composition)
+        if not pinned:
+            await self._refer(work, composition, target)
+            resolved = await self._resolved(work, target, self._known.installed)
+            self._check_served(work, resolved.steps)
+            return await self._compose(work, resolved, None)
+        return await self._move(work, composition, target, pinned)
+
+    async def _compose(
+        self, work: Work, resolved: _Resolved, failed: FailedMove | None
+    ) -> Result | None:
+        """Compose by the release that it has, or by its first one."""
+        input_of = self._input_of(work, resolved)
+        quarantined, left = self._calling.quarantined(work.key, resolved.revisions, input_of)
+        if quarantined:
+            return Result(left)
+        ran = await self._run(work, resolved)
+        if ran is None:
+            return None
+        if ran.silent and self._may_be_starting(work):
+            return self._retry(work.key)
+        outcome = replace(ran.outcome, updated=updated_fact(work.found, failed))
+        if outcome.failure is not None:
+            quarantined, _ = self._calling.quarantined(work.key, resolved.revisions, input_of)
+            return await self._failed(work, _quarantined(outcome, quarantined))
+        result = await self._perform(work, resolved, ran.there, outcome)
+        return self._sooner(work, result) if failed is not None and failed.passes else result
+
+    async def _run(self, work: Work, resolved: _Resolved) -> _Ran | None:
+        """Run a pipeline; None if its functions have too much to do, and the key is woken later."""
+        if not await self._calling.enter(work.key, resolved.revisions):
+            return None
+        asking = Asking(self._calling, work.key, self._input_of(work, resolved))
+        try:
+            credentials = await self._observing.credentials(secrets_of(resolved.steps))
+            there = await self._observing.observe(work.composite, resolved.secret)
+            run = start(there.state, resolved.steps, credentials)
+            hide_run(work.masks, run)
+            self._runs += 1
+            run = await drive(run, asking.ask, partial(self._look, work))
+        finally:
+            self._calling.leave(work.key, resolved.revisions, asking)
+        hide_run(work.masks, run)
+        return _Ran(there, masked_outcome(conclude(run), work.masks), asking.silent)
+
+    async def _look(self, work: Work, wanted: Requirements) -> Found:
+        found = await self._looking.look(wanted)
+        hide_found(work.masks, found)
+        return found
+
+    def _input_of(self, work: Work, resolved: _Resolved) -> Callable[[], str]:
+        return lambda: digest([*others_in(work.found), resolved.name])
+
+    # Moves to other releases.
+
+    def _pinned(self, work: Work, composition: str) -> str:
+        """The CompositionRevision that made what is there; empty if a user wants another one."""
+        composite = work.composite
+        if not _recorded(work.found):
+            return ""
+        fits = self._known.is_revision(composite.revision, composition, composite.revision_labels)
+        return composite.revision if fits else ""
+
+    async def _move(self, work: Work, composition: str, target: str, pinned: str) -> Result | None:
+        """Compose by the newest release that works: the newest, a newer one, or that which it has.
+
+        A release that fails, or would delete objects, changes nothing.
+        """
+        recorded = _recorded(work.found)
+        now, then = self._known.installed, self._known.installed_as([*recorded.values()])
+        failed: FailedMove | None = None
+        tried: set[Release] = set()
+        for name, installed in ((target, now), (pinned, now), (pinned, then)):
+            try:
+                resolved = await self._resolved(work, name, installed)
+            except Refusal as refusal:
+                if target == pinned and not tried:
+                    raise  # there is no other release: it is its own that cannot be called
+                failed = failed or FailedMove(name, refusal.reason, str(refusal))
+                continue
+            if resolved.release in tried:
+                continue
+            tried.add(resolved.release)
+            if name == pinned and resolved.calls == recorded:
+                self._check_served(work, resolved.steps)
+                if failed is not None and failed.passes and self._is_early(work.key):
+                    return self._sooner(work, await self._compose(work, resolved, None))
+                result = await self._compose(work, resolved, failed)
+                return result if failed is None else self._current(result, now)
+            found = await self._taken(work, composition, resolved, pinned)
+            if not isinstance(found, FailedMove):
+                return found
+            failed = failed or found
+        assert failed is not None
+        return self._current(await self._stay(work, failed), now)
+
+    async def _taken(
+        self, work: Work, composition: str, resolved: _Resolved, pinned: str
+    ) -> Result | FailedMove | None:
+        """Move to a release if it works."""
+        given, installed = self._input_of(work, resolved)(), self._known.installed
+        known = self._moves.get(work.key, resolved.release, given)
+        if known is not None:
+            return known
+        found = await self._tried(work, resolved, pinned)
+        if isinstance(found, FailedMove):
+            self._moves.note(work.key, resolved.release, given, found)
+            return found
+        self._moves.forget(work.key)
+        self._since.pop(work.key, None)
+        await self._refer(work, composition, resolved.name)
+        outcome = replace(found.outcome, updated=updated_fact(work.found, None))
+        result = await self._perform(work, resolved, found.there, outcome)
+        return self._current(result, installed)
+
+    def _current(self, result: Result | None, installed: Installed) -> Result | None:
+        """When to look again: at once if functions have changed since these were resolved.
+
+        Until it is noted what it uses or could not take, nothing wakes it for such a change.
+        """
+        return result if self._known.installed is installed else Result(0.0)
+
+    async def _tried(self, work: Work, resolved: _Resolved, pinned: str) -> _Ran | FailedMove:
+        """Run a release that a composite resource does not use yet; return the run or failure."""
+        release = self._new_in(work, resolved, pinned)
+        try:
+            self._check_served(work, resolved.steps)
+            input_of = self._input_of(work, resolved)
+            if self._calling.quarantined(work.key, resolved.revisions, input_of)[0]:
+                return FailedMove(release, "Quarantined", "its function does not answer", True)
+            ran = await self._run(work, resolved)
+        except Refusal as refusal:
+            passes = refusal.reason == _NOT_SERVED
+            return FailedMove(release, refusal.reason, str(refusal), passes)
+        if ran is None:
+            return FailedMove(release, "Busy", "its function has too much to do", True)
+        failure = ran.outcome.failure
+        if failure is not None:
+            return FailedMove(release, failure.reason, failure.message, bool(ran.silent))
+        lost = lost_objects(work.found, ran.outcome)
+        if lost and not await self._allows_deletion(work, resolved, pinned):
+            before = await self._as_before(work, pinned)
+            lost = lost_objects(work.found, ran.outcome, before)
+            if lost:
+                return would_delete(release, lost)
+        return ran
+
+    async def _as_before(self, work: Work, pinned: str) -> Outcome | None:
+        """Return the outcome of the current release, or None if it cannot be called or fails."""
+        then = self._known.installed_as([*_recorded(work.found).values()])
+        try:
+            resolved = await self._resolved(work, pinned, then)
+            self._check_served(work, resolved.steps)
+            ran = await self._run(work, resolved)
+        except Refusal:
+            return None
+        return ran.outcome if ran is not None and ran.outcome.failure is None else None
+
+    def _new_in(self, work: Work, resolved: _Resolved, pinned: str) -> str:
+        """Return the names of the new revisions in a release, as conditions show them."""
+        recorded = _recorded(work.found)
+        found = [resolved.name] if resolved.name != pinned else []
+        found += [name for step, name in resolved.calls.items() if recorded.get(step) != name]
+        return " with ".join(dict.fromkeys(found))
+
+    async def _allows_deletion(self, work: Work, resolved: _Resolved, pinned: str) -> bool:
+        """Return True if an annotation allows a new revision in the release to delete objects."""
+        recorded = _recorded(work.found)
+        if resolved.name != pinned:
+            name = composition_of(resolved.revision)
+            whole = await find(self._client, COMPOSITIONS, name)
+            if any(allows_deletion(each) for each in (resolved.revision, whole)):
+                return True
+        for step in resolved.steps:
+            if recorded.get(step.name) != step.revision:
+                revision = await find(self._client, FUNCTION_REVISIONS, step.revision)
+                whole = await find(self._client, FUNCTIONS, step.function)
+                if any(allows_deletion(each) for each in (revision, whole)):
+                    return True
+        return False
+
+    async def _stay(self, work: Work, failed: FailedMove) -> Result:
+        """Keep all as it is: the release that made it cannot be called any more."""
+        if failed.passes and self._is_early(work.key):
+            return self._retry(work.key)
+        masked = replace(failed, message=work.masks.mask(failed.message))
+        updated = updated_fact(work.found, masked)
+        assert updated is not None
+        event = Event("Warning", updated.reason, updated.message)
+        if is_synced(work.found):
+            work.wrote(await self._telling.stayed(work.resource, work.found, updated))
+            await self._tell_events(work, [event], ())
+        else:
+            # The user's latest changes are not composed, so report the failure.
+            refusal = Refusal(failed.reason, updated.message)
+            await self._failed(work, replace(refused(refusal), updated=updated))
+        return self._retry(work.key) if failed.passes else Result(self._limits.resync)
+
+    def _is_early(self, key: CompositeKey) -> bool:
+        """Return True while a release may still be starting, so that no failure is reported."""
+        now = self._clock.time()
+        return now - self._since.setdefault(key, now) < self._limits.quiet
+
+    def _sooner(self, work: Work, result: Result | None) -> Result:
+        again = self._retry(work.key)
+        return again if result is None else Result(min(result.after, again.after))
+
+    # What it uses.
+
+    def _choose(self, work: Work) -> tuple[str, str]:
+        """The Composition, and the revision of it, that it asks for."""
+        composite, defined = work.composite, work.defined
+        names = composite.composition, defined.enforced, defined.default
+        chosen = choose_composition(composite, defined, self._known.candidates(defined, *names))
+        known = self._known.revisions(chosen.composition, composite.revision)
+        found = choose_revision(composite, chosen.composition, known)
+        work.warnings = [*chosen.warnings, *found.warnings]
+        return chosen.composition, found.release.name
+
+    async def _resolved(self, work: Work, name: str, installed: Installed) -> _Resolved:
+        """A revision as a whole, with what its steps call of these functions."""
+        composite, defined = work.composite, work.defined
+        revision = await self._known.content(name)
+        if revision is None:
+            fact = f"revision {name} has just been deleted"
+            raise Refusal("RevisionNotFound", fact, at=f"{composite.at}.compositionRevisionRef")
+        steps = resolve_steps(revision, composite, installed, several=self._several)
+        # Others than the oldest sort of kinds have no secrets of their own.
+        secret = published_to(composite, revision) if defined.legacy else None
+        return _Resolved(revision, steps, secret)
+
+    async def _refer(self, work: Work, composition: str, revision: str) -> None:
+        """Note what it uses before it is used."""
+        change = references_patch(work.composite, composition, revision)
+        if change:
+            # With its resourceVersion: its user may have chosen something else meanwhile.
+            very = {name: work.found["metadata"][name] for name in ("uid", "resourceVersion")}
+            await self._patch(work, {**change, "metadata": very})
+
+    async def _patch(self, work: Work, change: dict[str, Any]) -> None:
+        key = work.key
+        work.wrote(
+            await self._client.patch(
+                work.resource, key.name, key.namespace, change=change, manager=MANAGER
+            )
+        )
+
+    def _check_served(self, work: Work, steps: Iterable[Step]) -> None:
+        for step in steps:
+            if not step.endpoint:
+                self._calling.stick(work.key, step.revision)
+                fact = f'{step.revision}, which step "{step.name}" calls, is not served yet'
+                hint = "it goes on as soon as it is; the FunctionRevision says what it waits for"
+                raise Refusal(_NOT_SERVED, fact, hint=hint)
+
+    # What comes of it.
+
+    async def _perform(
+        self, work: Work, resolved: _Resolved, there: Observation, outcome: Outcome
+    ) -> Result | None:
+        removed = await self._applier.remove(work.found, outcome.remove)
+        references = [*outcome.references, *removed.kept]
+        if references != [*work.composite.resources]:
+            very = {"uid": work.found["metadata"]["uid"]}
+            await self._patch(
+                work, {**work.composite.written(resourceRefs=references), "metadata": very}
+            )
+        applied = await self._applier.apply(work.key, work.found, outcome.apply, there.objects)
+        outcome = without([each.name for each in applied.problems if each.taken], outcome)
+        applied.problems += removed.problems
+        applied.changed |= bool(outcome.remove)
+        published = await self._publish(work, resolved, outcome, applied)
+        applied.problems = [
+            replace(each, message=work.masks.mask(each.message)) for each in applied.problems
+        ]
+        try:
+            told = await self._telling.composed(
+                work.resource,
+                work.found,
+                outcome,
+                [str(each) for each in applied.problems],
+                published=published,
+            )
+        except ApiError as error:
+            if not _is_invalid(error):
+                raise
+            refusal = Refusal("InvalidStatus", error.message, at="status")
+            # It is told all the same which revisions made what is there now.
+            made = {"pipeline": outcome.status["pipeline"]}
+            return await self._failed(work, replace(refused(refusal), status=made))
+        work.wrote(told)
+        await self._tell_events(work, outcome.events, applied.problems)
+        return self._next(work, outcome, applied)
+
+    async def _publish(
+        self, work: Work, resolved: _Resolved, outcome: Outcome, applied: Applied
+    ) -> bool:
+        if resolved.secret is None:
+            return False
+        details = published_details(outcome, work.defined)
+        try:
+            return await publish(self._client, work.found, resolved.secret, details)
+        except Refusal as refusal:
+            reason, message = refusal.reason, str(refusal)
+        except ApiError as error:
+            reason, message = error.reason or "Refused", f"{resolved.secret}: {error.message}"
+        applied.problems.append(Problem("connection details", reason, message))
+        return False
+
+    def _next(self, work: Work, outcome: Outcome, applied: Applied) -> Result:
+        key = work.key
+        if any(each.unserved for each in applied.problems):
+            work.wait(key)
+        if applied.problems:
+            return self._retry(key)
+        self._failures.pop(key, None)
+        self._silent.pop(key, None)
+        after = self._limits.resync
+        if outcome.ttl is not None:
+            after = min(after, max(outcome.ttl, self._limits.shortest))
+        after *= 1 + chance() / 10  # so that those who came together come apart
+        if applied.later:
+            after = min(after, applied.later)
+        if applied.changed:
+            self._again.spend(key)
+            after = min(after, self._again.left(key))
+        return Result(after)
+
+    def _retry(self, key: CompositeKey) -> Result:
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        return Result(self._limits.backoff.delay(failures, spread=chance()))
+
+    def _may_be_starting(self, work: Work) -> bool:
+        """Whether it is too early to say that a function does not answer."""
+        now = self._clock.time()
+        since = self._silent.setdefault(work.key, now)
+        return now - since < self._limits.quiet and is_synced(work.found)
+
+    async def _failed(self, work: Work, outcome: Outcome) -> Result:
+        outcome = masked_outcome(outcome, work.masks)
+        assert outcome.failure is not None
+        if outcome.failure.reason == _UNSERVED:
+            work.wait(work.key)
+        work.wrote(await self._telling.failed(work.resource, work.found, outcome))
+        await self._tell_events(work, outcome.events, ())
+        return self._retry(work.key)
+
+    async def _tell_events(
+        self, work: Work, events: Iterable[Event], problems: Iterable[Problem]
+    ) -> None:
+        told = [Event("Warning", "ComposeResources", each) for each in work.warnings]
+        told += [Event("Warning", each.reason, str(each)) for each in problems]
+        await self._telling.events(work.key, work.found, [*told, *events])
+
+
+def _recorded(found: Object) -> dict[str, str]:
+    """The function revision that each step called when it was composed last."""
+    recorded = (found.get("status") or {}).get("pipeline") or ()
+    return {each["step"]: each["revision"] for each in recorded}
+
+
+def _quarantined(outcome: Outcome, revision: str) -> Outcome:
+    """An outcome that tells of a quarantine, if there is one."""
+    failure = outcome.failure
+    if not revision or failure is None:
+        return outcome
+    fact = f"{revision} was called for this composite resource alone, and answers others"
+    told = f"quarantined: {fact}; it is tried again seldom, and at once when its spec is changed"
+    events = (*outcome.events, Event("Warning", "Quarantined", told))
+    return replace(
+        outcome, events=events, failure=replace(failure, message=f"{failure.message}; {told}")
+    )
+
+
+def _is_invalid(error: ApiError) -> bool:
+    """Whether a status is refused for what it says; servers call undeclared fields their fault."""
+    return error.code in (400, 422) or "field not declared in schema" in error.message

@@ -1,0 +1,218 @@
+"""What a composite resource says of itself: its status, written only if it says something else.
+
+Status fields of functions and ours are applied together, by the server: what a function wants no
+longer goes, and what others have written stays.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from polyver.client import Client, Clock, Object, Resource, timestamp
+from polyver.compositions._conditions import Fact
+from polyver.compositions.controllers.composites._apply import MANAGER
+from polyver.compositions.controllers.composites._dependents import CompositeKey
+from polyver.compositions.names import PAUSED
+from polyver.compositions.pipeline import (
+    Event,
+    Outcome,
+    composite_conditions,
+    deleting_conditions,
+    paused_conditions,
+    stayed_conditions,
+)
+from polyver.controllers.events import Events
+
+__all__ = ["Telling", "is_paused", "is_synced"]
+
+_SYSTEM = ("Synced", "Ready")
+
+
+def is_paused(composite: Object) -> bool:
+    """Whether somebody wants that nothing is done about it."""
+    return (composite["metadata"].get("annotations") or {}).get(PAUSED) == "true"
+
+
+def is_synced(composite: Object) -> bool:
+    """Whether it says that all that it asks for now is composed."""
+    conditions = (composite.get("status") or {}).get("conditions") or ()
+    synced = _by_type(conditions).get("Synced", {})
+    seen = synced.get("observedGeneration") == composite["metadata"].get("generation")
+    return bool(seen and synced.get("status") == "True")
+
+
+class Telling:
+    """Writes statuses and Events."""
+
+    def __init__(self, client: Client, clock: Clock, events: Events) -> None:
+        self._client = client
+        self._clock = clock
+        self._events = events
+        self._told: dict[CompositeKey, frozenset[Event]] = {}
+
+    def forget(self, key: CompositeKey) -> None:
+        self._told.pop(key, None)
+
+    async def events(self, key: CompositeKey, about: Object, told: Iterable[Event]) -> None:
+        """Tell what was not told when the composite resource was looked at last."""
+        now = frozenset(told)
+        before = self._told.get(key, frozenset())
+        for each in sorted(now - before, key=lambda each: (each.reason, each.message)):
+            await self._events.tell(about, each.reason, each.message, type=each.type)
+        if now:
+            self._told[key] = now
+        else:
+            self._told.pop(key, None)
+
+    async def paused(self, resource: Resource, found: Object) -> Object:
+        conditions = paused_conditions(found, now=timestamp(self._clock))
+        return await self._say(resource, found, _kept(found), conditions, {"Synced"})
+
+    async def deleting(self, resource: Resource, found: Object) -> Object:
+        conditions = deleting_conditions(found, now=timestamp(self._clock))
+        return await self._say(resource, found, _kept(found), conditions, {"Ready"})
+
+    async def failed(self, resource: Resource, found: Object, outcome: Outcome) -> Object:
+        """Nothing came of it: all but conditions, and what is told anyway, stays as it was."""
+        conditions = composite_conditions(found, outcome, now=timestamp(self._clock))
+        told = {"Synced", *outcome.types}
+        status = {**_kept(found), **outcome.status}
+        return await self._say(resource, found, status, conditions, told)
+
+    async def stayed(self, resource: Resource, found: Object, updated: Fact) -> Object:
+        """Set only the condition `updated`: the resource keeps what another release composed."""
+        conditions = stayed_conditions(found, updated, now=timestamp(self._clock))
+        return await self._say(resource, found, _kept(found), conditions, {updated.type})
+
+    async def composed(
+        self,
+        resource: Resource,
+        found: Object,
+        outcome: Outcome,
+        unsynced: Sequence[str],
+        *,
+        published: bool,
+    ) -> Object:
+        """What came of a pipeline; `published` if there is something new in its secret."""
+        now = timestamp(self._clock)
+        status = dict(outcome.status)
+        before = (found.get("status") or {}).get("connectionDetails")
+        if published or before:
+            status["connectionDetails"] = {"lastPublishedTime": now} if published else before
+        conditions = composite_conditions(found, outcome, unsynced, now=now)
+        told = {*_SYSTEM, *outcome.types}
+        return await self._say(resource, found, status, conditions, told)
+
+    async def _say(
+        self,
+        resource: Resource,
+        found: Object,
+        status: Object,
+        conditions: Iterable[Object],
+        told: set[str],
+    ) -> Object:
+        """Have this status; of the conditions those that are told now, or were told here."""
+        fields = _owned(found)
+        ours = told | _types(fields)
+        status = {**status, "conditions": [each for each in conditions if each["type"] in ours]}
+        if _says(found.get("status"), status) and _covers(status, fields):
+            return found
+        metadata = {name: found["metadata"].get(name) for name in ("name", "namespace", "uid")}
+        content = {
+            "apiVersion": found["apiVersion"],
+            "kind": found["kind"],
+            "metadata": {name: text for name, text in metadata.items() if text},
+            "status": status,
+        }
+        return await self._client.apply(
+            resource, content, manager=MANAGER, force=True, subresource="status"
+        )
+
+
+def _by_type(conditions: Iterable[Object]) -> dict[str, Object]:
+    return {each["type"]: each for each in conditions}
+
+
+# Which fields of the status are ours.
+
+Fields = Mapping[str, Any]
+
+
+def _owned(found: Object) -> Fields:
+    """The fields of the status that were applied here before, as `managedFields` has them."""
+    for each in found["metadata"].get("managedFields") or ():
+        said = each.get("manager"), each.get("operation"), each.get("subresource")
+        if said == (MANAGER, "Apply", "status"):
+            fields: Fields = (each.get("fieldsV1") or {}).get("f:status") or {}
+            return fields
+    return {}
+
+
+def _kept(found: Object) -> Object:
+    """What was said here before, to be said again."""
+    kept = _projected(found.get("status") or {}, _owned(found))
+    return kept if isinstance(kept, dict) else {}
+
+
+def _projected(value: object, fields: Fields) -> object:
+    """A value as far as these fields reach; what is not told apart inside is whole."""
+    inside = {name: each for name, each in fields.items() if name[:2] in ("f:", "k:")}
+    if not inside:
+        return value
+    if isinstance(value, list):
+        return [
+            _projected(each, of)
+            for name, of in inside.items()
+            for each in value
+            if isinstance(each, Mapping) and _key(name).items() <= each.items()
+        ]
+    if not isinstance(value, Mapping):
+        return value
+    there = ((name[2:], of) for name, of in inside.items())
+    return {name: _projected(value[name], of) for name, of in there if name in value}
+
+
+def _types(fields: Fields) -> set[str]:
+    """The conditions that are ours."""
+    items = fields.get("f:conditions") or {}
+    return {_key(name)["type"] for name in items if name.startswith("k:")}
+
+
+def _key(name: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = json.loads(name[2:])
+    return found
+
+
+def _covers(wanted: object, fields: Fields) -> bool:
+    """Whether all fields that are ours are still wanted."""
+    for name, inside in fields.items():
+        found: object = None
+        if name.startswith("f:") and isinstance(wanted, Mapping):
+            found = wanted.get(name[2:])
+        elif name.startswith("k:") and isinstance(wanted, list):
+            key = _key(name).items()
+            found = next((each for each in wanted if key <= each.items()), None)
+        elif name[:2] not in ("f:", "k:"):
+            continue
+        if found is None or not _covers(found, inside):
+            return False
+    return True
+
+
+def _says(found: object, wanted: object) -> bool:
+    """Whether a status says all that is wanted; it may say more."""
+    if isinstance(wanted, Mapping):
+        there = found if isinstance(found, Mapping) else {}
+        return all(
+            name in there and _same(name, there[name], inside) for name, inside in wanted.items()
+        )
+    return found == wanted
+
+
+def _same(name: str, found: object, wanted: object) -> bool:
+    if name == "conditions" and isinstance(found, list) and isinstance(wanted, list):
+        there = _by_type(found)
+        return all(there.get(each["type"]) == each for each in wanted)
+    return _says(found, wanted)

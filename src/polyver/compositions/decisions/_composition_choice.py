@@ -1,0 +1,299 @@
+"""Which Composition a composite resource gets, and which revision of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from polyver.capability import Refusal
+from polyver.compositions._function_references import labels_in, mapping, named
+from polyver.compositions._policy import COMPOSITIONS, COMPOSITIONS_MANUAL
+from polyver.compositions.decisions._definitions import Defined
+from polyver.compositions.decisions._injected_fields import INSIDE
+from polyver.compositions.decisions._revisions import (
+    composition_lineage,
+    composition_of,
+    known_composition_revision,
+)
+from polyver.core import (
+    UNSPECIFIED,
+    Dependent,
+    Gate,
+    Labels,
+    Lineage,
+    NoMatch,
+    Pin,
+    Policy,
+    Resolution,
+    Selector,
+    listed,
+    resolve,
+)
+
+__all__ = [
+    "Candidate",
+    "Chosen",
+    "Composite",
+    "candidate_of",
+    "choose_composition",
+    "choose_revision",
+    "composite_entry",
+    "read_composite",
+    "references_patch",
+]
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Composite:
+    """What a composite resource asks for, and what it uses now."""
+
+    obj: Object
+    at: str
+    """Where its fields for compositions are: `spec` or `spec.crossplane`."""
+    composition: str
+    """`compositionRef`: what the user named, or what was chosen before."""
+    composition_labels: Mapping[str, str] | None
+    revision: str
+    """`compositionRevisionRef`."""
+    revision_labels: Mapping[str, str]
+    manual: bool
+
+    @property
+    def shown(self) -> str:
+        """As sentences name it: `AcmeBucket my-bucket`."""
+        metadata = self.obj["metadata"]
+        name = metadata.get("name", "")
+        space = metadata.get("namespace")
+        return f"{self.obj['kind']} {f'{space}/{name}' if space else name}"
+
+    @property
+    def resources(self) -> Sequence[Object]:
+        """`resourceRefs`: what it is composed of, as far as anybody knows."""
+        fields = mapping(self.obj.get("spec"))
+        inside = fields if self.at == "spec" else mapping(fields.get(INSIDE))
+        return [each for each in inside.get("resourceRefs") or () if each.get("name")]
+
+    def written(self, **fields: Any) -> dict[str, Any]:
+        """A patch with fields for compositions where it has them."""
+        return {"spec": fields if self.at == "spec" else {INSIDE: fields}}
+
+    def dependent(self, at: str, pin: Pin | None = None) -> Dependent:
+        metadata = self.obj["metadata"]
+        labels = metadata.get("labels") or {}
+        return Dependent(self.shown, at, metadata.get("uid", ""), labels, pin)
+
+
+def read_composite(obj: Object, defined: Defined) -> Composite:
+    """A composite resource as the server has it."""
+    spec = mapping(obj.get("spec"))
+    fields = spec if defined.legacy else mapping(spec.get(INSIDE))
+    selector = fields.get("compositionSelector")
+    return Composite(
+        obj,
+        "spec" if defined.legacy else f"spec.{INSIDE}",
+        named(fields.get("compositionRef")),
+        labels_in(selector) or None,
+        named(fields.get("compositionRevisionRef")),
+        labels_in(fields.get("compositionRevisionSelector")),
+        (fields.get("compositionUpdatePolicy") or defined.update_policy) == "Manual",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A Composition, as far as choosing goes."""
+
+    name: str
+    api_version: str
+    kind: str
+    labels: Mapping[str, str]
+
+    def fits(self, defined: Defined) -> bool:
+        return (self.api_version, self.kind) == (defined.api_version, defined.kind)
+
+
+def candidate_of(obj: Object) -> Candidate:
+    """A Composition as the server has it."""
+    target = obj["spec"]["compositeTypeRef"]
+    labels = obj["metadata"].get("labels") or {}
+    return Candidate(obj["metadata"]["name"], target["apiVersion"], target["kind"], labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The Composition, why it is that one, and what to tell the user."""
+
+    composition: str
+    reason: str
+    warnings: tuple[str, ...] = ()
+
+
+def choose_composition(
+    composite: Composite, defined: Defined, known: Iterable[Candidate]
+) -> Chosen:
+    """The Composition of a composite resource; Refusal if there is none, or it is not clear."""
+    there = {each.name: each for each in known}
+    place = f"{composite.at}.compositionRef"
+    if defined.enforced:
+        return _enforced(composite, defined, there)
+    if composite.composition:
+        _check_fits(composite.composition, defined, there, place)
+        return Chosen(composite.composition, "exactly what was asked for")
+    fitting = sorted(each.name for each in there.values() if each.fits(defined))
+    if composite.composition_labels is not None:
+        return _selected(composite, defined, [there[name] for name in fitting])
+    if defined.default:
+        _check_fits(defined.default, defined, there, _at(defined, "defaultCompositionRef"))
+        return Chosen(defined.default, f"the default of {defined.name}")
+    if len(fitting) == 1:
+        return Chosen(fitting[0], f"the only composition of {defined.kind}")
+    raise _unclear(defined, fitting, place)
+
+
+def _at(defined: Defined, field: str) -> str:
+    return f"CompositeResourceDefinition {defined.name}, spec.{field}"
+
+
+def _enforced(composite: Composite, defined: Defined, there: Mapping[str, Candidate]) -> Chosen:
+    _check_fits(defined.enforced, defined, there, _at(defined, "enforcedCompositionRef"))
+    asked = composite.composition
+    warnings: tuple[str, ...] = ()
+    if asked not in ("", defined.enforced):
+        told = f"{composite.at}.compositionRef asks for {asked}"
+        warnings = (f"{told}; {defined.name} enforces {defined.enforced}",)
+    return Chosen(defined.enforced, f"enforced by {defined.name}", warnings)
+
+
+def _check_fits(name: str, defined: Defined, there: Mapping[str, Candidate], at: str) -> None:
+    found = there.get(name)
+    if found is None:
+        fitting = sorted(each.name for each in there.values() if each.fits(defined))
+        hint = f"there are {listed(fitting)}" if fitting else f"{defined.kind} has none yet"
+        raise Refusal("CompositionNotFound", f"there is no composition {name}", at=at, hint=hint)
+    if not found.fits(defined):
+        target = f"{found.api_version} {found.kind}"
+        fact = f"composition {name} is for {target}, not for {defined.api_version} {defined.kind}"
+        hint = "compositions are for the referenceable version"
+        raise Refusal("CompositionNotCompatible", fact, at=at, hint=hint)
+
+
+def _selected(composite: Composite, defined: Defined, fitting: Sequence[Candidate]) -> Chosen:
+    labels = Labels.of(composite.composition_labels or {})
+    matching = [each.name for each in fitting if {*labels.wanted} <= {*each.labels.items()}]
+    if not matching:
+        fact = f"no composition of {defined.kind} has {labels}"
+        hint = f"there are {listed([each.name for each in fitting])}" if fitting else ""
+        at = f"{composite.at}.compositionSelector"
+        raise Refusal("CompositionNotFound", fact, at=at, hint=hint)
+    chosen, *others = matching
+    warnings: tuple[str, ...] = ()
+    if others:
+        warnings = (f"{labels} is on {listed(matching)}: {chosen}, the first by name, is used",)
+    return Chosen(chosen, f"a composition with {labels}", warnings)
+
+
+def _unclear(defined: Defined, fitting: Sequence[str], at: str) -> Refusal:
+    if not fitting:
+        fact = f"{defined.kind} has no composition"
+        hint = f"apply one for {defined.api_version} {defined.kind}"
+        return Refusal("CompositionNotFound", fact, at=at, hint=hint)
+    fact = f"{defined.kind} has {len(fitting)} compositions: {listed(fitting)}"
+    return Refusal("CompositionNotChosen", fact, at=at, hint="name one of them")
+
+
+def gated(lineage: Lineage, gates: Mapping[str, Gate] | None) -> Lineage:
+    """A lineage with the gates of rollouts, by the names of the releases that they hold."""
+    if not gates:
+        return lineage
+    return Lineage(lineage.name, [replace(each, gate=gates.get(each.name)) for each in lineage])
+
+
+def choose_revision(
+    composite: Composite,
+    composition: str,
+    revisions: Iterable[Object],
+    *,
+    gates: Mapping[str, Gate] | None = None,
+) -> Resolution:
+    """The revision of its Composition that a composite resource gets.
+
+    With Automatic it is the newest that the selector matches. With Manual the one that it has is
+    kept until the selector no longer matches it; then the newest that it matches is taken.
+    """
+    known = {each["metadata"]["name"]: each for each in revisions}
+    ours = [
+        known_composition_revision(each)
+        for each in known.values()
+        if composition_of(each) == composition
+    ]
+    lineage = gated(composition_lineage(composition, ours), gates)
+    other = known.get(composite.revision)
+    if composite.manual and other is not None and composition_of(other) != composition:
+        raise _foreign(composite, composition, composition_of(other))
+    found = _resolved(composite, lineage)
+    _check_target(composite, known[found.release.name])
+    return found
+
+
+def _check_target(composite: Composite, revision: Object) -> None:
+    target, obj = revision["spec"]["compositeTypeRef"], composite.obj
+    if (target["apiVersion"], target["kind"]) != (obj["apiVersion"], obj["kind"]):
+        made_for, is_one = f"{target['apiVersion']} {target['kind']}", obj["apiVersion"]
+        name = revision["metadata"]["name"]
+        fact = f"revision {name} is for {made_for}, not for {is_one} {obj['kind']}"
+        at = f"{composite.at}.compositionRevisionRef"
+        raise Refusal("CompositionNotCompatible", fact, at=at)
+
+
+def _foreign(composite: Composite, composition: str, other: str) -> Refusal:
+    fact = f"{composite.revision} is a revision of {other}, not of {composition}"
+    hint = f"name a revision of {composition}, or leave it out to get the newest"
+    at = f"{composite.at}.compositionRevisionRef"
+    return Refusal("OtherCompositionsRevision", fact, at=at, hint=hint)
+
+
+def composite_entry(
+    composite: Composite, lineage: Lineage
+) -> tuple[Dependent, str, Selector, Policy]:
+    """What a composite resource asks of its Composition, as the core's Index takes it.
+
+    With all of them in an Index, `affected` tells who moves when there is a new revision.
+    """
+    labels = composite.revision_labels
+    field = "compositionRevisionSelector" if labels else "compositionRevisionRef"
+    known = lineage.get(composite.revision) if composite.revision else None
+    # A revision that is not there any more has no content to compare.
+    pin = known.pin if known else Pin(composite.revision) if composite.revision else None
+    return (
+        composite.dependent(f"{composite.at}.{field}", pin),
+        lineage.name,
+        Labels.of(labels) if labels else UNSPECIFIED,
+        COMPOSITIONS_MANUAL if composite.manual else COMPOSITIONS,
+    )
+
+
+def _resolved(composite: Composite, lineage: Lineage) -> Resolution:
+    dependent, _, selector, policy = composite_entry(composite, lineage)
+    try:
+        return resolve(lineage, selector, policy, dependent)
+    except NoMatch as error:
+        pin = dependent.pin
+        is_gone = composite.manual and pin is not None and lineage.get(pin.release) is None
+        if not is_gone:
+            raise Refusal("RevisionNotFound", error.fact, at=error.at, hint=error.hint) from None
+        fact = f"composition {lineage.name} has no revision {composite.revision}"
+        at = f"{composite.at}.compositionRevisionRef"
+        raise Refusal("RevisionNotFound", fact, at=at, hint=error.hint) from None
+
+
+def references_patch(composite: Composite, composition: str, revision: str) -> dict[str, Any]:
+    """A merge patch that notes on a composite resource what it uses; empty if it is noted."""
+    fields: dict[str, Any] = {}
+    if composite.composition != composition:
+        fields["compositionRef"] = {"name": composition}
+    if composite.revision != revision:
+        fields["compositionRevisionRef"] = {"name": revision}
+    return composite.written(**fields) if fields else {}

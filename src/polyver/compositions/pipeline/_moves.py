@@ -1,0 +1,88 @@
+"""Moves: a composite resource that is composed by another release than before.
+
+A release that does not work for it, or would delete what the one before has made, is not taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from polyver.compositions._conditions import Fact
+from polyver.compositions._function_references import mapping
+from polyver.compositions.names import ALLOW_DELETION
+from polyver.compositions.pipeline._outcome import Outcome
+from polyver.compositions.pipeline._resources import shown
+from polyver.core import listed
+from polyver.core.replacement import Role, without_replacement
+from polyver.kube.objects.owners import controller_of
+
+__all__ = [
+    "WOULD_DELETE",
+    "FailedMove",
+    "allows_deletion",
+    "lost_objects",
+    "updated_fact",
+    "would_delete",
+]
+
+Object = Mapping[str, Any]
+WOULD_DELETE: Final = "WouldDelete"
+_FEW: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class FailedMove:
+    """A release that a composite resource could not take, and why."""
+
+    release: str
+    reason: str
+    message: str
+    passes: bool = False
+    """Whether it may work later without anybody doing anything."""
+
+
+def lost_objects(
+    composite: Object, outcome: Outcome, before: Outcome | None = None
+) -> list[Object]:
+    """Return what a composite resource would lose by a move, with nothing in its place.
+
+    `before` is what the release that it has makes of it now: what that would delete as well is
+    the wish of a user.
+    """
+    uid = composite["metadata"].get("uid", "")
+    wished = {shown(each.obj) for each in before.remove} if before is not None else set()
+    gone = [each.obj for each in outcome.remove if controller_of(each.obj) == uid]
+    new = [each.obj for each in outcome.apply if not each.exists]
+    lost = without_replacement(gone, new, _role)
+    return [each for each in lost if shown(each) not in wished]
+
+
+def _role(obj: Object) -> Role:
+    return Role("", obj["kind"], obj["metadata"]["name"])
+
+
+def would_delete(release: str, lost: Iterable[Object]) -> FailedMove:
+    """A move that is held because of what would be deleted."""
+    names = listed([shown(each) for each in lost], most=_FEW)
+    fact = f"it would delete {names}, with nothing in their place"
+    hint = f'annotate the revision with {ALLOW_DELETION}: "true" to allow it'
+    return FailedMove(release, WOULD_DELETE, f"{fact}; {hint}")
+
+
+def allows_deletion(obj: Object | None) -> bool:
+    """Return True if an annotation of the object allows its release to delete objects."""
+    annotations = mapping(obj["metadata"].get("annotations")) if obj is not None else {}
+    return annotations.get(ALLOW_DELETION) == "true"
+
+
+def updated_fact(composite: Object, failed: FailedMove | None) -> Fact | None:
+    """The condition `Updated`; None for a composite resource that never failed to move."""
+    if failed is not None:
+        message = f"{failed.release} cannot be taken: {failed.message}"
+        return Fact("Updated", "False", failed.reason, message)
+    known = mapping(composite.get("status")).get("conditions") or ()
+    if any(each["type"] == "Updated" for each in known):
+        return Fact("Updated", "True", "Updated", "it uses what it asks for")
+    return None

@@ -1,0 +1,69 @@
+"""What functions want to see, found among objects that are there as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from polyver.capability import Refusal
+from polyver.compositions._function_references import mapping
+from polyver.compositions.messages import Requirements, Resource, ResourceSelector, SchemaSelector
+from polyver.compositions.pipeline._run import Found
+
+__all__ = ["found_among"]
+
+Object = Mapping[str, Any]
+_DEFINITION = "CustomResourceDefinition"
+
+
+def found_among(wanted: Requirements, objects: Iterable[Object]) -> Found:
+    """For each requirement the objects that fit it, by name; nothing may be there.
+
+    Schemas are those of CustomResourceDefinitions. Refusal for what asks for nothing in particular.
+    """
+    there = sorted(objects, key=_name)
+    return Found(
+        {name: _fitting(name, each, there) for name, each in wanted.resources.items()},
+        {name: _fitting(name, each, there) for name, each in wanted.extra_resources.items()},
+        {name: _schema(each, there) for name, each in wanted.schemas.items()},
+    )
+
+
+def _fitting(
+    name: str, selector: ResourceSelector, there: Sequence[Object]
+) -> tuple[Resource, ...]:
+    if not selector.match_name and selector.match_labels is None:
+        fact = f'the requirement "{name}" has neither a name nor labels'
+        raise Refusal("InvalidRequirement", fact)
+    return tuple(Resource(dict(each)) for each in there if _fits(selector, each))
+
+
+def _schema(selector: SchemaSelector, there: Sequence[Object]) -> dict[str, Any]:
+    group, _, version = selector.api_version.rpartition("/")
+    for each in there:
+        spec = mapping(each.get("spec"))
+        names = mapping(spec.get("names"))
+        if each["kind"] != _DEFINITION or spec.get("group") != group:
+            continue
+        for known in spec.get("versions") or () if names.get("kind") == selector.kind else ():
+            if mapping(known).get("name") == version:
+                return {**mapping(mapping(known.get("schema")).get("openAPIV3Schema"))}
+    return {}
+
+
+def _fits(selector: ResourceSelector, obj: Object) -> bool:
+    if (obj["apiVersion"], obj["kind"]) != (selector.api_version, selector.kind):
+        return False
+    metadata = mapping(obj.get("metadata"))
+    namespace = metadata.get("namespace")
+    if selector.namespace and namespace not in (None, "", selector.namespace):
+        return False
+    if selector.match_name:
+        return bool(metadata.get("name") == selector.match_name)
+    labels = mapping(metadata.get("labels"))
+    return {*(selector.match_labels or {}).items()} <= {*labels.items()}
+
+
+def _name(obj: Object) -> tuple[str, str]:
+    metadata = mapping(obj.get("metadata"))
+    return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")

@@ -1,0 +1,135 @@
+"""The installer: pip, run beside this process, and what it says when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import re
+import sys
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path
+
+from polyver.compositions.runtimes.process._locks import FileLock
+from polyver.compositions.runtimes.process._packages import PackageUnusable
+from polyver.compositions.runtimes.process._restarts import Ending
+from polyver.compositions.runtimes.process._subprocesses import Order, Supervised
+
+__all__ = ["InstallFailed", "Installer", "bin_of", "libraries_of"]
+
+_PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
+_PASSED_TOO = re.compile(r"PIP_\w+|REQUESTS_CA_BUNDLE|(https?|all|no)_proxy", re.IGNORECASE)
+_OFFLINE = re.compile(
+    r"NewConnectionError|Temporary failure in name resolution|Name or service not known"
+    r"|Network is unreachable|Connection refused|ConnectTimeout|Could not fetch URL|ProxyError"
+)
+_ASK_EVERY = 0.1
+_QUIET = ("--disable-pip-version-check", "--no-input", "--no-color", "--progress-bar=off")
+
+
+class InstallFailed(PackageUnusable):
+    """Something that could not be installed; another try may go better."""
+
+    reason = "BuildFailed"
+
+
+def bin_of(environment: Path) -> Path:
+    """Where an environment has its programs."""
+    return environment / "bin"
+
+
+def libraries_of(environment: Path) -> Path:
+    """Where an environment has its Python code."""
+    found = {"base": str(environment), "platbase": str(environment)}
+    return Path(sysconfig.get_path("purelib", "venv", found))
+
+
+class Installer:
+    """Makes environments and installs into them."""
+
+    def __init__(self, folder: Path, *, timeout: float) -> None:
+        """The folder is for what it needs itself."""
+        self._folder = folder
+        self._timeout = timeout
+
+    async def make(self, environment: Path, log: Path) -> None:
+        """A virtual environment with nothing in it."""
+        argv = [sys.executable, "-m", "venv", "--without-pip", str(environment)]
+        await self._run(argv, log, "no environment can be made")
+
+    async def install(self, environment: Path, what: str, log: Path) -> None:
+        """Install a folder or a wheel with all that it needs."""
+        python = str(bin_of(environment) / "python")
+        argv = [*await self._pip(log), "--python", python, "install", *_QUIET]
+        await self._run([*argv, "--no-warn-script-location", what], log, "it cannot be installed")
+
+    async def download(self, requirement: str, to: Path, log: Path) -> None:
+        """Fetch the wheel of a requirement, without what it needs."""
+        argv = [*await self._pip(log), "download", *_QUIET, "--no-deps", "--only-binary=:all:"]
+        await self._run(
+            [*argv, "--dest", str(to), requirement], log, f"{requirement} cannot be fetched"
+        )
+
+    async def _pip(self, log: Path) -> Sequence[str]:
+        """The pip that comes with this interpreter, or else one in an environment of its own."""
+        if importlib.util.find_spec("pip"):
+            return [sys.executable, "-m", "pip"]
+        own = self._folder / f"pip-{sys.version_info.major}.{sys.version_info.minor}"
+        while (lock := FileLock.take(own.with_name(f"{own.name}.lock"), shared=False)) is None:
+            await asyncio.sleep(_ASK_EVERY)
+        try:
+            if not (own / "complete").exists():
+                argv = [sys.executable, "-m", "venv", "--clear", str(own)]
+                await self._run(argv, log, "pip cannot be had")
+                (own / "complete").touch()
+        finally:
+            lock.release()
+        return [str(bin_of(own) / "python"), "-m", "pip"]
+
+    async def _run(self, argv: Sequence[str], log: Path, failing: str) -> None:
+        order = Order(argv, _environment(), str(self._folder), str(log))
+        program = await Supervised.start(order)
+        try:
+            async with asyncio.timeout(self._timeout):
+                ending = await program.wait()
+        except TimeoutError:
+            raise InstallFailed(f"{failing} within {self._timeout:.0f} s") from None
+        finally:
+            program.kill()
+            await program.wait()
+        if ending.code:
+            raise _failed(failing, ending)
+
+
+def _environment() -> dict[str, str]:
+    """Where the installer finds its index and its settings; nothing else of ours."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in _PASSED or _PASSED_TOO.fullmatch(name)
+    }
+
+
+def _failed(failing: str, ending: Ending) -> InstallFailed:
+    hint = ""
+    if _OFFLINE.search(ending.said):
+        hint = "the package index cannot be reached: is there a network?"
+    elif "(from versions: none)" in ending.said:
+        hint = "the package index does not have it, or cannot be reached"
+    return InstallFailed(f"{failing}: {essence(ending)}", hint=hint)
+
+
+def essence(ending: Ending) -> str:
+    """What went wrong inside of what pip ran, or what it calls errors, or else its last lines.
+
+    >>> said = "failed:\\n [1 lines of output]\\n no compiler\\n [end of output]\\nnote: x"
+    >>> essence(Ending(1, said=said)).splitlines()[-1]
+    'no compiler'
+    """
+    inner, found, _ = ending.said.rpartition("[end of output]")
+    if found:
+        lines = [line.strip() for line in inner.splitlines() if line.strip()]
+        return "\n".join(line for line in lines[-5:] if "lines of output]" not in line)[-600:]
+    errors = [line for line in ending.said.splitlines() if line.startswith("ERROR:")]
+    return "\n".join(errors[-3:])[-600:] or ending.last_lines or ending.fact

@@ -1,0 +1,156 @@
+"""What becomes of a child: pure decisions on times, answers and ends, for whoever acts on them."""
+
+from __future__ import annotations
+
+import re
+import signal
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from polyver.client import Backoff
+from polyver.compositions.runtimes.interface import Served
+
+__all__ = ["Ending", "Life", "Outlook", "Timing", "Tries", "ended", "outlook", "without_again"]
+
+_AGAIN = re.compile(r"; (?:it is started|tried) again in \d+ s")
+_LINES = 5
+_SAID = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long things may take, in seconds."""
+
+    start: float = 60.0
+    """From the start of a child to its first answer."""
+    ask_every: float = 10.0
+    ask_while_starting: float = 0.1
+    answer: float = 10.0
+    """For one answer to the question whether it is well."""
+    silence: float = 60.0
+    """Without any answer after which a child hangs: a function that computes may be busy."""
+    stable: float = 30.0
+    """Of service after which earlier failures are forgotten."""
+    drain: float = 30.0
+    """In which calls under way may finish after the endpoint has moved or gone."""
+    grace: float = 10.0
+    """In which a child may end by itself when it is told to."""
+    build: float = 900.0
+    restarts: Backoff = field(default_factory=lambda: Backoff(first=1.0, most=60.0))
+    rebuilds: Backoff = field(default_factory=lambda: Backoff(first=10.0, most=600.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a program ended: its exit code, or the negative number of a signal."""
+
+    code: int
+    why: str = ""
+    """What we know beyond that."""
+    said: str = ""
+    """Its last words."""
+
+    @property
+    def fact(self) -> str:
+        """One sentence.
+
+        >>> Ending(3).fact, Ending(-11).fact, Ending(-9, "took too much").fact
+        ('ended with exit code 3', 'was ended by SIGSEGV', 'took too much')
+        """
+        if self.why:
+            return self.why
+        if self.code >= 0:
+            return f"ended with exit code {self.code}"
+        try:
+            return f"was ended by {signal.Signals(-self.code).name}"
+        except ValueError:
+            return f"was ended by signal {-self.code}"
+
+    @property
+    def last_lines(self) -> str:
+        """The last lines that it printed, not many and not long."""
+        lines = [line.rstrip() for line in self.said.splitlines() if line.strip()]
+        return "\n".join(lines[-_LINES:])[-_SAID:]
+
+    def __str__(self) -> str:
+        lines = self.last_lines
+        return f"{self.fact}: {lines}" if lines else self.fact
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A child that runs, as far as its answers tell."""
+
+    started: float
+    answered: float | None = None
+    """When it last did."""
+    problem: str = ""
+    """Why it did not, the last time that it was asked."""
+
+    @property
+    def served_for(self) -> float:
+        """Seconds from its start to its last answer."""
+        return 0.0 if self.answered is None else self.answered - self.started
+
+    def heard(self, problem: str, now: float) -> Life:
+        """After a question that was answered, if there is no problem."""
+        return replace(self, problem=problem, answered=self.answered if problem else now)
+
+
+Outlook = Literal["wait", "serve", "overdue", "hung"]
+
+
+def outlook(life: Life, timing: Timing, now: float) -> Outlook:
+    """What to do about a child that runs.
+
+    >>> timing = Timing(start=10, silence=60)
+    >>> outlook(Life(0), timing, 9), outlook(Life(0), timing, 10)
+    ('wait', 'overdue')
+    >>> outlook(Life(0, answered=5), timing, 64), outlook(Life(0, answered=5), timing, 65)
+    ('serve', 'hung')
+    """
+    if life.answered is None:
+        return "wait" if now - life.started < timing.start else "overdue"
+    return "serve" if now - life.answered < timing.silence else "hung"
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """Failures in a row, of children or of builds."""
+
+    failures: int = 0
+
+    def after(self, served: float, timing: Timing) -> Tries:
+        """One more has failed, after so many seconds of service.
+
+        >>> Tries(4).after(29, Timing()), Tries(4).after(30, Timing())
+        (Tries(failures=5), Tries(failures=1))
+        """
+        return Tries(1 if served >= timing.stable else self.failures + 1)
+
+
+def ended(life: Life, why: Outlook, ending: Ending, timing: Timing, *, again: float) -> Served:
+    """What is told of a child that is no longer there."""
+    next_step = f"it is started again in {again:.0f} s"
+    if why == "overdue":
+        said = f": {life.problem}" if life.problem else ""
+        fact = f"it did not answer within {timing.start:.0f} s after its start{said}"
+        return Served(reason="NotStarting", message=_told(fact, ending, next_step))
+    if why == "hung":
+        fact = f"it has not answered for {timing.silence:.0f} s: {life.problem}"
+        return Served(reason="NotAnswering", message=_told(fact, ending, next_step))
+    return Served(reason="Crashed", message=_told(f"it {ending.fact}", ending, next_step))
+
+
+def _told(fact: str, ending: Ending, next_step: str) -> str:
+    lines = ending.last_lines
+    return f"{fact}; {next_step}" + (f"; its last lines:\n{lines}" if lines else "")
+
+
+def without_again(message: str) -> str:
+    """What is told of a revision by whoever does not try again.
+
+    >>> without_again("it ended; it is started again in 3 s; its last lines: no")
+    'it ended; its last lines: no'
+    """
+    return _AGAIN.sub("", message)

@@ -1,0 +1,210 @@
+"""One revision that is to be served: its environment, the child that serves it, and its successor.
+
+Everything is decided elsewhere; here it is done, in one task for each revision, so that none of
+them is held up by another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from polyver.client import chance, sleep
+from polyver.compositions.runtimes.interface import Reason, Served, Wanted
+from polyver.compositions.runtimes.process._children import Child, Children, Surroundings
+from polyver.compositions.runtimes.process._environments import Environment
+from polyver.compositions.runtimes.process._packages import PackageUnusable
+from polyver.compositions.runtimes.process._restarts import Outlook, Tries, ended
+from polyver.core import PolyverError
+
+__all__ = ["Serving"]
+
+
+class Serving:
+    """A revision from the moment that it is wanted until it is not."""
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        surroundings: Surroundings,
+        environment: Callable[[Wanted], Awaitable[Environment]],
+        changed: Callable[[str], None],
+    ) -> None:
+        self.wanted = wanted
+        self.served = Served()
+        self.restarts = 0
+        self._at = surroundings
+        self._make = environment
+        self._changed = changed
+        self._children = Children(wanted.name, surroundings)
+        self._environment: Environment | None = None
+        self._child: Child | None = None
+        self._successor: asyncio.Task[Child | None] | None = None
+        self._renewals = Tries()
+        self._renews_at = 0.0
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._task = asyncio.create_task(self._run())
+
+    async def end(self, *, drain: float) -> None:
+        """Serve no longer: after some time in which calls may finish."""
+        tasks = [each for each in (self._task, self._successor) if each is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        if (late := _result(self._successor)) is not None:
+            self._leave(late, drain=0)
+        if self._child is not None:
+            self._leave(self._child, drain=drain)
+            self._child = None
+        await self._left()
+        if self._environment is not None:
+            self._environment.release()
+
+    async def _left(self) -> None:
+        """Wait until the last child has gone; whoever cannot wait has them end at once."""
+        try:
+            while self._leaving:
+                await asyncio.wait(self._leaving)
+        except asyncio.CancelledError:
+            for task in self._leaving:
+                task.cancel()
+            await asyncio.wait(self._leaving)
+            raise
+
+    # What goes on.
+
+    async def _run(self) -> None:
+        tries = Tries()
+        while True:
+            try:
+                tries = await self._once(tries)
+            except (PolyverError, OSError) as error:
+                tries = tries.after(0, self._at.timing)
+                reason = error.reason if isinstance(error, PackageUnusable) else "NotUsable"
+                await self._wait_after(str(error), reason, tries)
+            except Exception as error:
+                self._at.log.failure("a revision is not served", error, revision=self._name)
+                tries = tries.after(0, self._at.timing)
+                await self._wait_after(f"{type(error).__name__}: {error}", "Failed", tries)
+
+    async def _wait_after(self, problem: str, reason: Reason, tries: Tries) -> None:
+        delay = self._at.timing.rebuilds.delay(tries.failures, spread=chance())
+        self._tell(Served(reason=reason, message=f"{problem}; tried again in {delay:.0f} s"))
+        await sleep(self._at.clock, delay)
+
+    async def _once(self, tries: Tries) -> Tries:
+        """Serve until the child has ended, and wait for as long as is due then."""
+        if self._environment is None:
+            self._tell(Served(reason="Building", message="what it runs in is being made"))
+            self._environment = await self._make(self.wanted)
+        if self._child is None:
+            self._child = await self._children.start(self._environment)
+        child, why = await self._attend(self._child)
+        if why in ("overdue", "hung"):
+            child.program.kill()  # it would not hear that it should end
+        ending = await self._children.end(child)
+        self._child = None
+        tries = tries.after(child.life.served_for, self._at.timing)
+        delay = self._at.timing.restarts.delay(tries.failures, spread=chance())
+        told = ended(child.life, why, ending, self._at.timing, again=delay)
+        self._tell(told)
+        self._at.log.warning(
+            "a function has ended", revision=self._name, reason=told.reason, message=told.message
+        )
+        await sleep(self._at.clock, delay)
+        self.restarts += 1
+        return tries
+
+    async def _attend(self, child: Child) -> tuple[Child, Outlook]:
+        """Watch over a child, and over those that take its place, until one is of no use."""
+        while True:
+            if child.life.answered is None:
+                self._tell(Served(reason="Starting", message="it is started"))
+                why = await self._children.first_answer(child)
+            else:
+                successor = [] if self._successor is None else [self._successor]
+                why = await self._children.next_answer(child, *successor)
+            if not child.program.runs or why in ("overdue", "hung"):
+                return child, why
+            self._tell(Served(child.address, "Serving", f"it answers at {child.address}"))
+            child = self._child = self._renewed(child)
+
+    # Functions read their certificates once: other certificates need another child.
+
+    def _renewed(self, child: Child) -> Child:
+        """Have a successor started if it is time for one; it is in place once it answers."""
+        if self._successor is not None:
+            return self._succeeded(child, self._successor) if self._successor.done() else child
+        if self._at.clock.time() < self._renews_at:
+            return child
+        if why := self._children.renewal(child):
+            self._at.log.info("certificates are renewed", revision=self._name, reason=why)
+            self._successor = asyncio.create_task(self._tried())
+        return child
+
+    def _succeeded(self, child: Child, task: asyncio.Task[Child | None]) -> Child:
+        self._successor = None
+        successor = task.result()
+        if successor is None:
+            self._renewals = self._renewals.after(0, self._at.timing)
+            delay = self._at.timing.rebuilds.delay(self._renewals.failures, spread=chance())
+            self._renews_at = self._at.clock.time() + delay
+            return child
+        self._renewals = Tries()
+        self._tell(Served(successor.address, "Serving", f"it answers at {successor.address}"))
+        self._leave(child, drain=self._at.timing.drain)
+        return successor
+
+    async def _tried(self) -> Child | None:
+        """A child that answers; None if it does not."""
+        assert self._environment is not None
+        try:
+            child = await self._children.start(self._environment)
+        except PolyverError as error:
+            self._at.log.warning(
+                "certificates are not renewed", revision=self._name, reason=str(error)
+            )
+            return None
+        try:
+            if await self._children.first_answer(child) == "serve" and child.program.runs:
+                return child
+            child.program.kill()
+        except asyncio.CancelledError:
+            self._leave(child, drain=0)
+            raise
+        ending = await self._children.end(child)
+        self._at.log.warning(
+            "certificates are not renewed: the new process is of no use",
+            revision=self._name,
+            reason=child.life.problem or str(ending),
+        )
+        return None
+
+    def _leave(self, child: Child, *, drain: float) -> None:
+        """Have a child end after a while, in which calls under way may finish."""
+        task = asyncio.create_task(self._drained(child, drain))
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+
+    async def _drained(self, child: Child, drain: float) -> None:
+        if drain:
+            with suppress(asyncio.CancelledError):
+                await sleep(self._at.clock, drain)
+        await self._children.end(child)
+
+    def _tell(self, served: Served) -> None:
+        if served != self.served:
+            self.served = served
+            self._changed(self._name)
+
+    @property
+    def _name(self) -> str:
+        return self.wanted.name
+
+
+def _result(task: asyncio.Task[Child | None] | None) -> Child | None:
+    """A successor that was ready at the very moment at which it was told to go."""
+    if task is None or task.cancelled() or task.exception() is not None:
+        return None
+    return task.result()

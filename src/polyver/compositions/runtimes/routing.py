@@ -1,0 +1,57 @@
+"""One runtime in front of others: who has an address of its own is only asked, the rest is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from polyver.compositions.calls import Endpoint
+from polyver.compositions.runtimes.interface import Runtime, Served, Wanted
+from polyver.compositions.runtimes.metrics import Figures
+
+__all__ = ["ChosenRuntime"]
+
+
+class ChosenRuntime:
+    """Has each revision served by whoever it is for."""
+
+    def __init__(self, external: Runtime, configured: Runtime) -> None:
+        """The first is for revisions that say where they are, the second for all others."""
+        self._external = external
+        self._configured = configured
+        self._by: dict[str, Runtime] = {}
+
+    async def digest(self, package: str, *, address: str = "") -> str:
+        return await self._for(address).digest(package, address=address)
+
+    async def serve(self, wanted: Wanted) -> Served:
+        chosen = self._for(wanted.address)
+        before = self._by.get(wanted.name)
+        self._by[wanted.name] = chosen
+        served = await chosen.serve(wanted)
+        if before not in (None, chosen):
+            await before.end(wanted.name)
+        return served
+
+    async def end(self, name: str) -> None:
+        self._by.pop(name, None)
+        # Both: after a restart nobody remembers who served it.
+        await self._external.end(name)
+        await self._configured.end(name)
+
+    async def reach(self, name: str, endpoint: str) -> Endpoint:
+        return await self._by.get(name, self._configured).reach(name, endpoint)
+
+    def observe(self, changed: Callable[[str], None]) -> None:
+        for each in (self._external, self._configured):
+            each.observe(changed)
+
+    def figures(self) -> Iterator[Figures]:
+        yield from self._external.figures()
+        yield from self._configured.figures()
+
+    async def close(self) -> None:
+        await self._external.close()
+        await self._configured.close()
+
+    def _for(self, address: str) -> Runtime:
+        return self._external if address else self._configured

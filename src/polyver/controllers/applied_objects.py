@@ -1,0 +1,78 @@
+"""Keeping what belongs to an object: noted on it before it is applied, deleted when unwanted.
+
+What was decided on an old state of the owner is refused by the server, and decided again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from polyver.client import Client, Object, Resource, find
+from polyver.controllers.applied_annotation import APPLIED, Part, resource_of, text_of
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["Keeping"]
+
+
+class Keeping:
+    """What one controller keeps for the objects of a kind."""
+
+    def __init__(self, client: Client, resource: Resource, manager: str) -> None:
+        self._client = client
+        self._resource = resource
+        self._manager = manager
+
+    async def note(
+        self,
+        owner: Object,
+        parts: Iterable[Part],
+        *,
+        annotations: Mapping[str, str] | None = None,
+        finalizers: list[str] | None = None,
+    ) -> Object:
+        """Have an owner say what is applied for it, and what else is given; as it is then."""
+        metadata = owner["metadata"]
+        said: dict[str, Any] = {APPLIED: text_of(parts), **(annotations or {})}
+        known = metadata.get("annotations") or {}
+        change: dict[str, Any] = {}
+        if any(known.get(name) != text for name, text in said.items()):
+            change["annotations"] = said
+        if finalizers is not None and finalizers != (metadata.get("finalizers") or []):
+            change["finalizers"] = finalizers
+        if not change:
+            return owner
+        very = {name: metadata[name] for name in ("uid", "resourceVersion")}
+        made = await self._client.patch(
+            self._resource,
+            metadata["name"],
+            metadata.get("namespace", ""),
+            change={"metadata": {**very, **change}},
+            manager=self._manager,
+        )
+        return {**owner, "metadata": made["metadata"]}
+
+    async def remove(self, part: Part, is_ours: Callable[[Object], bool]) -> Part | None:
+        """Delete what is wanted no longer; it is given back if nobody can tell what became of it.
+
+        What somebody else has made, or taken over, is let alone.
+        """
+        resource = resource_of(part, await self._client.discover())
+        if resource is None:
+            return part
+        found = await find(self._client, resource, part.name, part.namespace)
+        if found is None or "deletionTimestamp" in found["metadata"]:
+            return None
+        if is_ours(found):
+            await self._delete(resource, part, found["metadata"])
+        return None
+
+    async def _delete(self, resource: Resource, part: Part, metadata: Mapping[str, Any]) -> None:
+        uid, revision = (metadata[name] for name in ("uid", "resourceVersion"))
+        try:
+            await self._client.delete(
+                resource, part.name, part.namespace, uid=uid, resource_version=revision
+            )
+        except ApiError as error:
+            if error.code != 404:
+                raise

@@ -1,0 +1,335 @@
+"""A plan, made with what a cluster has now: nothing is written there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from polyver.client import Client, Discovery, Resource, find
+from polyver.core import PolyverError
+from polyver.core.preflight import Identity, Outcome, Preflight, Report, identity_of
+from polyver.definitions.admission import DefinitionChecks, note
+from polyver.definitions.commands.state import (
+    APPLICATIONS_ON,
+    REVISIONS_ON,
+    State,
+    history_on,
+    state_on,
+)
+from polyver.definitions.controllers.definitions import PublishedOn
+from polyver.definitions.cue import engines
+from polyver.definitions.kinds import DEFINITIONS, GROUP
+from polyver.definitions.names import ALLOW_DELETION
+from polyver.definitions.plan import PlannedLoss, PlannedMove, moved, new_revisions
+from polyver.definitions.publishing import Decision, GatePolicy, read_definition
+from polyver.definitions.rendered_objects import UnknownKind, place_all
+from polyver.definitions.rendering import Output, Rendered, cluster_version, render, revisions_of
+from polyver.definitions.resolution import (
+    choose_all,
+    newest_revision,
+    recorded_revision,
+    resolution_data,
+    revision_of,
+)
+from polyver.definitions.uses import uses_of
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["Plan", "PlannedApplication", "PlannedDefinition", "plan_on"]
+
+Object = dict[str, Any]
+_PLURALS = {kind.kind: kind.names.plural for kind in DEFINITIONS}
+_NOTHING = Rendered()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedDefinition:
+    """What would become of a definition."""
+
+    name: str
+    decision: Decision
+    refused: tuple[str, ...]
+    moves: Sequence[PlannedMove]
+    losses: Sequence[PlannedLoss]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedApplication:
+    """The outcome of a plan for one application; the report of the plan has its changes."""
+
+    name: str
+    written: bool
+    """Whether it is in the files."""
+    outcome: Outcome
+    errors: Sequence[str] = ()
+    """Why it would fail, or fails already."""
+    moves: Sequence[PlannedMove] = ()
+    """Of an application in the files."""
+    refused: bool = False
+    """Whether the server would not store it."""
+    not_compared: Sequence[str] = ()
+    """Why its objects cannot be compared with those that it has now."""
+    may_lose: bool = False
+    """Whether all definitions that move it are annotated to allow deletion."""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What would happen."""
+
+    definitions: list[PlannedDefinition] = field(default_factory=list)
+    applications: list[PlannedApplication] = field(default_factory=list)
+    report: Report = field(default_factory=lambda: Preflight().report())
+    failing: Report = field(default_factory=lambda: Preflight().report())
+    """Applications that fail now and would fail then: the plan makes no difference for them."""
+
+
+async def plan_on(
+    client: Client, definitions: Iterable[Object], applications: Iterable[Object], gate: GatePolicy
+) -> Plan:
+    """What would become of a cluster if these were applied, in this order."""
+    cluster = cluster_version(await client.release())
+    planner = _Planner(client, await state_on(client), gate, cluster, await client.discover())
+    for each in definitions:
+        await planner.publish(each)
+    wanted = {_name(each): each for each in applications}
+    names = sorted({*wanted, *planner.touched})
+    await _for_each(names, lambda name: planner.deploy(name, wanted.get(name)))
+    return planner.finished()
+
+
+_AT_ONCE: Final = 4
+"""How many applications are rendered at once: programs such as cue have processes of their own."""
+
+
+async def _for_each(names: Iterable[str], work: Callable[[str], Awaitable[None]]) -> None:
+    """Do the same for all names, a few at a time."""
+    left = iter(names)
+
+    async def worker() -> None:
+        for name in left:
+            await work(name)
+
+    await asyncio.gather(*(worker() for _ in range(_AT_ONCE)))
+
+
+def _name(obj: Object) -> str:
+    return f"{obj['metadata']['namespace']}/{obj['metadata']['name']}"
+
+
+class _Planner:
+    """Goes through what is to be applied, and keeps what there would be then."""
+
+    def __init__(
+        self,
+        client: Client,
+        state: State,
+        gate: GatePolicy,
+        cluster: Object,
+        discovery: Discovery,
+    ) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._state = state
+        self._checks = DefinitionChecks(PublishedOn(client), gate=gate)
+        self._live = {_name(each): each for each in state.applications}
+        self._uses = [use for each in state.applications for use in uses_of(each)]
+        self._revisions: dict[tuple[str, str], Any] = {}
+        self._engines = engines()
+        self._kinds = {(each.api_version, each.kind): each for each in discovery.kinds}
+        self._preflight, self._failing = Preflight(), Preflight()
+        self._plan = Plan()
+        self.touched: set[str] = set()
+        self._unallowed: set[str] = set()
+        """Applications that a definition moves which does not allow deletion."""
+
+    def finished(self) -> Plan:
+        """The plan, with the report about all applications."""
+        self._plan.applications.sort(key=lambda each: each.name)
+        self._plan.report = self._preflight.report()
+        self._plan.failing = self._failing.report()
+        return self._plan
+
+    async def publish(self, written: Object) -> None:
+        kind, metadata = written["kind"], written["metadata"]
+        namespace, name = metadata["namespace"], metadata["name"]
+        version = written["apiVersion"].rpartition("/")[2]
+        resource = Resource(GROUP, version, _PLURALS[kind])
+        old = await find(self._client, resource, name, namespace)
+        new = _over(written, old)
+        note(new, old, version)
+        decision = await self._checks.decided(new, old, version)
+        refused = [*map(str, decision.refusals)] or await self._tried(resource, new, old)
+        known = self._state.lineages.setdefault((kind, name), {})
+        moves, losses = moved(kind, namespace, decision, self._uses, known)
+        if not refused:
+            known[namespace] = decision.after
+            self._revisions |= new_revisions(read_definition(new)[0], decision)
+            self.touched |= {each.application for each in moves}
+            self.touched |= {each.application for each in losses}
+            if (new["metadata"].get("annotations") or {}).get(ALLOW_DELETION) != "true":
+                self._unallowed |= {each.application for each in moves}
+        label = f"{kind} {namespace}/{name}"
+        planned = PlannedDefinition(label, decision, tuple(refused), moves, losses)
+        self._plan.definitions.append(planned)
+
+    async def _tried(self, resource: Resource, new: Object, old: Object | None) -> list[str]:
+        """Why the server itself would refuse a write."""
+        try:
+            if old is None:
+                await self._client.create(resource, new, dry_run=True)
+            else:
+                await self._client.update(resource, new, dry_run=True)
+        except ApiError as error:
+            return [error.message]
+        return []
+
+    async def deploy(self, name: str, written: Object | None) -> None:
+        live = self._live.get(name)
+        wanted = _over(written, live) if written is not None else live
+        assert wanted is not None
+        refused = await self._tried(APPLICATIONS_ON, wanted, live) if written else []
+        chosen, errors = choose_all(wanted, self._state.homes)
+        if refused or errors:
+            told = [*refused, *map(str, errors)]
+            outcome = self._preflight.fail(name, told)
+            made = PlannedApplication(
+                name, written is not None, outcome, told, refused=bool(refused)
+            )
+        else:
+            resolutions = [resolution_data(each, now="") for each in chosen]
+            made = await self._compared(name, written is not None, live, wanted, resolutions)
+        self._plan.applications.append(made)
+
+    async def _compared(
+        self,
+        name: str,
+        written: bool,
+        live: Object | None,
+        wanted: Object,
+        after: list[Object],
+    ) -> PlannedApplication:
+        """What an application would render to, beside what it renders to now."""
+        said = (live or {}).get("status") or {}
+        before = said.get("resolutions") or []
+        was = _NOTHING
+        if live is not None and before:
+            latest = (said.get("latestRevision") or {}).get("name", "")
+            was = await self._rendered(live, before, latest)
+        will_be = await self._rendered(wanted, after, await self._revision(wanted, after))
+        errors = [*map(str, will_be.errors or self._misplaced(wanted, will_be))]
+        moves = _moves(name, before, after) if written else []
+        if errors:
+            fails_already = bool(was.errors) and said.get("status") == "failed" and not written
+            outcome = self._failed(name, errors, fails_already=fails_already)
+            return PlannedApplication(name, written, outcome, errors, moves)
+        objects = [each.object for each in will_be.outputs]
+        applied = said.get("appliedResources") or []
+        known = _known(applied, objects) if was.errors else [each.object for each in was.outputs]
+        sources = _sources(applied, (*was.outputs, *will_be.outputs))
+        outcome = self._preflight.compare(name, known, objects, sources)
+        return PlannedApplication(
+            name,
+            written,
+            outcome,
+            moves=moves,
+            not_compared=[*map(str, was.errors)],
+            may_lose=not written and name not in self._unallowed,
+        )
+
+    def _failed(self, name: str, errors: Sequence[str], *, fails_already: bool) -> Outcome:
+        if not fails_already:
+            return self._preflight.fail(name, errors)
+        self._failing.fail(name, errors)
+        return self._preflight.compare(name, (), ())
+
+    def _misplaced(self, application: Object, rendered: Rendered) -> list[PolyverError]:
+        """Why objects could not be applied, but for kinds that the application itself defines."""
+        about = {**application, "metadata": {"uid": "", **application["metadata"]}}
+        _, errors = place_all(about, rendered.outputs, lambda *named: self._kinds.get(named))
+        if any(each.object["kind"] == "CustomResourceDefinition" for each in rendered.outputs):
+            errors = [each for each in errors if not isinstance(each, UnknownKind)]
+        return errors
+
+    async def _revision(self, wanted: Object, after: Sequence[Object]) -> str:
+        """The name of the ApplicationRevision that an application would have."""
+        metadata = wanted["metadata"]
+        newest: Mapping[str, Any] | None = recorded_revision(wanted)
+        if newest is None:
+            history = await history_on(self._client, metadata["name"], metadata["namespace"])
+            newest = newest_revision(history)
+        revision, _ = revision_of(wanted, after, newest)
+        return str(revision["metadata"]["name"])
+
+    async def _rendered(
+        self, application: Object, resolutions: Sequence[Object], revision: str
+    ) -> Rendered:
+        for namespace, name in sorted(revisions_of(resolutions)):
+            if (namespace, name) not in self._revisions:
+                found = await find(self._client, REVISIONS_ON, name, namespace)
+                if found is not None:
+                    self._revisions[namespace, name] = found
+        return await asyncio.to_thread(
+            render,
+            application,
+            resolutions,
+            self._revisions,
+            self._engines,
+            app_revision=revision,
+            context={"clusterVersion": self._cluster},
+        )
+
+
+def _over(written: Object, old: Object | None) -> Object:
+    """What is written, over what is there, as an apply of all of it would leave it."""
+    if old is None:
+        return {**written, "metadata": {**written["metadata"]}}
+    metadata = {**old["metadata"]}
+    for part in ("labels", "annotations"):
+        said = written["metadata"].get(part) or {}
+        if said:
+            metadata[part] = {**(metadata.get(part) or {}), **said}
+    return {**old, "spec": written.get("spec") or {}, "metadata": metadata}
+
+
+def _moves(name: str, before: Sequence[Object], after: Sequence[Object]) -> list[PlannedMove]:
+    was = {each["at"]: each for each in before}
+    found = []
+    for each in after:
+        old = was.get(each["at"]) or {}
+        if old.get("revision") != each["revision"] or old.get("digest") != each["digest"]:
+            found.append(
+                PlannedMove(
+                    name,
+                    each["at"],
+                    each["definition"],
+                    old.get("version", ""),
+                    each["version"],
+                    each["reason"],
+                )
+            )
+    return found
+
+
+def _known(applied: Iterable[Object], objects: Sequence[Object]) -> list[Object]:
+    """Objects that were applied and cannot be rendered any more: what is still there is the same.
+
+    Objects without namespaces are rendered with one, so that names alone are compared.
+    """
+    there = {_identity(each): each for each in objects}
+    return [there.get(_identity(each), each) for each in map(_bare, applied)]
+
+
+def _bare(applied: Object) -> Object:
+    return {"metadata": applied, **{name: applied[name] for name in ("apiVersion", "kind")}}
+
+
+def _identity(obj: Object) -> tuple[str, str, str]:
+    return obj["apiVersion"].rpartition("/")[0], obj["kind"], obj["metadata"]["name"]
+
+
+def _sources(applied: Iterable[Object], outputs: Iterable[Output]) -> dict[Identity, str]:
+    """The components that make objects."""
+    found = {identity_of(_bare(each)): each.get("component") or "" for each in applied}
+    return found | {identity_of(each.object): each.component for each in outputs}

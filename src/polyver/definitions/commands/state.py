@@ -1,0 +1,135 @@
+"""What applications and definitions there are, on a cluster or in files, for those who ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from polyver.cli.cluster import list_all
+from polyver.cli.exit_codes import UnknownName, Unreadable
+from polyver.cli.files import read_manifests
+from polyver.client import Client, Resource, find
+from polyver.core import Lineage
+from polyver.definitions._manifests import applications_in, lineages_in
+from polyver.definitions.kinds import (
+    APPLICATION_REVISIONS,
+    APPLICATIONS,
+    DEFINITIONS,
+    GROUP,
+    REVISIONS,
+    STORED,
+    VERSIONED,
+)
+from polyver.definitions.names import APP_NAME
+from polyver.definitions.resolution import Homes, lineage_in
+from polyver.definitions.uses import uses_of
+
+__all__ = [
+    "APPLICATIONS_ON",
+    "APPLICATION_REVISIONS_ON",
+    "DEFINITIONS_ON",
+    "REVISIONS_ON",
+    "Context",
+    "Files",
+    "Namespace",
+    "State",
+    "application_on",
+    "history_on",
+    "state_in",
+    "state_of",
+    "state_on",
+]
+
+Object = dict[str, Any]
+APPLICATIONS_ON = Resource(GROUP, STORED, APPLICATIONS.names.plural)
+APPLICATION_REVISIONS_ON = Resource(GROUP, STORED, APPLICATION_REVISIONS.names.plural)
+REVISIONS_ON = Resource(GROUP, STORED, REVISIONS.names.plural)
+DEFINITIONS_ON = {kind.kind: Resource(GROUP, VERSIONED, kind.names.plural) for kind in DEFINITIONS}
+
+Files = Annotated[
+    list[str] | None,
+    Parameter(name=["--file", "-f"], negative=(), allow_leading_hyphen=True),
+]
+Namespace = Annotated[str, Parameter(name=["--namespace", "-n"])]
+Context = Annotated[
+    str, Parameter(help="The context of the kubeconfig: by default the current one.")
+]
+
+
+@dataclass(slots=True)
+class State:
+    """Applications, and the lineages of what they name."""
+
+    applications: list[Object] = field(default_factory=list)
+    lineages: dict[tuple[str, str], dict[str, Lineage]] = field(default_factory=dict)
+    """By kind and name, and then by namespace."""
+
+    def homes(self, kind: str, name: str) -> Homes:
+        """The lineages of a kind and a name."""
+        return self.lineages.get((kind, name), {})
+
+
+async def state_on(client: Client, namespace: str = "") -> State:
+    """The applications of a namespace, or of all, and all definitions."""
+    state = State(await list_all(client, APPLICATIONS_ON, namespace))
+    for kind, resource in DEFINITIONS_ON.items():
+        _note(state, kind, await list_all(client, resource))
+    return state
+
+
+async def state_of(client: Client, application: Object) -> State:
+    """One application, and the definitions that it names."""
+    state = State([application])
+    for kind, name in sorted({(use.kind, use.definition) for use in uses_of(application)}):
+        fields = f"metadata.name={name}"
+        _note(state, kind, (await client.list(DEFINITIONS_ON[kind], fields=fields)).items)
+    return state
+
+
+def _note(state: State, kind: str, definitions: Iterable[Object]) -> None:
+    for each in definitions:
+        lineage, metadata = lineage_in(each), each["metadata"]
+        if lineage is not None:
+            known = state.lineages.setdefault((kind, metadata["name"]), {})
+            known[metadata["namespace"]] = lineage
+
+
+def state_in(files: Sequence[str], namespace: str) -> State:
+    """What manifests hold; what names no namespace is in `default`, or in this one."""
+    documents = read_manifests(files)
+    inside = namespace or "default"
+    state = State()
+    known: set[tuple[str, str]] = set()
+    for document, application in applications_in(documents, inside):
+        metadata = application["metadata"]
+        named = metadata["namespace"], metadata["name"]
+        if named in known:
+            fact = f"Application {'/'.join(named)} is there twice"
+            raise document.error(fact, "metadata", "name")
+        known.add(named)
+        if not namespace or metadata["namespace"] == namespace:
+            state.applications.append(application)
+    for (kind, home, name), lineage in lineages_in(documents).items():
+        homes = state.lineages.setdefault((kind, name), {})
+        if (home or inside) in homes:
+            fact = f"{kind} {inside}/{name} is there with its namespace, and without"
+            raise Unreadable(fact, hint="write it in all documents")
+        homes[home or inside] = lineage
+    return state
+
+
+async def application_on(client: Client, name: str, namespace: str) -> Object:
+    """An application of a cluster."""
+    found = await find(client, APPLICATIONS_ON, name, namespace)
+    if found is None:
+        raise UnknownName(f"there is no application {name} in the namespace {namespace}")
+    return found
+
+
+async def history_on(client: Client, name: str, namespace: str) -> list[Object]:
+    """The ApplicationRevisions of an application."""
+    labels = f"{APP_NAME}={name}"
+    return (await client.list(APPLICATION_REVISIONS_ON, namespace, labels=labels)).items

@@ -1,0 +1,190 @@
+"""What an application is to be: which versions it uses, recorded in a revision."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from polyver import __version__
+from polyver.client import Client, Clock, Key, Object, Resource, find, timestamp
+from polyver.definitions.controllers.applications._dependents import Following
+from polyver.definitions.controllers.applications._revisions import Revisions
+from polyver.definitions.controllers.applications._status import MANAGER, Telling
+from polyver.definitions.kinds import APPLICATION_REVISIONS, GROUP, STORED
+from polyver.definitions.moves import Choice, Target, choice_of, inputs_of
+from polyver.definitions.rendered_objects import inputs_digest, rendered_from
+from polyver.definitions.resolution import (
+    application_status,
+    choose_all,
+    recorded,
+    revision_of,
+    used_of,
+)
+from polyver.definitions.status import failed_fact, supported_fact, updated_fact
+from polyver.definitions.support import unsupported_fields
+from polyver.definitions.uses import is_failing, is_held
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["REVISIONS", "Options", "Recording", "Wanted"]
+
+REVISIONS = Resource(GROUP, STORED, APPLICATION_REVISIONS.names.plural)
+_PATIENCE: Final = 5.0
+
+
+@dataclass(slots=True)
+class Wanted:
+    """What an application is to be."""
+
+    application: Object
+    """As it is rendered."""
+    resolutions: Sequence[Object]
+    revision: Object
+    """The ApplicationRevision that records it."""
+    is_new: bool
+    """Whether that has to be made."""
+    status: dict[str, Any]
+    """As far as it is known before anything is rendered."""
+    digest: str
+    options: Options | None = None
+    """What else it could be; None if there is no choice."""
+    taken: Collection[Target] = ()
+    """The releases that it moves to, and could do without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """An application that moves to other releases, if they work for it."""
+
+    application: Object
+    """With the pins that are recorded."""
+    newest: Object | None
+    choice: Choice
+    inputs: str
+    """Of what decides whether it can."""
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        return self.choice.targets
+
+
+class Recording:
+    """Chooses versions, and keeps the revisions that say which."""
+
+    def __init__(
+        self, client: Client, clock: Clock, following: Following, telling: Telling
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._following = following
+        self._telling = telling
+        self.revisions = Revisions()
+
+    async def wanted(self, found: Object, key: Key) -> Wanted | None:
+        """What an application is to be; None if it cannot be told, which its status says then."""
+        newest = await self._newest(found, key)
+        if newest is not None and is_held(found) and _resolutions(found):
+            return await self._held(found, newest)
+        content = await self._content(newest) if newest and not _resolutions(found) else None
+        application = recorded(found, content)
+        chosen, errors = choose_all(_untried(application), self._following.homes)
+        if errors:
+            now = timestamp(self._clock)
+            status = application_status(application, (), None, errors, now=now)
+            facts = [failed_fact("Ready", "Unresolved", errors)]
+            facts.append(supported_fact(unsupported_fields(application)))
+            await self._telling.tell(found, self._telling.with_facts(status, facts, found))
+            return None
+        choice = Choice(chosen)
+        # Where nothing was applied yet, or nothing can be, there is nothing to stay with.
+        if not is_failing(found.get("status") or {}) and not unsupported_fields(found):
+            choice = choice_of(chosen, self._following.homes)
+        inputs = inputs_of(found, choice.targets, by=__version__)
+        options = Options(application, newest, choice, inputs)
+        return self.variant(found, options, choice.targets)
+
+    def variant(
+        self,
+        found: Object,
+        options: Options,
+        taken: Collection[Target],
+        failed: Mapping[Target, Mapping[str, Any]] | None = None,
+    ) -> Wanted:
+        """Return the desired state of an application that moves to the `taken` targets only."""
+        now = timestamp(self._clock)
+        resolutions = options.choice.resolutions(taken, failed or {}, now=now)
+        revision, is_new = revision_of(found, resolutions, options.newest)
+        status = application_status(options.application, resolutions, revision, (), now=now)
+        fact = updated_fact(status)
+        if fact is not None:
+            status = self._telling.with_facts(status, [fact], found)
+        digest = inputs_digest(found, status["latestRevision"])
+        shown = rendered_from(found)
+        return Wanted(shown, resolutions, revision, is_new, status, digest, options, taken)
+
+    async def _held(self, found: Object, newest: Object) -> Wanted | None:
+        """An application that keeps what it was published with, whatever it says now."""
+        content = await self._content(newest)
+        if content is None:
+            return None
+        spec = content["spec"]["application"]["spec"]
+        status = dict(found["status"])
+        digest = status.get("appliedDigest") or inputs_digest(found, status["latestRevision"])
+        shown = rendered_from({**found, "spec": spec})
+        used = content["spec"].get("resolutions") or _resolutions(found)
+        return Wanted(shown, used, newest, False, status, digest)
+
+    async def _newest(self, found: Object, key: Key) -> Object | None:
+        """The newest revision; a watch may be behind what the status knows already."""
+        named = ((found.get("status") or {}).get("latestRevision") or {}).get("name", "")
+        if named and named not in self.revisions.names(key):
+            made = await find(self._client, REVISIONS, named, key.namespace)
+            if made is not None:
+                self.revisions.note(made)
+        return self.revisions.newest(key)
+
+    async def _content(self, revision: Object) -> Object | None:
+        """A revision as a whole."""
+        metadata = revision["metadata"]
+        return await find(self._client, REVISIONS, metadata["name"], metadata["namespace"])
+
+    async def record(self, found: Object, wanted: Wanted, key: Key) -> bool:
+        """Have the revision that records what is wanted; whether nobody knows better."""
+        if not wanted.is_new:
+            return True
+        name = wanted.revision["metadata"]["name"]
+        is_first = not self.revisions.names(key) and not _resolutions(found)
+        made = await self._client.create(REVISIONS, dict(wanted.revision), manager=MANAGER)
+        self.revisions.note(made)
+        wanted.is_new = False
+        if not is_first:
+            return True
+        # A backup may have brought revisions that the watch has not told of.
+        told = await self.revisions.told(key.namespace, name, patience=_PATIENCE)
+        return told and self.revisions.names(key) == [name]
+
+    async def delete(self, names: Sequence[str], key: Key) -> None:
+        """Delete revisions of an application."""
+        for name in names:
+            try:
+                await self._client.delete(REVISIONS, name, key.namespace)
+            except ApiError as error:
+                if error.code != 404:
+                    raise
+            self.revisions.forget(key, name)
+
+    async def delete_all(self, found: Object, key: Key) -> None:
+        """Delete all of them, so that the next application of that name starts anew."""
+        await self._newest(found, key)
+        await self.delete(self.revisions.names(key), key)
+
+
+def _untried(application: Object) -> Object:
+    """An application that has not failed to move to anything."""
+    status = application.get("status") or {}
+    known = status.get("resolutions") or ()
+    return {**application, "status": {**status, "resolutions": [*map(used_of, known)]}}
+
+
+def _resolutions(found: Object) -> list[Any]:
+    return (found.get("status") or {}).get("resolutions") or []

@@ -1,0 +1,166 @@
+"""Applying what was rendered, and deleting what is not wanted any more; never what is others'."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from weakref import WeakValueDictionary
+
+from polyver.client import Client, Key, Object, Resource
+from polyver.controllers.applied_annotation import Part, part_of
+from polyver.definitions.controllers.applications._outputs import Outputs
+from polyver.definitions.names import APPLIED_BY
+from polyver.definitions.rendered_objects import Placed, name_of, others_in, stranger
+from polyver.definitions.status import applied_resource
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["Applied", "Applier", "Problem", "problem_of"]
+
+_TRIED_AGAIN: Final = (408, 429)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why an object could not be applied."""
+
+    reason: str
+    message: str
+    error: Exception | None = None
+    """Of what may well be different in a moment."""
+
+    def __str__(self) -> str:
+        return self.message
+
+
+@dataclass(slots=True)
+class Applied:
+    """What became of the objects of an application."""
+
+    resources: list[dict[str, str]] = field(default_factory=list)
+    """As the status has them."""
+    problems: list[Problem] = field(default_factory=list)
+    taken_back: list[str] = field(default_factory=list)
+    """Fields that others had changed."""
+    is_over: bool = True
+    """Whether nobody has changed any of them since."""
+
+
+class Applier:
+    """Applies by the server, and tells `outputs` what came of it."""
+
+    def __init__(self, client: Client, outputs: Outputs) -> None:
+        self._client = client
+        self._outputs = outputs
+        self._locks: WeakValueDictionary[Part, asyncio.Lock] = WeakValueDictionary()
+        """All applications have one field manager, so that the API server would let the second of
+        two that name the same object take it: one at a time looks for an object and applies it."""
+        self.count = 0
+        """How many objects were applied so far."""
+
+    async def apply(self, application: Object, placed: Sequence[Placed]) -> Applied:
+        """Have all objects as they were rendered; one that fails does not keep others back."""
+        self._outputs.use({(each.kind.group, each.kind.kind) for each in placed})
+        found = Applied()
+        for each in placed:
+            lock = self._locks.setdefault(part_of(each.object), asyncio.Lock())
+            try:
+                async with lock:
+                    made = await self._one(application, each, found)
+            except ApiError as error:
+                found.problems.append(problem_of(f"{name_of(each.object)} ({each.at})", error))
+                continue
+            if made is not None:
+                found.resources.append(applied_resource(each, made))
+        return found
+
+    async def rehearse(self, application: Object, placed: Sequence[Placed]) -> list[Problem]:
+        """Why the server would refuse some objects; nothing is changed."""
+        found = []
+        made = {each.object["metadata"]["name"] for each in placed if each.kind.kind == "Namespace"}
+        for each in placed:
+            if each.object["metadata"].get("namespace") in made:
+                continue  # it cannot be tried before its namespace is there
+            try:
+                problem = await self._rehearse(application, each)
+            except ApiError as error:
+                problem = problem_of(f"{name_of(each.object)} ({each.at})", error)
+            if problem is not None:
+                found.append(problem)
+        return found
+
+    async def _rehearse(self, application: Object, placed: Placed) -> Problem | None:
+        resource, part = Resource.of(placed.kind), part_of(placed.object)
+        if not self._is_known(application, part):
+            there = await self._there(resource, part)
+            whose = stranger(there, application) if there is not None else ""
+            if whose:
+                return _taken(placed, whose)
+        try:
+            await self._client.apply(
+                resource, placed.object, manager=APPLIED_BY, force=True, dry_run=True
+            )
+        except ApiError as error:
+            # A webhook that cannot be asked without effects is asked when the object is applied.
+            if error.code != 400 or "dry run" not in error.message:
+                raise
+        return None
+
+    async def _one(self, application: Object, placed: Placed, found: Applied) -> Object | None:
+        resource, part = Resource.of(placed.kind), part_of(placed.object)
+        is_there = self._is_known(application, part)
+        if not is_there:
+            there = await self._there(resource, part)
+            whose = stranger(there, application) if there is not None else ""
+            if whose:
+                found.problems.append(_taken(placed, whose))
+                return None
+            is_there = there is not None
+        with self._outputs.expected(part):
+            made = await self._apply(resource, placed, found)
+        if not is_there and others_in(made):
+            # Somebody made it since it was looked for; what was put into it is taken out again.
+            bare = {name: placed.object[name] for name in ("apiVersion", "kind")}
+            named = {"name": part.name, "namespace": part.namespace or None}
+            kept = {name: text for name, text in named.items() if text}
+            await self._client.apply(resource, {**bare, "metadata": kept}, manager=APPLIED_BY)
+            found.problems.append(_taken(placed, f"whoever uses {others_in(made)[0]}"))
+            return None
+        self.count += 1
+        found.is_over &= self._outputs.note(part, made)
+        return made
+
+    def _is_known(self, application: Object, part: Part) -> bool:
+        metadata, seen = application["metadata"], self._outputs.of(part)
+        key = Key(metadata["namespace"], metadata["name"])
+        return seen is not None and seen.application == key and seen.owner in ("", metadata["uid"])
+
+    async def _there(self, resource: Resource, part: Part) -> Object | None:
+        try:
+            return await self._client.get(resource, part.name, part.namespace, metadata=True)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return None
+
+    async def _apply(self, resource: Resource, placed: Placed, found: Applied) -> Object:
+        try:
+            return await self._client.apply(resource, placed.object, manager=APPLIED_BY)
+        except ApiError as error:
+            if error.code != 409 or error.reason != "Conflict":
+                raise
+            found.taken_back.append(f"{name_of(placed.object)}: {error.message}")
+        return await self._client.apply(resource, placed.object, manager=APPLIED_BY, force=True)
+
+
+def _taken(placed: Placed, whose: str) -> Problem:
+    fact = f"{name_of(placed.object)} ({placed.at}) is there already and belongs to {whose}"
+    return Problem("Taken", f"{fact}; give it another name, or delete what is there")
+
+
+def problem_of(what: str, error: ApiError) -> Problem:
+    """What a refusal means for an object."""
+    message = f"{what}: {error.message}"
+    passing = error.code >= 500 or error.code in _TRIED_AGAIN
+    return Problem(error.reason or "Refused", message, error if passing else None)

@@ -1,0 +1,142 @@
+"""Who uses what, kept up to date by what is observed.
+
+An index from each definition to its dependents tells whom a new version moves: those and nobody
+else are looked at again, at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from polyver.client import Change, Key, Object
+from polyver.core import Index, Lineage, Loss, Move, Pin, PolyverError, Release, Serial, affected
+from polyver.definitions.resolution import Homes, lineage_in
+from polyver.definitions.uses import Use, home_of, question_of, settled
+from polyver.kube.objects.kinds import Kind
+
+__all__ = ["Following", "Published", "published_in"]
+
+_Named = tuple[str, str]
+"""The kind and the name of a definition."""
+
+
+@dataclass(slots=True)
+class _Followed:
+    """The definitions of one name, and who uses them."""
+
+    lineages: dict[str, Lineage] = field(default_factory=dict)
+    """By the namespaces that have one."""
+    uses: dict[Key, list[Use]] = field(default_factory=dict)
+    indexes: dict[str, Index] = field(default_factory=dict)
+    failed: dict[Pin, set[Key]] = field(default_factory=dict)
+    """Who could not take which release."""
+
+
+class Following:
+    """Who uses what, kept up to date by what is observed."""
+
+    def __init__(self) -> None:
+        self._known: dict[_Named, _Followed] = {}
+
+    def homes(self, kind: str, name: str) -> Homes:
+        known = self._known.get((kind, name))
+        return known.lineages if known is not None else {}
+
+    def observe_definition(self, kind: Kind, change: Change[Published]) -> Iterable[Key]:
+        if change.before == change.after:
+            return ()
+        known = self._known.setdefault((kind.kind, change.key.name), _Followed())
+        namespace = change.key.namespace
+        before = known.lineages.pop(namespace, None)
+        after = change.after.lineage if change.after is not None else None
+        if after is not None:
+            known.lineages[namespace] = after
+        if before is None or after is None or _is_legacy(before) is not _is_legacy(after):
+            # Which definition is meant may be another one, or how its versions are read.
+            _index(known)
+            return [*known.uses]
+        moves = affected(known.indexes[namespace], before, after)
+        changed: list[Move | Loss] = [*moves.moves, *moves.losses]
+        keys = {_key(each.dependent.name) for each in changed}
+        # Applications that failed to move to a changed release try again, or clear the failure.
+        for release in before:
+            if after.get(release.name) != release:
+                keys |= known.failed.get(release.pin, set())
+        return keys
+
+    def use(self, key: Key, before: Iterable[Use], after: Iterable[Use]) -> None:
+        """Take note of what an application asks for now, and what it asked for before."""
+        for use in before:
+            self._forget(use, key)
+        for use in after:
+            self._note(use, key)
+
+    def _forget(self, use: Use, key: Key) -> None:
+        known = self._known.setdefault((use.kind, use.definition), _Followed())
+        known.uses.pop(key, None)
+        failed = use.dependent.failed_move
+        if failed is not None and failed.to in known.failed:
+            known.failed[failed.to].discard(key)
+            if not known.failed[failed.to]:
+                del known.failed[failed.to]
+        for index in known.indexes.values():
+            index.remove(use.dependent)
+
+    def _note(self, use: Use, key: Key) -> None:
+        known = self._known.setdefault((use.kind, use.definition), _Followed())
+        known.uses.setdefault(key, []).append(use)
+        if use.dependent.failed_move is not None:
+            known.failed.setdefault(use.dependent.failed_move.to, set()).add(key)
+        _put(known, use)
+
+
+def _index(known: _Followed) -> None:
+    known.indexes = {namespace: Index() for namespace in known.lineages}
+    for uses in known.uses.values():
+        for use in uses:
+            _put(known, use)
+
+
+def _put(known: _Followed, use: Use) -> None:
+    home = home_of(use, known.lineages)
+    if home is None:
+        return
+    lineage, mine = known.lineages[home], settled(use, home)
+    try:
+        asked, policy = question_of(mine, lineage)
+    except PolyverError:
+        return  # what nobody can read is not answered by another version either
+    known.indexes[home].put(mine.dependent, lineage.name, asked, policy)
+
+
+def _is_legacy(lineage: Lineage) -> bool:
+    return any(isinstance(release.version, Serial) for release in lineage)
+
+
+def _key(dependent: str) -> Key:
+    return Key(*dependent.removeprefix("Application ").split("/"))
+
+
+def published_in(kind: Kind, obj: Object) -> Published:
+    del kind
+    return Published(lineage_in(obj))
+
+
+class Published:
+    """A lineage that equals another with the same releases."""
+
+    __slots__ = ("lineage",)
+
+    def __init__(self, lineage: Lineage | None) -> None:
+        self.lineage = lineage
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Published) and self._releases == other._releases
+
+    def __hash__(self) -> int:
+        return hash(self._releases)
+
+    @property
+    def _releases(self) -> tuple[Release, ...]:
+        return self.lineage.releases if self.lineage is not None else ()

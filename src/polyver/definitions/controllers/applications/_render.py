@@ -1,0 +1,192 @@
+"""Rendering beside the event loop: with a deadline, a few at a time, from what is read once."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import Any, Final
+
+from polyver.client import Client, Clock, Object, Resource, find
+from polyver.core import PolyverError
+from polyver.definitions.kinds import GROUP, REVISIONS, STORED
+from polyver.definitions.publishing import known_revision
+from polyver.definitions.rendering import Engines, Rendered, cluster_version, render, revisions_of
+from polyver.kube.http.worker_threads import Aside
+
+__all__ = ["DEADLINE", "Renderer", "TookTooLong"]
+
+DEADLINE: Final = 20.0
+"""How many seconds a component with its traits may take."""
+_PAUSE: Final = 60.0
+"""For how many seconds a version that took too long is not rendered again, for anybody."""
+_REVISIONS = Resource(GROUP, STORED, REVISIONS.names.plural)
+_KEPT: Final = 1000
+_HERE, _PROGRAMS = 2, 4
+"""How many at once: those in this process keep the API from the processor, programs do not."""
+_BUILT_IN: Final = frozenset({"gotemplate"})
+
+_Data = Mapping[str, Any]
+_Name = tuple[str, str]
+"""The namespace and the name of a DefinitionRevision."""
+
+
+class TookTooLong(PolyverError):
+    """A rendering that was given up, or not begun because its template was slow just now."""
+
+    reason = "TookTooLong"
+
+
+class _Stopwatch:
+    """Measures how long each template of a component takes; read from another thread."""
+
+    def __init__(self) -> None:
+        # Replaced as a whole for each component, so that a reader sees one component only.
+        self._now: tuple[str, float, list[tuple[_Data, float]]] = ("", math.inf, [])
+
+    def component(self, at: str) -> None:
+        self._now = at, time.monotonic(), []
+
+    def template(self, resolution: _Data) -> None:
+        self._now[2].append((resolution, time.monotonic()))
+
+    @property
+    def seconds(self) -> float:
+        """How long the component that is rendered now has taken; 0 before the first one."""
+        return max(time.monotonic() - self._now[1], 0.0)
+
+    def slowest(self) -> tuple[str, _Data | None]:
+        """The component that is rendered now, and which of its templates has taken longest."""
+        at, _, begun = self._now
+        ends = [*(started for _, started in begun[1:]), time.monotonic()]
+        spent = [(end - started, each) for (each, started), end in zip(begun, ends, strict=False)]
+        return at, max(spent, key=itemgetter(0))[1] if spent else None
+
+
+class Renderer:
+    """Renders applications; DefinitionRevisions, which never change, are kept."""
+
+    def __init__(
+        self, client: Client, engines: Engines, clock: Clock, *, deadline: float = DEADLINE
+    ) -> None:
+        self._client = client
+        self._engines = engines
+        self._clock = clock
+        self._deadline = deadline
+        self._here, self._programs = Aside(_HERE), Aside(_PROGRAMS)
+        self._kept: OrderedDict[tuple[str, str, str], Object] = OrderedDict()
+        self._slow: dict[_Name, tuple[float, str]] = {}
+        """Templates that took too long: until when they are left alone, and what was measured.
+
+        Others who use them would take a thread and a worker each, for nothing.
+        """
+        self._cluster: Mapping[str, Object] = {}
+        self.count = 0
+        """How many were rendered so far."""
+
+    async def render(
+        self, application: Object, resolutions: Sequence[Object], *, revision: str
+    ) -> Rendered:
+        """What an application means; what is wrong with it, or takes too long, is an error."""
+        if slow := [*self._slow_of(resolutions)]:
+            return Rendered(errors=tuple(slow))
+        revisions = await self._revisions(resolutions)
+        if not self._cluster:
+            self._cluster = {"clusterVersion": cluster_version(await self._client.release())}
+        self.count += 1
+        stopwatch = _Stopwatch()
+
+        def work() -> Rendered:
+            return render(
+                application,
+                resolutions,
+                revisions,
+                self._engines,
+                app_revision=revision,
+                context=self._cluster,
+                progress=stopwatch,
+            )
+
+        aside = self._here if _BUILT_IN.issuperset(_engines(revisions)) else self._programs
+        try:
+            return await aside.run(
+                partial(_caught, work), left=lambda: self._deadline - stopwatch.seconds
+            )
+        except TimeoutError:
+            return Rendered(errors=(self._too_long(application, *stopwatch.slowest()),))
+
+    def _too_long(self, application: Object, at: str, resolution: _Data | None) -> TookTooLong:
+        """Note the template that took longest as slow: it alone, not all of the application's."""
+        limit = f"took longer than {self._deadline:g} seconds to render"
+        if resolution is None:
+            return TookTooLong(f"the component {limit}", at=at, hint=_HINT)
+        namespace, _, name = resolution["definition"].rpartition("/")
+        label = f"{name} {resolution['version']}"
+        metadata = application["metadata"]
+        user = f"Application {metadata['namespace']}/{metadata['name']}"
+        measured = f"{label} {limit} a moment ago, for {at} of {user}"
+        until = self._clock.time() + _PAUSE
+        self._slow[namespace, resolution["revision"]] = until, measured
+        return TookTooLong(f"the component {limit}, most of it {label}", at=at, hint=_HINT)
+
+    def _slow_of(self, resolutions: Sequence[Object]) -> Iterator[TookTooLong]:
+        """For each place whose template is known to be slow, what was measured."""
+        if not self._slow:
+            return
+        now = self._clock.time()
+        self._slow = {name: known for name, known in self._slow.items() if now < known[0]}
+        for each in resolutions:
+            for name in revisions_of([each]) & self._slow.keys():
+                yield TookTooLong(self._slow[name][1], at=each["at"], hint=_HINT)
+
+    async def _revisions(self, resolutions: Sequence[Object]) -> dict[_Name, Object]:
+        digests = {each["revision"]: each["digest"] for each in resolutions}
+        found = {}
+        for namespace, name in revisions_of(resolutions):
+            read = await self._revision(namespace, name, digests[name])
+            if read is not None:
+                found[namespace, name] = read
+        return found
+
+    async def _revision(self, namespace: str, name: str, digest: str) -> Object | None:
+        key = namespace, name, digest
+        kept = self._kept.get(key)
+        if kept is not None:
+            self._kept.move_to_end(key)
+            return kept
+        found = await find(self._client, _REVISIONS, name, namespace)
+        # What has another digest is none that was asked for, and may be put right.
+        if found is not None and (found.get("spec") or {}).get("digest") == digest:
+            self._kept[key] = found
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return found
+
+
+def _caught(work: Callable[[], Rendered]) -> Rendered:
+    """What is rendered; an engine that breaks is told of like everything else that goes wrong."""
+    try:
+        return work()
+    except BaseException as error:  # SystemExit in an engine ends a worker thread, and no more
+        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        return Rendered(errors=(EngineBroke(f"rendering ended with {said[:_LONGEST]}"),))
+
+
+class EngineBroke(PolyverError):
+    """A mistake in an engine."""
+
+    reason = "EngineBroke"
+
+
+_LONGEST: Final = 500
+_HINT: Final = "it is tried again in a minute; templates should do less"
+
+
+def _engines(revisions: Mapping[_Name, Object]) -> Iterable[str]:
+    """What the templates of these are written for."""
+    for each in revisions.values():
+        known = known_revision(each)
+        yield from (known.content.get("schematic") or ()) if known is not None else ()

@@ -1,0 +1,91 @@
+"""What is kept of an application, and the status that is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from polyver.client import Client, Clock, Key, Object, Resource, timestamp
+from polyver.controllers.applied_annotation import APPLIED, Part
+from polyver.definitions.controllers.applications._outputs import part_in
+from polyver.definitions.kinds import APPLICATIONS, GROUP, STORED
+from polyver.definitions.names import APPLYING
+from polyver.definitions.status import Fact, with_facts
+from polyver.definitions.uses import Use, uses_of
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["MANAGER", "RESOURCE", "State", "Telling", "applied_before", "state_in"]
+
+RESOURCE = Resource(GROUP, STORED, APPLICATIONS.names.plural)
+MANAGER = "polyver"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is worth knowing of an application; what is noted on it makes no difference."""
+
+    uses: tuple[Use, ...]
+    parts: tuple[Part, ...]
+    seen: tuple[Any, ...]
+
+
+def state_in(kind: Kind | None, obj: Object) -> State:
+    """What is kept of an application."""
+    del kind
+    metadata = obj["metadata"]
+    annotations = metadata.get("annotations") or {}
+    others = {name: each for name, each in annotations.items() if name not in (APPLIED, APPLYING)}
+    status = obj.get("status") or {}
+    seen = (
+        *(metadata.get(name) for name in ("uid", "generation")),
+        str(metadata.get("labels")),
+        str(others),
+        "deletionTimestamp" in metadata,
+        status.get("appliedDigest"),
+        status.get("status"),
+    )
+    return State(tuple(uses_of(obj)), tuple(map(part_in, applied_before(obj))), seen)
+
+
+def applied_before(found: Object) -> list[Any]:
+    """What the status of an application says was applied."""
+    return (found.get("status") or {}).get("appliedResources") or []
+
+
+class Telling:
+    """Writes statuses, and knows its own words when a watch repeats them."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._told: dict[Key, State] = {}
+
+    def is_own_word(self, key: Key, state: State) -> bool:
+        return self._told.get(key) == state
+
+    def forget(self, key: Key) -> None:
+        self._told.pop(key, None)
+
+    def with_facts(self, status: Object, facts: Iterable[Fact], found: Object) -> dict[str, Any]:
+        """A status with these conditions, as of now."""
+        generation = found["metadata"].get("generation", 1)
+        return with_facts(status, facts, generation=generation, now=timestamp(self._clock))
+
+    async def tell(self, found: Object, status: Object) -> Object:
+        """Have an application say this of itself; as it is then."""
+        if status == found.get("status"):
+            return found
+        said = {**found, "status": status}
+        key = Key(found["metadata"]["namespace"], found["metadata"]["name"])
+        # Before it is written: the watch may tell of it before the answer is here.
+        self._told[key] = state_in(None, said)
+        try:
+            # With its resourceVersion: what was decided on an old state is decided again.
+            return await self._client.update(RESOURCE, said, subresource="status", manager=MANAGER)
+        except ApiError as error:
+            self._told.pop(key, None)
+            if error.code != 404:
+                raise
+            return found

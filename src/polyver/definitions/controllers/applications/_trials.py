@@ -1,0 +1,166 @@
+"""Trying releases before an application moves to them.
+
+Everything is rendered, and applied as a dry run. What fails changes nothing: the application stays
+with the releases that it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from polyver.client import Object
+from polyver.controllers.applied_annotation import noted, part_of
+from polyver.core import PolyverError
+from polyver.core.replacement import without_replacement
+from polyver.definitions.controllers.applications._application_revisions import (
+    Options,
+    Recording,
+    Wanted,
+)
+from polyver.definitions.controllers.applications._apply import Applier, Problem
+from polyver.definitions.controllers.applications._outputs import part_in
+from polyver.definitions.controllers.applications._status import applied_before
+from polyver.definitions.moves import Piece, Target, WouldDelete, role_of
+from polyver.definitions.rendered_objects import Placed, UnknownKind
+from polyver.definitions.status import reason_of
+from polyver.definitions.uses import WOULD_DELETE
+
+__all__ = ["PASSING", "Failure", "Trial", "Trials", "failure_of"]
+
+_LONGEST: Final = 8
+PASSING: Final = frozenset(
+    {"TookTooLong", "NotServed", "NotApplied", "EngineBroke", "EngineFailed"}
+)
+"""Reasons that may end without a change of the application or of the release."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an application cannot move to a release."""
+
+    reason: str
+    message: str
+
+
+@dataclass(slots=True)
+class Trial:
+    """The releases that work for an application, of those that it would move to."""
+
+    wanted: Wanted | None = None
+    """None if nothing works."""
+    placed: Sequence[Placed] = ()
+    unknown: Sequence[PolyverError] = ()
+    """Objects of kinds that it defines itself."""
+    failed: dict[Target, Failure] = field(default_factory=dict)
+
+
+Render = Callable[[Wanted], Awaitable[tuple[list[Placed], list[PolyverError]]]]
+
+
+class Trials:
+    """Finds the releases that work for an application."""
+
+    def __init__(self, render: Render, recording: Recording, applier: Applier) -> None:
+        self._render = render
+        self._recording = recording
+        self._applier = applier
+
+    async def best(self, found: Object, options: Options) -> Trial:
+        """All releases that an application would move to, else those that work one by one."""
+        targets = options.targets
+        trial = await self._try(found, options, Trial(), targets)
+        if not trial.failed or len(targets) == 1:
+            return trial
+        trial = Trial()
+        for each in targets:
+            taken = trial.wanted.taken if trial.wanted is not None else ()
+            trial = await self._try(found, options, trial, (*taken, each))
+        return trial
+
+    async def _try(
+        self, found: Object, options: Options, so_far: Trial, targets: Sequence[Target]
+    ) -> Trial:
+        """The trial so far, and with these targets if they work."""
+        known = so_far.wanted.taken if so_far.wanted is not None else ()
+        new = [each for each in targets if each not in known]
+        wanted = self._recording.variant(found, options, targets)
+        placed, errors = await self._render(wanted)
+        wrong = [x for x in errors if not (isinstance(x, UnknownKind) and x.is_defined_by(placed))]
+        failure = _unrendered(wrong) if wrong else None
+        if failure is None:
+            failure = await self._deleting(found, options, so_far, new, placed)
+        if failure is None:
+            failure = failure_of(await self._applier.rehearse(found, placed))
+        if failure is not None:
+            failed = so_far.failed | {each: _about(failure, new) for each in new}
+            return replace(so_far, failed=failed)
+        return Trial(wanted, placed, errors, so_far.failed)
+
+    async def _deleting(
+        self,
+        found: Object,
+        options: Options,
+        so_far: Trial,
+        new: Sequence[Target],
+        placed: Sequence[Placed],
+    ) -> Failure | None:
+        """Why the new targets would delete objects, with nothing in their place."""
+        after = {each.identity: each for each in _pieces(placed)}
+        there = {tuple(each) for each in noted(found)}
+        there |= {tuple(part_in(each)) for each in applied_before(found)}
+        if there <= after.keys() or all(each.allows_deletion for each in new):
+            return None
+        before = await self._without(found, options, so_far)
+        gone = [x for x in before if x.identity in there and x.identity not in after]
+        made = {each.identity for each in before}
+        added = [x for name, x in after.items() if name not in made]
+        lost = without_replacement(gone, added, role_of)
+        return Failure(WOULD_DELETE, str(WouldDelete(new, lost))) if lost else None
+
+    async def _without(self, found: Object, options: Options, so_far: Trial) -> list[Piece]:
+        """Return the objects of the application as its spec is now, without the new targets.
+
+        Objects that the user's own edit removes are not among them. If this variant cannot be
+        rendered, return the applied objects of the components that the spec still has.
+        """
+        if so_far.wanted is not None:
+            return _pieces(so_far.placed)
+        placed, errors = await self._render(self._recording.variant(found, options, ()))
+        if not errors:
+            return _pieces(placed)
+        components = {each["name"] for each in (found.get("spec") or {}).get("components") or ()}
+        known = [Piece(*part_in(x), x.get("component", "")) for x in applied_before(found)]
+        return [each for each in known if each.component in components]
+
+
+def _pieces(placed: Iterable[Placed]) -> list[Piece]:
+    return [Piece(*part_of(each.object), each.component) for each in placed]
+
+
+def _unrendered(errors: Sequence[PolyverError]) -> Failure:
+    first = errors[0]
+    reason = "NotServed" if isinstance(first, UnknownKind) else reason_of(first)
+    return Failure(reason, _joined(errors))
+
+
+def failure_of(problems: Sequence[Problem]) -> Failure | None:
+    """Return the failure for objects that cannot be applied; raise an error that is transient."""
+    passing = next((each.error for each in problems if each.error is not None), None)
+    if passing is not None:
+        raise passing
+    return Failure("NotApplied", _joined(problems)) if problems else None
+
+
+def _joined(errors: Sequence[object]) -> str:
+    more = f"; and {len(errors) - _LONGEST} more" if len(errors) > _LONGEST else ""
+    return "; ".join(map(str, errors[:_LONGEST])) + more
+
+
+def _about(failure: Failure, targets: Sequence[Target]) -> Failure:
+    """A failure that names the release."""
+    if failure.reason == WOULD_DELETE:
+        return failure
+    names = " and ".join(map(str, targets))
+    return Failure(failure.reason, f"{names} cannot be used: {failure.message}")

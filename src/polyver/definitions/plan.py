@@ -1,0 +1,131 @@
+"""What a change would mean, before it is made: for definitions, for applications, and in objects.
+
+The decisions are those of publishing and choosing; here they are only put side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import unified_diff
+from typing import Any
+
+from polyver.core import Loss, Move, NoMatch, PolyverError
+from polyver.core.preflight import Example
+from polyver.definitions.publishing import Decision, Definition, revision_object
+from polyver.definitions.resolution import choose
+from polyver.definitions.uses import Use, home_of, moves_of, settled
+from polyver.kube.objects import dump_yaml
+
+__all__ = [
+    "PlannedLoss",
+    "PlannedMove",
+    "example_diff",
+    "moved",
+    "new_revisions",
+    "object_label",
+]
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMove:
+    """A place that would use another version."""
+
+    application: str
+    at: str
+    definition: str
+    was: str
+    """Empty if it uses nothing yet."""
+    to: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedLoss:
+    """A place that would have nothing any more."""
+
+    application: str
+    at: str
+    definition: str
+    was: str
+    error: PolyverError
+
+
+def moved(
+    kind: str, namespace: str, decision: Decision, uses: Iterable[Use], homes: Iterable[str]
+) -> tuple[list[PlannedMove], list[PlannedLoss]]:
+    """Whom a decision about a definition moves, and who loses what it has.
+
+    `uses` are those of all applications, `homes` the namespaces with a definition of that name.
+    """
+    name = decision.after.name
+    there = {*homes, namespace}
+    mine = [
+        use
+        for use in uses
+        if (use.kind, use.definition) == (kind, name) and home_of(use, there) == namespace
+    ]
+    pins = {(use.dependent.name, use.dependent.at): use for use in mine}
+    found = moves_of([settled(use, namespace) for use in mine], decision.before, decision.after)
+
+    def about(each: Move | Loss) -> tuple[str, str, str, str]:
+        use = pins[each.dependent.name, each.dependent.at]
+        application = each.dependent.name.removeprefix("Application ")
+        return application, each.dependent.at, f"{namespace}/{name}", _was(use, namespace)
+
+    moves = [PlannedMove(*about(each), each.to.name, each.reason) for each in found.moves]
+    losses = [PlannedLoss(*about(each), each.error) for each in found.losses]
+    losses += (
+        PlannedLoss(*about(each), each.error) for each in _shadowed(mine, namespace, decision)
+    )
+    return sorted(moves, key=_order), sorted(losses, key=_order)
+
+
+def _shadowed(uses: Iterable[Use], namespace: str, decision: Decision) -> Iterator[Loss]:
+    """Who has a version of the definition for all, and gets nothing from the one of its own."""
+    for use in uses:
+        if use.dependent.pin is not None and use.pinned_in != namespace:
+            try:
+                choose(use, {namespace: decision.after})
+            except NoMatch as error:
+                yield Loss(use.dependent, error)
+
+
+def _was(use: Use, namespace: str) -> str:
+    pin = use.dependent.pin
+    if pin is None:
+        return ""
+    return pin.release if use.pinned_in == namespace else f"{use.pinned_in} {pin.release}"
+
+
+def _order(each: PlannedMove | PlannedLoss) -> tuple[str, str]:
+    return each.application, each.at
+
+
+def new_revisions(definition: Definition, decision: Decision) -> dict[tuple[str, str], Object]:
+    """The DefinitionRevisions that a decision would make, by namespace and name."""
+    owner = {"metadata": {"name": definition.name, "uid": ""}}
+    return {
+        (definition.namespace, each.name): revision_object(definition, each, owner)
+        for each in decision.create
+    }
+
+
+def example_diff(example: Example) -> list[str]:
+    """The diff of an example, as YAML."""
+    label = object_label(example)
+    before, after = (_lines(each) for each in (example.before, example.after))
+    return [*unified_diff(before, after, label, label, lineterm="")]
+
+
+def object_label(example: Example) -> str:
+    """The kind, the namespace and the name of an example: `ConfigMap default/shop (v1)`."""
+    _, kind, *named = example.identity
+    obj = example.after or example.before or {}
+    return f"{kind} {'/'.join(filter(None, named))} ({obj.get('apiVersion')})"
+
+
+def _lines(obj: Object | None) -> list[str]:
+    return [] if obj is None else dump_yaml(obj).splitlines()

@@ -1,0 +1,204 @@
+"""What a definition means for its lineage: what is made, what goes, and what is refused.
+
+The decision depends on what is there and what is wanted, never on the order in which things
+happened: the same versions published in any order give the same lineage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from polyver.core import (
+    Lineage,
+    MixedOrders,
+    Release,
+    SemVer,
+    Serial,
+    Stage,
+    Version,
+    VersionTaken,
+    listed,
+)
+from polyver.definitions.publishing._gate import GatePolicy, check_gate
+from polyver.definitions.publishing._revisions import Known, New, lineage_of, new_revision
+from polyver.definitions.publishing._spec import Definition, Entry, Refusal
+from polyver.definitions.uses import Use, users_in
+
+__all__ = ["Decision", "Forced", "decide", "in_use"]
+
+Holders = Mapping[str, tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be done about a definition; nothing of it, as long as something is refused."""
+
+    create: tuple[New, ...] = ()
+    remove: tuple[Known, ...] = ()
+    before: Lineage = field(default_factory=lambda: Lineage(""))
+    after: Lineage = field(default_factory=lambda: Lineage(""))
+    refusals: tuple[Refusal, ...] = ()
+    warnings: tuple[str, ...] = ()
+    forced: tuple[Forced, ...] = ()
+    """What goes although it is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forced:
+    """A version that is removed by force, and who uses it."""
+
+    definition: str
+    version: Version
+    users: tuple[str, ...]
+
+    def __str__(self) -> str:
+        name = f"{self.definition} {self.version}"
+        return f"{name} is removed by force, and is used by {listed(self.users)}"
+
+
+def decide(
+    definition: Definition,
+    known: Sequence[Known],
+    removed: Sequence[Release] = (),
+    *,
+    holders: Holders | None = None,
+    gate: GatePolicy = "refuse",
+) -> Decision:
+    """The decision by all rules but one: whether anybody uses what would go is for `in_use`.
+
+    `holders` are all revisions of the namespace, and whose they are.
+    """
+    before = lineage_of(definition, known, removed)
+    if definition.is_legacy:
+        return _decide_legacy(definition, known, before, holders or {})
+    refusals = [*_mixed(definition, known), *_changed(definition, before)]
+    there = {each.version for each in before}
+    create = [
+        new_revision(definition, each, each.version)
+        for each in definition.entries
+        if each.version is not None and each.version not in there
+    ]
+    refusals += _held(definition, create, holders or {})
+    wanted = {entry.version for entry in definition.entries}
+    remove = [each for each in known if definition.whole and each.version not in wanted]
+    if refusals:
+        return Decision(before=before, after=before, refusals=tuple(refusals))
+    after = _after(before, create, remove)
+    broken, warnings = _gated(definition, known, create, after)
+    if gate == "warn":
+        warnings, broken = [*warnings, *(each.fact for each in broken)], []
+    return Decision(
+        tuple(create), tuple(remove), before, after, tuple(broken), tuple(dict.fromkeys(warnings))
+    )
+
+
+def _after(before: Lineage, create: Sequence[New], remove: Sequence[Known]) -> Lineage:
+    gone = {each.version for each in remove}
+    kept = [replace(r, stage=Stage.REMOVED) if r.version in gone else r for r in before]
+    return Lineage(before.name, [*kept, *(each.release for each in create)])
+
+
+def _gated(
+    definition: Definition, known: Sequence[Known], create: Sequence[New], after: Lineage
+) -> tuple[list[Refusal], list[str]]:
+    contents = {each.version: each.content for each in known if isinstance(each.version, SemVer)}
+    contents |= {e.version: e.content for e in definition.entries if e.version is not None}
+    new = {each.version: each.entry.at for each in create if isinstance(each.version, SemVer)}
+    return check_gate(after, contents, new)
+
+
+def _mixed(definition: Definition, known: Sequence[Known]) -> list[Refusal]:
+    """Refuse semantic versions where revisions were numbered, and the other way round."""
+    legacy = definition.is_legacy
+    others = [each for each in known if isinstance(each.version, Serial) is not legacy]
+    if not others or not definition.entries:
+        return []
+    entry = definition.entries[0]
+    new = Release(entry.version or Serial(1))
+    error = MixedOrders(definition.name, others[0].release, new)
+    hint = f"{error.hint}: publish it under another name"
+    return [Refusal("MixedOrders", error.fact, at=entry.at, hint=hint)]
+
+
+def _changed(definition: Definition, before: Lineage) -> list[Refusal]:
+    """Refuse other content for a version that is published, and numbers that were removed."""
+    found = []
+    for entry in definition.entries:
+        assert entry.version is not None
+        taken = before.get(entry.version)
+        if taken is not None and (taken.stage.is_gone or taken.digest != entry.digest):
+            error = VersionTaken(definition.name, taken, entry.release)
+            found.append(Refusal("VersionTaken", error.fact, at=entry.at, hint=error.hint))
+    return found
+
+
+def _held(definition: Definition, create: Sequence[New], holders: Holders) -> list[Refusal]:
+    """Refuse names of revisions that somebody else has."""
+    found = []
+    for new in create:
+        holder = holders.get(new.name)
+        if holder is None or holder == (definition.kind, definition.name):
+            continue
+        whose = f"the revision of {' '.join(holder)}" if any(holder) else "a revision of others"
+        fact = f"{definition.name} {new.version} would be called {new.name}, which is {whose}"
+        found.append(Refusal("NameTaken", fact, at=new.entry.at, hint="rename the definition"))
+    return found
+
+
+# The old way: revisions are numbered as definitions change, or get a name by an annotation.
+
+
+def _decide_legacy(
+    definition: Definition, known: Sequence[Known], before: Lineage, holders: Holders
+) -> Decision:
+    refusals = _mixed(definition, known)
+    if refusals or not definition.entries:
+        return Decision(before=before, after=before, refusals=tuple(refusals))
+    [entry] = definition.entries
+    create = _next(definition, entry, before)
+    if create is not None and (taken := before.get(create.name)) is not None:
+        fact = f"{create.name} exists with other content ({taken.digest}, not {entry.digest})"
+        hint = "choose another one: a revision does not change"
+        refusals = [Refusal("VersionTaken", fact, at="metadata.annotations", hint=hint)]
+    elif create is not None:
+        refusals = _held(definition, [create], holders)
+    if create is None or refusals:
+        return Decision(before=before, after=before, refusals=tuple(refusals))
+    after = Lineage(before.name, [*before, create.release])
+    return Decision((create,), (), before, after)
+
+
+def _next(definition: Definition, entry: Entry, before: Lineage) -> New | None:
+    """The next revision; the same content again makes none, unless it gets a new name."""
+    newest = before.newest if len(before) else None
+    number = newest.version.number + 1 if newest and isinstance(newest.version, Serial) else 1
+    version: Version = Serial(number)
+    new = new_revision(definition, entry, version)
+    same = before.get(new.name) if definition.label is not None else newest
+    return None if same is not None and same.digest == entry.digest else new
+
+
+def in_use(
+    decision: Decision, uses: Sequence[Use], forced: Collection[str] = frozenset()
+) -> Decision:
+    """The decision, with refusals for what applications use and would lose.
+
+    `forced` are the versions, and the names of revisions, that go all the same.
+    """
+    if not decision.remove:
+        return decision
+    known = users_in(uses, decision.before)
+    name = decision.before.name
+    found: list[Refusal] = []
+    going: list[Forced] = []
+    for each in decision.remove:
+        users = known.get(each.release.name)
+        if users and {each.name, str(each.version)} & {*forced}:
+            going.append(Forced(name, each.version, tuple(users)))
+        elif users:
+            fact = f"{name} {each.version} is used by {listed(users)}"
+            hint = "leave it in the list until nobody does"
+            found.append(Refusal("InUse", fact, at="spec.versions", hint=hint))
+    refusals = (*decision.refusals, *found)
+    return replace(decision, refusals=refusals, forced=tuple(going))

@@ -1,0 +1,303 @@
+"""A definition as it is written, in either API version: its entries, and what is wrong there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from polyver.capability import Refusal
+from polyver.core import Notes, PolyverError, Release, SemVer, Stage, VersionTaken
+from polyver.definitions.entries import content_of, published_version
+from polyver.definitions.kinds import STORED, VERSIONED
+from polyver.definitions.names import API_VERSION, FORCED, REVISION_NAME, revision_name
+from polyver.kube.objects import digest, encode_json
+from polyver.kube.objects.builtin import shape_of
+from polyver.kube.objects.schema import check_schema
+from polyver.kube.objects.type_shapes import Shape
+from polyver.kube.objects.typed_bodies import Undecodable, decode_typed
+from polyver.languages.gotemplate import TemplateError, compile_template
+from polyver.languages.values.names import dns_subdomain_problems, label_value_problems
+
+__all__ = [
+    "Definition",
+    "Entry",
+    "Refusal",
+    "forced_of",
+    "parameters_of",
+    "read_definition",
+    "read_parameters",
+    "wrapped",
+]
+
+Object = Mapping[str, Any]
+_NO_NOTES = Notes()
+_KEPT: Final = 4096
+"""How many schemas and templates are remembered: a definition is read again at every change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One version as it is written."""
+
+    at: str
+    """`spec.versions[0]`, or `spec` in v1beta1."""
+    version: SemVer | None
+    """None for the old way of numbering."""
+    content: Object
+    digest: str
+    stage: Stage = Stage.PUBLISHED
+    notes: Notes = _NO_NOTES
+
+    @property
+    def release(self) -> Release:
+        """What a semantic version publishes."""
+        assert self.version is not None
+        return Release(self.version, self.digest, self.stage, notes=self.notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What somebody wants to be published."""
+
+    kind: str
+    namespace: str
+    name: str
+    entries: tuple[Entry, ...]
+    whole: bool
+    """Whether versions that it does not list are to be removed."""
+    label: str | None = None
+    """What the next revision is to be called, in the old way of numbering."""
+    forced: frozenset[str] = frozenset()
+    """The versions, and the names of revisions, that may be removed although they are used."""
+
+    @property
+    def is_legacy(self) -> bool:
+        return any(entry.version is None for entry in self.entries)
+
+
+def read_definition(obj: Object) -> tuple[Definition, list[Refusal]]:
+    """A definition, and everything that is wrong with it by itself; wrong entries are left out."""
+    metadata: Object = obj.get("metadata") or {}
+    annotations: Object = metadata.get("annotations") or {}
+    created_with = annotations.get(API_VERSION)
+    listed = str(obj.get("apiVersion", "")).endswith(f"/{VERSIONED}")
+    spec: Object = obj.get("spec") or {}
+    if listed and not spec and created_with == STORED:
+        spec = {"versions": [{}]}  # in v1beta1 a definition may have nothing but its name
+    written = [*_entries(spec, listed=listed)]
+    reader = _Reader(str(metadata.get("name", "")), annotations.get(REVISION_NAME))
+    if problems := label_value_problems(reader.name):
+        # As a label its revisions have it, by which they are found.
+        reader.refuse(
+            "InvalidName", f"its name cannot be a label: {problems[0]}", at="metadata.name"
+        )
+    if listed and not written:
+        reader.refuse("NoVersion", "the definition publishes no version", at="spec.versions")
+    for at, entry in written:
+        reader.read(at, entry, alone=len(written) == 1)
+    definition = Definition(
+        str(obj.get("kind", "")),
+        str(metadata.get("namespace", "")),
+        reader.name,
+        tuple(reader.entries),
+        # Who lists several versions says with that which there are; one may be the stored form.
+        whole=listed and (created_with == VERSIONED or len(written) > 1),
+        label=reader.label,
+        forced=_forced(annotations.get(FORCED), reader),
+    )
+    return definition, reader.refusals
+
+
+def _forced(text: str | None, reader: _Reader) -> frozenset[str]:
+    """What may be removed by force: versions, or the names of revisions that are numbered."""
+    found = set()
+    for each in (text or "").replace(",", " ").split():
+        if each.startswith(revision_name(reader.name, "")):
+            found.add(each)
+            continue
+        try:
+            found.add(str(published_version(each)))
+        except PolyverError as error:
+            at = f"metadata.annotations[{FORCED}]"
+            reader.refuse("InvalidVersion", error.fact, at=at, hint=error.hint)
+    return frozenset(found)
+
+
+def forced_of(definition: Definition, obj: Object) -> frozenset[str]:
+    """What goes by force now: all that may, when the definition goes; else what is not listed."""
+    if "deletionTimestamp" in obj["metadata"]:
+        return definition.forced
+    kept = {str(each.version) for each in definition.entries}
+    return definition.forced - kept - {revision_name(definition.name, each) for each in kept}
+
+
+def _entries(spec: Object, *, listed: bool) -> Iterator[tuple[str, Object]]:
+    if not listed:
+        yield "spec", spec
+        return
+    for number, entry in enumerate(spec.get("versions") or ()):
+        yield f"spec.versions[{number}]", entry
+
+
+class _Reader:
+    """Reads entries one by one."""
+
+    def __init__(self, name: str, label: str | None) -> None:
+        self.name = name
+        self.label = label
+        self.entries: list[Entry] = []
+        self.refusals: list[Refusal] = []
+        self._versions: dict[SemVer, Release] = {}
+
+    def refuse(self, reason: str, fact: str, *, at: str, hint: str = "") -> None:
+        self.refusals.append(Refusal(reason, fact, at=at, hint=hint))
+
+    def read(self, at: str, entry: Object, *, alone: bool) -> None:
+        text = entry.get("version")
+        before = len(self.refusals)
+        self.refusals += _schema_problems(entry, at)
+        self.refusals += _template_problems(entry, at)
+        version: SemVer | None = None
+        if text is not None:
+            version = self._version(str(text), at)
+            self._check_label(at)
+        elif alone:
+            self._check_name(self.label or "1", at)
+        else:
+            self.refuse("NoVersion", "a version is missing", at=at, hint="every entry needs one")
+        notes = self._notes(entry.get("deprecated"), at)
+        if len(self.refusals) > before:
+            return
+        content = content_of(entry)
+        stage = Stage.PUBLISHED if notes is None else Stage.DEPRECATED
+        made = Entry(at, version, content, digest(content), stage, notes or _NO_NOTES)
+        if version is None or self._is_new(made):
+            self.entries.append(made)
+
+    def _version(self, text: str, at: str) -> SemVer | None:
+        try:
+            version = published_version(text)
+        except PolyverError as error:
+            self.refuse("InvalidVersion", error.fact, at=f"{at}.version", hint=error.hint)
+            return None
+        self._check_name(str(version), f"{at}.version")
+        return version
+
+    def _check_label(self, at: str) -> None:
+        if self.label is not None:
+            fact = f"the definition has both a version and the annotation {REVISION_NAME}"
+            self.refuse("TwoVersions", fact, at=f"{at}.version", hint="keep one of them")
+
+    def _check_name(self, version: str, at: str) -> None:
+        name = revision_name(self.name, version)
+        if problems := dns_subdomain_problems(name):
+            fact = f"{name} cannot be the name of a revision: {problems[0]}"
+            self.refuse("InvalidVersion", fact, at=at)
+
+    def _notes(self, deprecated: Object | None, at: str) -> Notes | None:
+        if deprecated is None:
+            return None
+        since = deprecated.get("since") or ""
+        try:
+            found = SemVer.complete(since) if since else None
+        except PolyverError as error:
+            self.refuse("InvalidVersion", error.fact, at=f"{at}.deprecated.since")
+            return None
+        return Notes(since=found, use=deprecated.get("use") or "")
+
+    def _is_new(self, entry: Entry) -> bool:
+        release = entry.release
+        taken = self._versions.setdefault(release.version, release)  # type: ignore[arg-type]
+        if taken is release:
+            return True
+        error = VersionTaken(self.name, taken, release)
+        self.refuse("VersionTaken", error.fact, at=f"{entry.at}.version", hint=error.hint)
+        return False
+
+
+def parameters_of(content: Object) -> Object | None:
+    """The schema of a version's parameters; None if nobody here can read it."""
+    schematic: Object = content.get("schematic") or {}
+    if "gotemplate" not in schematic:
+        return None
+    found = (schematic["gotemplate"] or {}).get("parameters")
+    return found if found is not None else _ANYTHING
+
+
+_ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def wrapped(schema: Object) -> Object:
+    """A schema of parameters as one of objects, whose fields of that name are not special."""
+    return {"type": "object", "properties": {"parameter": schema}}
+
+
+def read_parameters(schema: object) -> tuple[Object, Sequence[tuple[str, str]]]:
+    """A schema of parameters as API servers read it; and what is wrong: places in it, and facts."""
+    return _parameters(encode_json(schema))
+
+
+@lru_cache(maxsize=_KEPT)
+def _parameters(schema: bytes) -> tuple[Object, Sequence[tuple[str, str]]]:
+    try:
+        # Nothing has looked at its types so far: whatever stands there gets here.
+        found = decode_typed({"parameter": msgspec.json.decode(schema)}, _schema_shape()).value
+    except Undecodable as error:
+        return {}, [("", f"it is no schema: {error}")]
+    read: Object = found.get("parameter") or {}
+    causes = check_schema(wrapped(read), "", status=False)
+    return read, [(each.field.removeprefix(_INSIDE), each.message) for each in causes]
+
+
+_INSIDE = ".properties[parameter]"
+
+
+@cache
+def _schema_shape() -> Shape:
+    """What API servers take for a schema, under a name that is not special."""
+    definition = shape_of("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+    version = definition.fields["spec"].fields["versions"].items
+    assert version is not None
+    schema = version.fields["schema"].fields["openAPIV3Schema"]
+    return Shape(type="object", fields={"parameter": schema})
+
+
+def _schema_problems(entry: Object, at: str) -> Sequence[Refusal]:
+    schema = parameters_of(entry)
+    if schema is None:
+        return ()
+    inside = f"{at}.schematic.gotemplate.parameters"
+    return [
+        Refusal("InvalidParameters", fact, at=f"{inside}{place}")
+        for place, fact in read_parameters(schema)[1]
+    ]
+
+
+def _template_problems(entry: Object, at: str) -> Sequence[Refusal]:
+    """What is wrong with a Go template: once published it could not be repaired."""
+    schematic: Object = entry.get("schematic") or {}
+    text = (schematic.get("gotemplate") or {}).get("template")
+    error = _template_problem(text) if isinstance(text, str) else None
+    if error is None:
+        return ()
+    return [
+        Refusal(
+            "InvalidTemplate",
+            f"line {error.line}: {error.fact}, near {error.near}",
+            at=f"{at}.schematic.gotemplate.template",
+            hint=error.hint,
+        )
+    ]
+
+
+@lru_cache(maxsize=_KEPT)
+def _template_problem(text: str) -> TemplateError | None:
+    try:
+        compile_template(text)
+    except TemplateError as error:
+        return error
+    return None

@@ -1,0 +1,55 @@
+"""Through which API version a definition may be changed: the one in which it was created.
+
+A list of versions that is written through v1beta1 would lose all but one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from polyver.definitions.kinds import STORED
+from polyver.definitions.names import API_VERSION
+from polyver.definitions.publishing._spec import Refusal
+
+__all__ = ["check_writer", "created_with", "other_writer"]
+
+Object = Mapping[str, Any]
+
+
+def check_writer(new: Object, old: Object, version: str) -> list[Refusal]:
+    """Refuse a changed spec in another API version; labels and annotations are free."""
+    first = _created_with(old)
+    if first in (None, version) or new.get("spec") == old.get("spec"):
+        return []
+    return [_refusal(str(first), version)]
+
+
+def other_writer(obj: Object) -> list[Refusal]:
+    """The same for a write that has happened: whether somebody's fields tell of it."""
+    first = _created_with(obj)
+    for entry in obj["metadata"].get("managedFields") or ():
+        version = str(entry.get("apiVersion", "")).rpartition("/")[2]
+        wrote = "f:spec" in (entry.get("fieldsV1") or {})
+        if wrote and first is not None and version != first:
+            return [_refusal(first, version)]
+    return []
+
+
+def created_with(obj: Object) -> str:
+    """The API version in which a definition without the annotation was written, as far as told."""
+    for entry in obj["metadata"].get("managedFields") or ():
+        if "f:spec" in (entry.get("fieldsV1") or {}):
+            return str(entry.get("apiVersion", "")).rpartition("/")[2]
+    return STORED
+
+
+def _created_with(obj: Object) -> str | None:
+    found: str | None = (obj["metadata"].get("annotations") or {}).get(API_VERSION)
+    return found
+
+
+def _refusal(first: str, version: str) -> Refusal:
+    fact = f"the definition was created in {first}, and its spec is changed in {version}"
+    hint = f"write it in {first}; labels and annotations can be changed in both"
+    return Refusal("OtherAPIVersion", fact, at="spec", hint=hint)

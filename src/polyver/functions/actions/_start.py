@@ -1,0 +1,223 @@
+"""The start of an ActionSet: everything is decided at once, or all that is in the way is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from polyver.core import PolyverError, listed
+from polyver.functions.actions._artifacts import made_with
+from polyver.functions.actions._run import ActionRun, PhaseRun, Run
+from polyver.functions.actions._sensitive import masked_artifacts
+from polyver.functions.blueprints import (
+    ActionRefused,
+    Blueprint,
+    ResolvedAction,
+    ResolvedPhase,
+    resolve_action,
+)
+from polyver.functions.registering import Functions, implementation
+from polyver.kube.objects import encode_json
+from polyver.kube.objects.converted_metadata import fresh
+from polyver.languages.values.manifests import dotted
+from polyver.languages.values.names import dns_subdomain_problems
+from polyver.languages.values.strings import quoted
+
+__all__ = ["Wanted", "checked", "refused", "start", "wanted_of"]
+
+
+_NAMED = ("options", "artifacts", "configMaps", "secrets")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One action that an ActionSet asks for, as it is written."""
+
+    spec: Mapping[str, Any]
+    at: str
+    """The field that it is written in."""
+
+    @property
+    def name(self) -> str:
+        return str(self.spec["name"])
+
+    @property
+    def blueprint(self) -> str:
+        return str(self.spec.get("blueprint") or "")
+
+
+def wanted_of(action_set: Mapping[str, Any]) -> list[Wanted]:
+    """The actions that an ActionSet asks for."""
+    spec: Mapping[str, Any] = action_set.get("spec") or {}
+    actions = spec.get("actions") or ()
+    return [Wanted(each, f"spec.actions[{number}]") for number, each in enumerate(actions)]
+
+
+def start(
+    wanted: list[Wanted],
+    blueprints: Callable[[str], Blueprint | None],
+    functions: Functions,
+    *,
+    time: str,
+) -> Run:
+    """The run that begins; one that must not begin says so in its `refusal`."""
+    actions: list[ActionRun] = []
+    warnings: list[str] = []
+    problems: list[str] = []
+    for each in wanted:
+        try:
+            blueprint = _blueprint(each, blueprints)
+            resolved = _resolved(each, blueprint, functions)
+        except ActionRefused as refusal:
+            problems += map(str, refusal.problems)
+        except PolyverError as error:
+            problems.append(str(error))
+        else:
+            actions.append(_action(each, blueprint, resolved, time))
+            warnings += [*resolved.warnings, *_unused(each), *_made_by_others(each, resolved)]
+    warnings = [*dict.fromkeys(warnings)]
+    if problems:
+        return Run((), tuple(warnings), "; ".join(problems))
+    return Run(tuple(actions), tuple(warnings))
+
+
+def checked(run: Run, functions: Functions) -> Run:
+    """The run if its templates can be rendered with what it is given, else one that is refused.
+
+    It must not begin, and then fail because of what is known now.
+    """
+    problems = [each for action in run.actions for each in _unreadable(action, functions)]
+    return replace(run, actions=(), refusal="; ".join(problems)) if problems else run
+
+
+def _unreadable(action: ActionRun, functions: Functions) -> Iterator[str]:
+    """Report the values that templates of an action read and that will not exist."""
+    written: Mapping[str, Any] = action.snapshot["action"]
+    if b"{{" not in encode_json(written):
+        return
+    # Not before there is a template to read: it takes long to load.
+    from polyver.functions.blueprints.templates import Given, template_problems
+
+    spec: Mapping[str, Any] = action.snapshot["spec"]
+    names = {each: frozenset(spec.get(each) or ()) for each in _NAMED}
+    objects = [
+        *(action.snapshot.get("workload") or ()),
+        *(["Object"] if spec.get("object") else []),
+    ]
+    given = Given(
+        options=names["options"],
+        artifacts=names["artifacts"],
+        config_maps=names["configMaps"],
+        secrets=names["secrets"],
+        objects=frozenset(objects),
+    )
+    called = [
+        implementation(functions, action.written(place).function, call.version)
+        for place, call in enumerate(action.calls)
+    ]
+    about = f"blueprint {action.blueprint}, action {action.name}"
+    for each in template_problems(written, called, given):
+        at = dotted(("actions", action.name, *each.path))
+        yield str(PolyverError(f"{about}: {each.fact}", at=at, hint=each.hint))
+
+
+def refused(reason: str) -> Run:
+    """A run that must not begin, for a reason that was found elsewhere."""
+    return Run(refusal=reason)
+
+
+def _blueprint(wanted: Wanted, blueprints: Callable[[str], Blueprint | None]) -> Blueprint:
+    at = f"{wanted.at}.blueprint"
+    if not wanted.blueprint:
+        raise PolyverError(f"action {wanted.name} names no blueprint", at=at)
+    if problems := dns_subdomain_problems(wanted.blueprint):
+        raise PolyverError(f"{quoted(wanted.blueprint)} is not a name: {problems[0]}", at=at)
+    found = blueprints(wanted.blueprint)
+    if found is None:
+        hint = "apply it to the namespace of the ActionSet first"
+        raise PolyverError(f"there is no blueprint {wanted.blueprint}", at=at, hint=hint)
+    return found
+
+
+def _resolved(wanted: Wanted, blueprint: Blueprint, functions: Functions) -> ResolvedAction:
+    preferred = wanted.spec.get("preferredVersion") or ""
+    at = f"{wanted.at}.preferredVersion"
+    try:
+        found = resolve_action(functions, blueprint, wanted.name, preferred=preferred, at=at)
+    except ActionRefused:
+        raise
+    except PolyverError as error:
+        raise PolyverError(error.fact, at=f"{wanted.at}.name", hint=error.hint) from None
+    for given, needed in (
+        ("artifacts", "inputArtifactNames"),
+        ("configMaps", "configMapNames"),
+        ("secrets", "secretNames"),
+    ):
+        _check_given(wanted, _written(blueprint, wanted.name), given, needed)
+    _check_unmasked(wanted)
+    return found
+
+
+def _written(blueprint: Blueprint, action: str) -> Mapping[str, Any]:
+    value: Any = blueprint.document.value
+    found: Mapping[str, Any] = value["actions"][action] or {}
+    return found
+
+
+def _check_given(wanted: Wanted, action: Mapping[str, Any], given: str, needed: str) -> None:
+    there = wanted.spec.get(given) or {}
+    missing = [name for name in action.get(needed) or () if name not in there]
+    if missing:
+        fact = f"action {wanted.name} of blueprint {wanted.blueprint} needs {listed(missing)}"
+        raise PolyverError(fact, at=f"{wanted.at}.{given}", hint=f"{needed} names them")
+
+
+def _check_unmasked(wanted: Wanted) -> None:
+    names = masked_artifacts(wanted.spec)
+    if names:
+        fact = f"the artifacts {listed(names)} hold masks instead of values"
+        hint = "take them from the Secret that status.actions[].artifactsSecret names"
+        raise PolyverError(fact, at=f"{wanted.at}.artifacts", hint=hint)
+
+
+def _unused(wanted: Wanted) -> list[str]:
+    if not wanted.spec.get("profile"):
+        return []
+    return [f"{wanted.at}.profile is not used: there are no Profiles here"]
+
+
+def _made_by_others(wanted: Wanted, resolved: ResolvedAction) -> Iterator[str]:
+    """Artifacts that another major version of a function made than the one that is to read them."""
+    calls = (*resolved.phases, *([resolved.deferred] if resolved.deferred else []))
+    for name, artifact in (wanted.spec.get("artifacts") or {}).items():
+        made_by = made_with(artifact)
+        for each in calls:
+            versions = made_by.get(each.phase.function) or set()
+            if versions and each.function.version.major not in {v.major for v in versions}:
+                shown = listed([f"v{version}" for version in sorted(versions)])
+                yield (
+                    f"{wanted.at}.artifacts.{name} was made by {each.phase.function} {shown}, and "
+                    f"phase {each.phase.label} of action {wanted.name} calls {each.version}, "
+                    "another major version, which may not be able to read it"
+                )
+
+
+def _action(wanted: Wanted, blueprint: Blueprint, resolved: ResolvedAction, time: str) -> ActionRun:
+    snapshot = {
+        "time": time,
+        "spec": fresh(wanted.spec),
+        "action": fresh(_written(blueprint, wanted.name)),
+    }
+    return ActionRun(
+        wanted.name,
+        wanted.blueprint,
+        tuple(map(_phase, resolved.phases)),
+        _phase(resolved.deferred) if resolved.deferred else None,
+        snapshot=snapshot,
+    )
+
+
+def _phase(resolved: ResolvedPhase) -> PhaseRun:
+    why = resolved.resolution.reason
+    return PhaseRun(resolved.phase.name, resolved.version, why, chosen=why)

@@ -1,0 +1,231 @@
+"""Which version of a function each phase of an action gets, decided once and for all phases.
+
+`funcVersion` on the phase, else `preferredVersion` on the action, else the stable version, else
+v0.0.0; what cannot be had stops the action before its first phase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from polyver.core import (
+    UNSPECIFIED,
+    Dependent,
+    Exact,
+    InvalidVersion,
+    NoMatch,
+    PolyverError,
+    Resolution,
+    Selector,
+    SemVer,
+    resolve,
+)
+from polyver.functions.blueprints._spec import Action, Blueprint, Phase
+from polyver.functions.policy import FUNCTIONS
+from polyver.functions.registering.arguments import Wrong
+from polyver.functions.registering.function import Function
+from polyver.functions.registering.functions import Functions, UnknownFunction
+from polyver.languages.values.manifests import dotted
+
+__all__ = [
+    "ActionRefused",
+    "PhaseRefused",
+    "Refusal",
+    "ResolvedAction",
+    "ResolvedPhase",
+    "about_phase",
+    "refusals_of",
+    "resolution_of",
+    "resolve_action",
+    "resolve_phase",
+    "selector_of",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a phase cannot run: the fact, the field of the blueprint, and what to do."""
+
+    fact: str
+    path: tuple[str | int, ...]
+    hint: str = ""
+    at: str = ""
+    """The field of whoever asked, where that is not the blueprint."""
+
+
+class PhaseRefused(PolyverError):
+    """A phase that cannot run, with the blueprint and the action that it is part of."""
+
+    def __init__(self, blueprint: Blueprint, action: str, phase: Phase, refusal: Refusal) -> None:
+        about = about_phase(blueprint, action, phase)
+        at = refusal.at or dotted(refusal.path)
+        super().__init__(f"{about}: {refusal.fact}", at=at, hint=refusal.hint)
+        self.refusal = refusal
+        self.phase = phase
+
+
+class ActionRefused(PolyverError):
+    """An action that does not start, and everything that is in its way."""
+
+    def __init__(self, problems: tuple[PolyverError, ...]) -> None:
+        super().__init__("; ".join(map(str, problems)))
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedPhase:
+    """A phase, and the version of its function that it was given."""
+
+    phase: Phase
+    function: Function
+    resolution: Resolution
+    warnings: tuple[str, ...]
+
+    @property
+    def version(self) -> str:
+        return self.resolution.release.name
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedAction:
+    """Everything that an action calls, decided when it starts."""
+
+    action: Action
+    phases: tuple[ResolvedPhase, ...]
+    deferred: ResolvedPhase | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What whoever runs it should know."""
+        calls = (*self.phases, self.deferred) if self.deferred else self.phases
+        return tuple(warning for each in calls for warning in each.warnings)
+
+
+def resolve_action(
+    functions: Functions, blueprint: Blueprint, name: str, *, preferred: str = "", at: str = ""
+) -> ResolvedAction:
+    """Choose for every phase of an action at once, or say everything that is in the way.
+
+    `preferred` is the action's `preferredVersion`, and `at` the field it is written in.
+    """
+    action = blueprint.action(name)
+    wish = preferred if not _malformed(preferred) else ""
+    found: list[ResolvedPhase] = []
+    problems: list[PolyverError] = []
+    if preferred and not wish:
+        about = f"blueprint {blueprint.label}, action {name}"
+        problems.append(PolyverError(f"{about}: {_malformed(preferred)}", at=at))
+    for phase in action.calls:
+        try:
+            found.append(resolve_phase(functions, blueprint, name, phase, preferred=wish, at=at))
+        except ActionRefused as refused:
+            problems += refused.problems
+    if problems:
+        raise ActionRefused(tuple(problems))
+    if action.deferred is not None:
+        return ResolvedAction(action, tuple(found[:-1]), found[-1])
+    return ResolvedAction(action, tuple(found))
+
+
+def resolve_phase(
+    functions: Functions,
+    blueprint: Blueprint,
+    action: str,
+    phase: Phase,
+    *,
+    preferred: str = "",
+    at: str = "",
+) -> ResolvedPhase:
+    """Choose for one phase; its arguments are checked as far as their templates let see."""
+    found = _chosen(functions, phase, preferred, at)
+    if isinstance(found, Refusal):
+        raise ActionRefused((PhaseRefused(blueprint, action, phase, found),))
+    function = functions.get(phase.function).implementation(found.release)
+    wrong = [_of_argument(each, phase, function) for each in function.check(phase.arguments)]
+    wrong += _of_templates(phase.arguments, phase)
+    if wrong:
+        raise ActionRefused(
+            tuple(PhaseRefused(blueprint, action, phase, refusal) for refusal in wrong)
+        )
+    about = about_phase(blueprint, action, phase)
+    warnings = tuple(f"{about}: {warning}" for warning in found.warnings)
+    return ResolvedPhase(phase, function, found, warnings)
+
+
+def refusals_of(functions: Functions, phase: Phase, *, preferred: str = "") -> Iterator[Refusal]:
+    """Everything that is wrong with a phase."""
+    found = _chosen(functions, phase, preferred, "")
+    if isinstance(found, Refusal):
+        yield found
+        return
+    function = functions.get(phase.function).implementation(found.release)
+    for wrong in function.check(phase.arguments):
+        yield _of_argument(wrong, phase, function)
+    yield from _of_templates(phase.arguments, phase)
+
+
+def selector_of(phase: Phase, preferred: str = "") -> Selector:
+    """What a phase asks for; a text that is no version is an InvalidVersion."""
+    if phase.version:
+        return Exact(SemVer.complete(phase.version))
+    return Exact(SemVer.complete(preferred), wish=True) if preferred else UNSPECIFIED
+
+
+def resolution_of(functions: Functions, phase: Phase, *, preferred: str = "") -> Resolution:
+    """Which version a phase gets, whatever its arguments are; none is an error."""
+    selector = selector_of(phase, preferred)
+    known = functions.get(phase.function)
+    return resolve(known.lineage, selector, FUNCTIONS, Dependent(at=dotted(phase.path)))
+
+
+def _chosen(functions: Functions, phase: Phase, preferred: str, at: str) -> Resolution | Refusal:
+    field = (*phase.path, "funcVersion") if phase.version else phase.path
+    at = "" if phase.version else at
+    try:
+        return resolution_of(functions, phase, preferred=preferred)
+    except UnknownFunction as error:
+        return Refusal(error.fact, (*phase.path, "func"), error.hint)
+    except InvalidVersion as error:
+        return Refusal(error.fact, field, error.hint, at)
+    except NoMatch as error:
+        return Refusal(error.fact, field, error.hint, at)
+
+
+def _malformed(version: str) -> str:
+    """Why a text is no version, if it is none."""
+    try:
+        SemVer.complete(version or "0")
+    except InvalidVersion as error:
+        return error.fact
+    return ""
+
+
+def _of_argument(wrong: Wrong, phase: Phase, function: Function) -> Refusal:
+    return Refusal(
+        f"{function.label}: {wrong.fact}", (*phase.path, "args", *wrong.path), wrong.hint
+    )
+
+
+def _of_templates(value: object, phase: Phase, *path: str | int) -> Iterator[Refusal]:
+    """Templates that cannot be read: what they call or how they are written is wrong."""
+    if isinstance(value, str) and "{{" in value:
+        # Not before there is one to read: it takes long to load.
+        from polyver.languages.gotemplate import InvalidTemplate, compile_template
+
+        try:
+            compile_template(value, name=dotted(("args", *path)))
+        except InvalidTemplate as error:
+            hint = f"{error.at}; {error.hint}" if error.hint else error.at
+            yield Refusal(error.fact, (*phase.path, "args", *path), hint)
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _of_templates(each, phase, *path, str(key))
+    elif isinstance(value, list | tuple):
+        for place, each in enumerate(value):
+            yield from _of_templates(each, phase, *path, place)
+
+
+def about_phase(blueprint: Blueprint, action: str, phase: Phase) -> str:
+    """A phase as sentences name it."""
+    return f"blueprint {blueprint.label}, action {action}, phase {phase.label}"

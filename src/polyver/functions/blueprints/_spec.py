@@ -1,0 +1,256 @@
+"""Blueprints and ActionSets, read: which action calls which function, and where that is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from msgspec import Struct
+
+from polyver.apis.declaring import Kind
+from polyver.core import PolyverError, listed
+from polyver.functions.kinds import ACTION_SETS, BLUEPRINTS, GROUP
+from polyver.kube.objects import Document, encode_json, load_manifests, objects_of
+from polyver.kube.objects.codec import prepare
+from polyver.kube.objects.converted_metadata import fresh
+from polyver.kube.objects.schema import Schema, compile_schema
+from polyver.kube.objects.validation import field_path, plain_cause
+from polyver.languages.values.manifests import dotted
+
+__all__ = [
+    "Action",
+    "Blueprint",
+    "Finding",
+    "Phase",
+    "Request",
+    "blueprint_of",
+    "blueprints_in",
+    "read_blueprint",
+    "requests_in",
+]
+
+_Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is wrong with a blueprint, or soon will be."""
+
+    fact: str
+    path: _Path
+    place: str
+    """The same as a text, with the file and the line."""
+    hint: str = ""
+    is_error: bool = True
+    is_unknown: bool = False
+    """Whether nobody can know before it runs; then it is no error."""
+
+    def __str__(self) -> str:
+        return str(PolyverError(self.fact, at=self.place, hint=self.hint))
+
+    @property
+    def field(self) -> str:
+        return dotted(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One call of a function, as it is written."""
+
+    name: str
+    """Empty if it has none, as some deferred phases do."""
+    function: str
+    version: str
+    """The `funcVersion`; empty if there is none."""
+    arguments: Mapping[str, object]
+    path: _Path
+
+    @property
+    def at(self) -> str:
+        return dotted(self.path)
+
+    @property
+    def label(self) -> str:
+        """Its name, or else which one it is: `phases[0]`, `deferPhase`."""
+        return self.name or dotted(self.path[2:])
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """The phases of an action in their order, and the one that comes last in any case."""
+
+    name: str
+    phases: tuple[Phase, ...]
+    deferred: Phase | None = None
+    written: Mapping[str, Any] = field(default_factory=dict)
+    """The action as the blueprint has it."""
+
+    @property
+    def has_templates(self) -> bool:
+        return b"{{" in encode_json(self.written)
+
+    @property
+    def calls(self) -> tuple[Phase, ...]:
+        """All phases, the deferred one last."""
+        return (*self.phases, self.deferred) if self.deferred else self.phases
+
+
+@dataclass(frozen=True, slots=True)
+class Blueprint:
+    """Actions by name, and where they are written."""
+
+    name: str
+    namespace: str
+    actions: Mapping[str, Action]
+    document: Document
+
+    @property
+    def label(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    def finding(
+        self, fact: str, *path: str | int, hint: str = "", is_error: bool = True
+    ) -> Finding:
+        return Finding(fact, path, self.document.place(*path), hint, is_error)
+
+    def action(self, name: str) -> Action:
+        """The action of that name; none is an error that names those that are there."""
+        if name not in self.actions:
+            known = listed(sorted(self.actions)) or "none"
+            fact = f"blueprint {self.label} has no action {name}"
+            raise PolyverError(fact, hint=f"known: {known}")
+        return self.actions[name]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An action that an ActionSet asks for, and the version that it would like."""
+
+    action_set: str
+    namespace: str
+    blueprint: str
+    action: str
+    preferred: str
+    path: _Path
+
+
+class _Names(Struct, rename="camel", frozen=True):
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+
+
+class _Head(Struct):
+    metadata: _Names = _Names()
+
+    @property
+    def name(self) -> str:
+        """Its name; of one that a server will name, what that begins with."""
+        return self.metadata.name or self.metadata.generate_name
+
+
+prepare(_Head)
+
+
+def blueprints_in(
+    documents: Iterable[Document],
+) -> Iterator[tuple[Document, Blueprint | None, list[Finding]]]:
+    """Every Blueprint among the manifests, with what is wrong with its form."""
+    for document in objects_of(documents, GROUP, BLUEPRINTS.kind):
+        yield document, *read_blueprint(document)
+
+
+def blueprint_of(obj: Mapping[str, Any]) -> tuple[Blueprint | None, list[Finding]]:
+    """A Blueprint that is plain data."""
+    name = (obj.get("metadata") or {}).get("name") or ""
+    [document] = load_manifests(encode_json(obj).decode(), f"{BLUEPRINTS.kind}/{name}")
+    return read_blueprint(document)
+
+
+def read_blueprint(document: Document) -> tuple[Blueprint | None, list[Finding]]:
+    """A Blueprint, unless its form leaves open what it means, and all that is wrong with that."""
+    findings, broken = list(_unknown(document, BLUEPRINTS)), list(_violations(document, BLUEPRINTS))
+    if broken:
+        return None, [*findings, *broken]
+    head = document.read(_Head)
+    value: Any = document.value
+    actions = {
+        name: _action(name, action or {}) for name, action in (value.get("actions") or {}).items()
+    }
+    return Blueprint(head.name, head.metadata.namespace, actions, document), findings
+
+
+def _action(name: str, value: Mapping[str, Any]) -> Action:
+    path = ("actions", name)
+    phases = tuple(
+        _phase(each, (*path, "phases", number))
+        for number, each in enumerate(value.get("phases") or ())
+    )
+    deferred = value.get("deferPhase")
+    last = _phase(deferred, (*path, "deferPhase")) if deferred else None
+    return Action(name, phases, last, value)
+
+
+def _phase(value: Mapping[str, Any], path: _Path) -> Phase:
+    version = value.get("funcVersion") or ""
+    return Phase(value.get("name") or "", value["func"], version, value.get("args") or {}, path)
+
+
+def requests_in(documents: Iterable[Document]) -> Iterator[tuple[Document, Request]]:
+    """Every action that an ActionSet among the manifests asks for."""
+    for document in objects_of(documents, GROUP, ACTION_SETS.kind):
+        for finding in _violations(document, ACTION_SETS):
+            raise document.error(finding.fact, *finding.path, hint=finding.hint)
+        head = document.read(_Head)
+        value: Any = document.value
+        for number, each in enumerate((value.get("spec") or {}).get("actions") or ()):
+            yield (
+                document,
+                Request(
+                    head.name,
+                    head.metadata.namespace,
+                    each.get("blueprint") or "",
+                    each["name"],
+                    each.get("preferredVersion") or "",
+                    ("spec", "actions", number),
+                ),
+            )
+
+
+# Their form, by the schema that a server checks them with.
+
+
+@cache
+def _schema(kind: Kind) -> Schema:
+    [version] = kind.definition().versions
+    assert version.schema is not None
+    return compile_schema(version.schema)
+
+
+def _unknown(document: Document, kind: Kind) -> Iterator[Finding]:
+    """Fields that a server would drop."""
+    for name in _schema(kind).prune(_copied(document)):
+        path = field_path(name)
+        yield _finding(document, f'"{path[-1]}" is not known here', path)
+
+
+def _violations(document: Document, kind: Kind) -> Iterator[Finding]:
+    """What a server would refuse."""
+    value, version = _copied(document), f"{GROUP}/v1alpha1"
+    if value["apiVersion"] != version:
+        fact = f"{value['apiVersion']} is not known"
+        yield _finding(document, fact, ("apiVersion",), f"expected {version}")
+    for cause in _schema(kind).validate(value):
+        yield _finding(document, plain_cause(cause), field_path(cause.field))
+
+
+def _copied(document: Document) -> dict[str, Any]:
+    value = fresh(document.value)
+    assert isinstance(value, dict)
+    return value
+
+
+def _finding(document: Document, fact: str, path: _Path, hint: str = "") -> Finding:
+    return Finding(fact, path, document.place(*path), hint)

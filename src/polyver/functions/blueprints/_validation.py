@@ -1,0 +1,192 @@
+"""What is wrong with blueprints before anything runs, what will be, and who uses which version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from polyver.core import (
+    Dependent,
+    Exact,
+    Index,
+    InvalidVersion,
+    NoMatch,
+    Resolution,
+    Selector,
+    SemVer,
+    affected,
+    resolve,
+)
+from polyver.functions.blueprints._resolution import about_phase, refusals_of, selector_of
+from polyver.functions.blueprints._spec import Action, Blueprint, Finding, Phase, Request
+from polyver.functions.policy import FUNCTIONS
+from polyver.functions.registering.function import Function
+from polyver.functions.registering.functions import Functions
+from polyver.languages.values.manifests import dotted
+
+UNTIL = " is known only when an action runs"
+"""How what nobody can know before ends."""
+__all__ = ["UNTIL", "Use", "check_blueprint", "losses_at", "losses_between", "uses_in"]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A phase that calls a function, what it asks for, and what it gets."""
+
+    blueprint: Blueprint
+    action: str
+    phase: Phase
+    asker: str
+    """The ActionSet whose preferred version it is that counts; empty for the blueprint alone."""
+    selector: Selector
+    found: Resolution | NoMatch
+
+    @property
+    def version(self) -> str:
+        """The version that it gets; empty if it gets none."""
+        return self.found.release.name if isinstance(self.found, Resolution) else ""
+
+    @property
+    def asked(self) -> str:
+        """The version that is asked for; empty if none is."""
+        return f"v{self.selector}" if isinstance(self.selector, Exact) else ""
+
+    def concerns(self, version: SemVer) -> bool:
+        """Whether it gets that version, or asks for it in vain."""
+        if isinstance(self.found, Resolution):
+            return self.found.question.lineage.get(version) is self.found.release
+        return self.selector in (Exact(version), Exact(version, wish=True))
+
+
+def check_blueprint(blueprint: Blueprint, functions: Functions) -> Iterator[Finding]:
+    """Report errors in names, versions, arguments and templates, and what is deprecated.
+
+    A value that a template reads is reported as unknown if it may or may not exist when the action
+    runs.
+    """
+    for action in blueprint.actions.values():
+        yield from _templates(blueprint, action, functions)
+        yield from _doubled(blueprint, action.calls)
+        for phase in action.calls:
+            about = about_phase(blueprint, action.name, phase)
+            for refusal in refusals_of(functions, phase):
+                fact = f"{about}: {refusal.fact}"
+                yield blueprint.finding(fact, *refusal.path, hint=refusal.hint)
+            for warning in _warnings(functions, phase):
+                path = (*phase.path, "funcVersion" if phase.version else "func")
+                yield blueprint.finding(f"{about}: {warning}", *path, is_error=False)
+
+
+def _templates(blueprint: Blueprint, action: Action, functions: Functions) -> Iterator[Finding]:
+    if not action.has_templates:
+        return
+    # Not before there is a template to read: it takes long to load.
+    from polyver.functions.blueprints.templates import template_problems
+
+    called = [_implementation(functions, phase) for phase in action.calls]
+    for each in template_problems(action.written, called):
+        about = _about(blueprint, action, each.path)
+        fact = f"{each.fact}{UNTIL}" if each.is_unknown else f"{about}: {each.fact}"
+        path, hint = ("actions", action.name, *each.path), each.hint
+        finding = blueprint.finding(fact, *path, hint=hint, is_error=not each.is_unknown)
+        yield replace(finding, is_unknown=each.is_unknown)
+
+
+def _about(blueprint: Blueprint, action: Action, path: Sequence[str | int]) -> str:
+    for phase in action.calls:
+        inside = phase.path[2:]
+        if tuple(path[: len(inside)]) == inside:
+            return about_phase(blueprint, action.name, phase)
+    return f"blueprint {blueprint.label}, action {action.name}, {path[0]}"
+
+
+def _implementation(functions: Functions, phase: Phase) -> Function | None:
+    """The code that a phase calls, if there is any and its version is not the ActionSet's."""
+    found = _attempt(functions, phase, "")
+    if not isinstance(found, Resolution):
+        return None
+    assert isinstance(found.release.version, SemVer)
+    return functions.known[phase.function].code.get(found.release.version)
+
+
+def _doubled(blueprint: Blueprint, phases: Iterable[Phase]) -> Iterator[Finding]:
+    seen: dict[str, Phase] = {}
+    for phase in phases:
+        first = seen.setdefault(phase.name, phase)
+        if first is not phase and phase.name:
+            fact = f"two phases are called {phase.name}"
+            hint = f"the first is {dotted(first.path)}; templates could not tell them apart"
+            yield blueprint.finding(fact, *phase.path, "name", hint=hint)
+
+
+def _warnings(functions: Functions, phase: Phase) -> tuple[str, ...]:
+    found = _attempt(functions, phase, "")
+    return found.warnings if isinstance(found, Resolution) else ()
+
+
+def losses_at(
+    release: SemVer, blueprints: Iterable[Blueprint], functions: Functions
+) -> Iterator[Finding]:
+    """What works now and will stop working when that release of the catalogues is out."""
+    for use, error in losses_between(functions, functions.at(release), blueprints):
+        about = about_phase(use.blueprint, use.action, use.phase)
+        field = "funcVersion" if use.phase.version else "func"
+        fact = f"{about} stops working in {release}: {error.fact}"
+        yield use.blueprint.finding(fact, *use.phase.path, field, hint=error.hint)
+
+
+def losses_between(
+    before: Functions, after: Functions, blueprints: Iterable[Blueprint]
+) -> Iterator[tuple[Use, NoMatch]]:
+    """Every use that has a version before and none after, and what it would be told."""
+    uses = {str(number): use for number, use in enumerate(uses_in(blueprints, before))}
+    for known in before:
+        index = Index.of(
+            (Dependent(name, pin=use.found.release.pin), known.name, use.selector, FUNCTIONS)
+            for name, use in uses.items()
+            if use.phase.function == known.name and isinstance(use.found, Resolution)
+        )
+        for loss in affected(index, known.lineage, after.known[known.name].lineage).losses:
+            yield uses[loss.dependent.name], loss.error
+
+
+def uses_in(
+    blueprints: Iterable[Blueprint], functions: Functions, requests: Iterable[Request] = ()
+) -> Iterator[Use]:
+    """Every use of a known function; once more for each ActionSet with a preferred version."""
+    asked = [each for each in requests if each.preferred]
+    for blueprint in blueprints:
+        for action in blueprint.actions.values():
+            wishes = [("", ""), *_wishes(asked, blueprint, action.name)]
+            for phase in action.calls:
+                # A phase that says its version gets it, whoever runs it.
+                for asker, preferred in wishes[:1] if phase.version else wishes:
+                    found = _attempt(functions, phase, preferred)
+                    if found is not None:
+                        selector = selector_of(phase, preferred)
+                        yield Use(blueprint, action.name, phase, asker, selector, found)
+
+
+def _wishes(
+    requests: Iterable[Request], blueprint: Blueprint, action: str
+) -> Iterator[tuple[str, str]]:
+    for each in requests:
+        if (each.blueprint, each.action) != (blueprint.name, action):
+            continue
+        if blueprint.namespace and each.namespace and blueprint.namespace != each.namespace:
+            continue
+        yield f"{each.namespace}/{each.action_set}".removeprefix("/"), each.preferred
+
+
+def _attempt(functions: Functions, phase: Phase, preferred: str) -> Resolution | NoMatch | None:
+    """What a phase gets; nothing if its function or the version it asks for makes no sense."""
+    known = functions.known.get(phase.function)
+    if known is None:
+        return None
+    try:
+        selector = selector_of(phase, preferred)
+        return resolve(known.lineage, selector, FUNCTIONS, Dependent(at=dotted(phase.path)))
+    except NoMatch as error:
+        return error
+    except InvalidVersion:
+        return None

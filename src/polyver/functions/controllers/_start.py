@@ -1,0 +1,68 @@
+"""The start of an ActionSet: what it asks for is read, and the run that it becomes is decided."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from polyver.client import Client, Object, Resource, find
+from polyver.core import PolyverError
+from polyver.functions.actions import Run, checked, refused, start, wanted_of
+from polyver.functions.blueprints import Blueprint, blueprint_of
+from polyver.functions.controllers._template_data import NotThere, read_workload
+from polyver.functions.kinds import BLUEPRINTS, GROUP
+from polyver.functions.registering import Functions
+from polyver.kube.objects.status import ApiError
+
+__all__ = ["begun", "is_final"]
+
+_BLUEPRINTS = Resource(GROUP, "v1alpha1", BLUEPRINTS.definition().names.plural)
+_PASSING = (401, 408, 409, 429)
+
+
+def is_final(error: PolyverError) -> bool:
+    """Whether to ask again would bring the same answer: what is refused, and not put off."""
+    return not isinstance(error, ApiError) or (
+        400 <= error.code < 500 and error.code not in _PASSING
+    )
+
+
+async def begun(client: Client, action_set: Object, functions: Functions, *, time: str) -> Run:
+    """The run of an ActionSet that starts now, or one that says why it must not."""
+    namespace = action_set["metadata"].get("namespace", "")
+    wanted = wanted_of(action_set)
+    try:
+        names = {each.blueprint for each in wanted if each.blueprint}
+        found = {name: await _blueprint(client, name, namespace) for name in sorted(names)}
+        # In a thread: a large one takes its time, and others need not wait for it.
+        run = await asyncio.to_thread(start, wanted, found.get, functions, time=time)
+        if run.refusal:
+            return run
+        run = await _with_workloads(client, run, namespace)
+        return await asyncio.to_thread(checked, run, functions)
+    except PolyverError as error:
+        if not is_final(error):
+            raise
+        return refused(str(error))
+
+
+async def _blueprint(client: Client, name: str, namespace: str) -> Blueprint | None:
+    found = await find(client, _BLUEPRINTS, name, namespace)
+    if found is None:
+        return None
+    blueprint, problems = await asyncio.to_thread(blueprint_of, found)
+    if blueprint is None:
+        raise NotThere(f"blueprint {name} cannot be read: {problems[-1].fact}")
+    return blueprint
+
+
+async def _with_workloads(client: Client, run: Run, namespace: str) -> Run:
+    """What actions are run on, as it is now: it counts to their end."""
+    for number, action in enumerate(run.actions):
+        reference = action.snapshot["spec"].get("object")
+        if reference:
+            at = f"spec.actions[{number}].object"
+            _, params = await read_workload(client, reference, namespace, at=at)
+            snapshot = {**action.snapshot, "workload": params}
+            run = run.with_action(number, replace(action, snapshot=snapshot))
+    return run

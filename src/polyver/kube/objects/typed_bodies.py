@@ -1,0 +1,164 @@
+"""Bodies of requests as data: of built-in kinds as the real server's types read them, of custom
+kinds as they are; what is unknown or doubled is told, and errors have the real server's words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from polyver.kube.objects._structs import Stop, Walk, what_is
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError, bad_request
+from polyver.kube.objects.type_shapes import Shape
+from polyver.languages.values.json_values import DEEPEST, Pairs, Undecodable, read, read_plain
+from polyver.languages.values.parse import InvalidManifest, YamlReader
+from polyver.languages.values.strings import as_number
+
+__all__ = [
+    "DEEPEST",
+    "Decoded",
+    "Undecodable",
+    "decode_plain",
+    "decode_typed",
+    "read_yaml",
+    "strictly_refused",
+    "undecodable",
+    "what_is",
+]
+
+_MOST_PROBLEMS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """An object as replies show it, and what its text had that the object does not."""
+
+    value: dict[str, Any]
+    problems: tuple[str, ...] = ()
+    """Such as `unknown field "spec.zzz"` and `duplicate field "data.k"`, in their order."""
+
+
+def decode_typed(body: bytes | dict[str, Any], shape: Shape) -> Decoded:
+    """Read a body, or data that was read before, as an object of a built-in kind.
+
+    Fields that are unknown, null or empty are dropped, and those that replies always have are
+    put in, as null unless the type keeps an empty list; defaults are none of its business.
+
+    >>> from polyver.kube.objects.builtin import shape_of
+    >>> decode_typed(b'{"data": {}, "zzz": 1}', shape_of("", "v1", "ConfigMap"))
+    Decoded(value={'metadata': {}}, problems=('unknown field "zzz"',))
+    """
+    value = read(body) if isinstance(body, bytes) else body
+    _check_identity(value)
+    walk = Walk()
+    try:
+        found = walk.value(Pairs() if value is None else value, shape)
+    except Stop as stop:
+        raise Undecodable(str(stop)) from None
+    if walk.error:
+        raise Undecodable(walk.error)
+    return Decoded(found, tuple(walk.problems)[:_MOST_PROBLEMS])
+
+
+def decode_plain(body: bytes) -> tuple[Any, tuple[str, ...]]:
+    """Read a body as it is, and tell which fields are there twice; the last one counts.
+
+    >>> decode_plain(b'{"spec": {"size": 5.0, "size": 6.0}}')
+    ({'spec': {'size': 6}}, ('duplicate field "spec.size"',))
+    """
+    value, problems = read_plain(body)
+    _check_identity(value)
+    return value, problems[:_MOST_PROBLEMS]
+
+
+def read_yaml(body: bytes) -> tuple[Any, list[str]]:
+    """The first document of a YAML text, and what is there twice in it; the last one counts.
+
+    Its keys are in order: the real server sorts them.
+    """
+    doubled: list[tuple[str, int]] = []
+    try:
+        documents = YamlReader(body.decode(), "body", doubled=doubled).documents()
+        value, _ = next(documents, (None, None))
+    except (InvalidManifest, UnicodeDecodeError) as error:
+        raise Undecodable(_yaml_problem(error), unrecognized=True) from None
+    text = msgspec.json.encode(value, order="sorted")
+    data = msgspec.json.decode(text)
+    data = _numbers_held(data) if _LONG.search(text) else data
+    lines = [f'  line {line}: key "{key}" already set in map' for key, line in doubled]
+    return data, ["\n".join(["yaml: unmarshal errors:", *lines])] if lines else []
+
+
+_LONG = re.compile(rb"[0-9]{19}")
+
+
+def _numbers_held(value: Any) -> Any:
+    """Plain data in which an integer that the real server cannot hold is a number like others."""
+    match value:
+        case dict():
+            return {key: _numbers_held(each) for key, each in value.items()}
+        case list():
+            return [_numbers_held(each) for each in value]
+        case int() if not isinstance(value, bool):
+            return as_number(value)
+    return value
+
+
+def _yaml_problem(error: InvalidManifest | UnicodeDecodeError) -> str:
+    """In the words of the real server's library, which counts lines from zero in most errors."""
+    if isinstance(error, UnicodeDecodeError):
+        return "yaml: invalid leading UTF-8 octet"
+    line = int(error.at.rpartition(":")[2] or 1) - 1
+    where = f" line {line}:" if line else ""
+    return f"yaml:{where} {error.fact.removeprefix('not YAML: ')}"
+
+
+def undecodable(kind: Kind, body: bytes, error: Undecodable) -> ApiError:
+    """The refusal of a body that cannot be read."""
+    if error.unrecognized:
+        what = f"the object provided is unrecognized (must be of type {kind.kind})"
+        problem = f"couldn't get version/kind; json parse error: {error}"
+        return bad_request(f"{what}: {problem} ({_summary(body)})")
+    return bad_request(f"{_unhandled(kind)}: {error}")
+
+
+def strictly_refused(kind: Kind, problems: Iterable[str]) -> ApiError:
+    """The refusal of unknown and doubled fields, where the request asks for it."""
+    return bad_request(f"{_unhandled(kind)}: strict decoding error: {', '.join(problems)}")
+
+
+def _unhandled(kind: Kind) -> str:
+    return f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+
+
+def _summary(body: bytes) -> str:
+    if not body:
+        return "<empty>"
+    start, more = body[:30], " ..." if len(body) > 30 else ""
+    return (start.decode(errors="replace") if start[:1] == b"{" else start.hex()) + more
+
+
+_IDENTITY = (
+    r'struct { APIVersion string "json:\"apiVersion,omitempty\"";'
+    r' Kind string "json:\"kind,omitempty\"" }'
+)
+
+
+def _check_identity(value: Any) -> None:
+    """The real server first looks at what an object says of itself."""
+    if value is None:
+        return
+    if not isinstance(value, dict | Pairs):
+        raise _unidentified(f"{what_is(value)} into Go value of type {_IDENTITY}")
+    for key, found in value.items() if isinstance(value, dict) else value:
+        if key in ("apiVersion", "kind") and not isinstance(found, str | None):
+            raise _unidentified(f"{what_is(found)} into Go struct field .{key} of type string")
+
+
+def _unidentified(problem: str) -> Undecodable:
+    return Undecodable(f"json: cannot unmarshal {problem}", unrecognized=True)

@@ -1,0 +1,82 @@
+"""Documents held against the schema of their kind, as a strict server would hold them.
+
+What is wrong is told where it was written, and what is misspelt with what was hardly not meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from polyver.kube.objects.converted_metadata import fresh
+from polyver.kube.objects.schema import Schema, compile_schema
+from polyver.kube.objects.status import Cause
+from polyver.languages.values.manifests import Document, Path
+
+__all__ = ["conformed", "field_path", "plain_cause"]
+
+_STATUS = "status"
+
+
+def field_path(text: str) -> Path:
+    """The steps of a field's place as servers write it.
+
+    >>> field_path("spec.pipeline[0].functionRef")
+    ('spec', 'pipeline', 0, 'functionRef')
+    """
+    found = re.findall(r"\[(\d+)\]|([^.\[\]]+)", text)
+    return tuple(int(number) if number else name for number, name in found)
+
+
+def plain_cause(cause: Cause) -> str:
+    """What a server says of a field, without the field.
+
+    >>> plain_cause(Cause("spec.size", "Required value"))
+    '"size" is missing'
+    """
+    if cause.message == "Required value":
+        return f'"{field_path(cause.field)[-1]}" is missing'
+    return cause.message.rpartition(f"{cause.field} in body ")[2] or cause.message
+
+
+def conformed(document: Document, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The object of a document, its defaults filled in; an InvalidManifest if it is none.
+
+    A field that the schema does not know is an error, as it is for kubectl; in a status, which
+    comes from whoever wrote the object before, it is dropped.
+    """
+    compiled = compile_schema(schema)
+    value: dict[str, Any] = fresh(document.value)
+    _check_known(document, compiled.prune(value), schema)
+    compiled.default(value)
+    _check_valid(document, compiled, value)
+    return value
+
+
+def _check_known(document: Document, unknown: list[str], schema: Mapping[str, Any]) -> None:
+    for text in unknown:
+        path = field_path(text)
+        if path[0] != _STATUS:
+            fact = f'"{path[-1]}" is not known here'
+            raise document.error(fact, *path, hint=_meant(path, schema))
+
+
+def _meant(path: Path, schema: Mapping[str, Any]) -> str:
+    inside = schema
+    for step in path[:-1]:
+        if isinstance(step, int):
+            inside = inside.get("items") or {}
+        else:
+            known = inside.get("properties") or {}
+            inside = known.get(step) or inside.get("additionalProperties") or {}
+    found = get_close_matches(str(path[-1]), [*(inside.get("properties") or ())], 1)
+    return f"did you mean {found[0]}?" if found else ""
+
+
+def _check_valid(document: Document, schema: Schema, value: dict[str, Any]) -> None:
+    causes = [each for each in schema.validate(value) if not each.field.startswith(_STATUS)]
+    if causes:
+        cause = causes[0]
+        raise document.error(plain_cause(cause), *field_path(cause.field))

@@ -1,0 +1,154 @@
+"""Versions that a write takes out of a definition: refused while something still needs one.
+
+kube-apiserver looks at `status.storedVersions` alone, which anybody can trim. An object that is
+stored in a version that is gone cannot be read or deleted any more. One whose managedFields name
+it can never be applied again: the server would have to convert to a version that nobody knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from polyver.core import listed
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import Cause, invalid
+from polyver.kube.server.admission import Review
+from polyver.kube.server.call import Server
+from polyver.kube.server.conversion.converters import Converter
+from polyver.kube.store import Entry
+
+__all__ = ["DroppedVersions"]
+
+_SOME: Final = 200
+"""How many objects are looked at before other requests have their turn."""
+_NAMED: Final = 3
+
+
+class _Owner(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    manager: str = ""
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    managed_fields: list[_Owner] | None = None
+
+
+class _Stored(msgspec.Struct, rename="camel"):
+    metadata: _Metadata
+    api_version: str = ""
+
+
+_decode = msgspec.json.Decoder(_Stored).decode
+
+
+@dataclass(slots=True)
+class _Needs:
+    """Who needs a version."""
+
+    stored: list[str] = field(default_factory=list)
+    """The names of the objects that are stored in it."""
+    owned: list[str] = field(default_factory=list)
+    """The names of the objects whose managedFields name it."""
+    managers: set[str] = field(default_factory=set)
+
+    def note(self, obj: _Stored, api_version: str) -> None:
+        metadata = obj.metadata
+        name = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+        if obj.api_version == api_version:
+            self.stored.append(name)
+        owners = [e for e in metadata.managed_fields or () if e.api_version == api_version]
+        if owners:
+            self.owned.append(name)
+            self.managers |= {each.manager for each in owners}
+
+    def told(self, version: str) -> Iterator[str]:
+        if self.stored:
+            names = listed(self.stored, most=_NAMED)
+            yield f"objects are stored in {version}: {names}; write them again, unchanged"
+        if self.owned:
+            names = listed(self.owned, most=_NAMED)
+            yield (
+                f"managedFields name {version}, of {listed(sorted(self.managers))} in {names}; "
+                f"have these apply in another version, or take the entries of {version} out"
+            )
+
+
+class DroppedVersions:
+    """Refuses to drop a version that stored objects, managedFields or a Conversion need."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def handles(self, kind: Kind, operation: str) -> bool:
+        known = ("apiextensions.k8s.io", "customresourcedefinitions")
+        return operation == "UPDATE" and (kind.group, kind.plural) == known
+
+    async def mutate(self, review: Review) -> None:
+        pass
+
+    async def validate(self, review: Review) -> None:
+        if review.object is None or review.old is None or review.subresource:
+            return
+        dropped = [*_names(review.old) - _names(review.object)]
+        if not dropped or "deletionTimestamp" in review.old["metadata"]:
+            return
+        texts = [*self._paths(review), *await self._uses(review.old["spec"], sorted(dropped))]
+        if texts:
+            causes = [Cause("spec.versions", f"Invalid value: {each}") for each in texts]
+            raise invalid(review.kind, review.name, causes)
+
+    def _paths(self, review: Review) -> Iterator[str]:
+        converter = self._server.conversions.get(review.name)
+        if converter is not None and review.object is not None:
+            yield from needed_between(converter, _names(review.object))
+
+    async def _uses(self, spec: Mapping[str, Any], dropped: Collection[str]) -> list[str]:
+        needs = {version: _Needs() for version in dropped}
+        async for entries in self._pages(f"/{spec['group']}/{spec['names']['plural']}/"):
+            for obj in map(_read, entries):
+                for version, each in needs.items():
+                    each.note(obj, f"{spec['group']}/{version}")
+        return [text for version, each in needs.items() for text in each.told(version)]
+
+    async def _pages(self, prefix: str) -> AsyncIterator[list[Entry]]:
+        after = ""
+        while True:
+            page = self._server.store.page(prefix, after=after, limit=_SOME)
+            yield page.entries
+            if not page.remaining or not page.entries:
+                return
+            after = page.entries[-1].key
+            await asyncio.sleep(0)
+
+
+def needed_between(converter: Converter, staying: Collection[str]) -> Iterator[str]:
+    """Versions that a conversion between two that stay leads through, and that do not stay."""
+    known = [each for each in converter.versions if each in staying]
+    told = set()
+    for source, target in _pairs(known):
+        for version in converter.versions_between(source, target):
+            if version not in staying and version not in told:
+                told.add(version)
+                yield (
+                    f"the Conversion leads from {source} to {target} through {version}; connect "
+                    "these two in another way first"
+                )
+
+
+def _pairs(names: list[str]) -> Iterable[tuple[str, str]]:
+    return [(one, other) for at, one in enumerate(names) for other in names[at + 1 :]]
+
+
+def _names(definition: Mapping[str, Any]) -> set[str]:
+    return {each["name"] for each in definition["spec"].get("versions") or ()}
+
+
+def _read(entry: Entry) -> _Stored:
+    return _decode(entry.value)

@@ -1,0 +1,79 @@
+"""Defaults put in where they belong: the table of types, walked along the shape of an object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from polyver.kube.objects.builtin import shape_of
+from polyver.kube.objects.type_shapes import Shape
+from polyver.kube.server.kinds._defaults import COMPUTED, FIXED, Change
+from polyver.kube.server.rules import Object
+
+__all__ = ["defaults_of"]
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What is filled in at one place, and at those below it that have something to fill in."""
+
+    fixed: Object = field(default_factory=dict)
+    computed: Change | None = None
+    fields: dict[str, _Plan] = field(default_factory=dict)
+    items: _Plan | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.fixed or self.computed or self.fields or self.items)
+
+    def apply(self, value: Any) -> Any:
+        """A value with its defaults; what is given stays as it is."""
+        if isinstance(value, list):
+            return [self.items.apply(each) for each in value] if self.items else value
+        if not isinstance(value, dict):
+            return value
+        missing = {key: new for key, new in self.fixed.items() if value.get(key) is None}
+        filled = {**value, **missing}
+        if self.computed:
+            filled |= self.computed(filled)
+        for name, plan in self.fields.items():
+            if name in filled:
+                filled[name] = plan.apply(filled[name])
+        return filled
+
+
+def defaults_of(shape: Shape) -> Callable[[Object], Object]:
+    """The function that fills in objects of a shape; it returns new ones."""
+    plan = _plan(shape, frozenset())
+    return plan.apply
+
+
+def _plan(shape: Shape, above: frozenset[int]) -> _Plan:
+    # A type that is part of itself has no defaults: those of built-in kinds have none there.
+    if id(shape) in above:
+        return _Plan()
+    above |= {id(shape)}
+    name = _names().get(id(shape.fields), "") if shape.fields else ""
+    plan = _Plan(dict(FIXED.get(name, {})), COMPUTED.get(name))
+    if shape.items is not None and (items := _plan(shape.items, above)):
+        plan.items = items
+    for field_name, inner in shape.fields.items():
+        if below := _plan(inner, above):
+            plan.fields[field_name] = below
+    return plan
+
+
+_known: dict[int, str] = {}
+
+
+def _names() -> Mapping[int, str]:
+    """The types of the tables, by what stays the same in all shapes of one type: its fields."""
+    if not _known:
+        _known.update({id(_shape(name).fields): name for name in {*FIXED, *COMPUTED}})
+    return _known
+
+
+def _shape(name: str) -> Shape:
+    group, _, versioned = name.partition("/")
+    version, _, kind = versioned.partition(".")
+    return shape_of(group, version, kind)

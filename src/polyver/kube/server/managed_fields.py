@@ -1,0 +1,110 @@
+"""Who owns which fields: managedFields in every write, as the kind is described."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from polyver.kube.objects.apply import (
+    Entry,
+    Scope,
+    resets_of,
+    times_kept,
+    track_scale,
+    track_update,
+)
+from polyver.kube.server.call import Call
+from polyver.kube.server.resource import Resource, encode_sorted
+from polyver.kube.server.rules import Object, Part
+from polyver.kube.server.subresources import Scale, dig
+
+__all__ = ["decided", "own", "scope_of", "set_entries", "times_kept"]
+
+T = TypeVar("T")
+
+
+def scope_of(call: Call, part: Part) -> Scope:
+    """Through what a request writes."""
+    resource, kind = call.resource, call.resource.kind
+    versions = [kind.api_version]
+    if kind.custom and part.name == "status":
+        versions = list(resource.shapes)
+    resets = {}
+    if resource.rules.has_status and part.name in ("", "status"):
+        resets = resets_of(*versions, kind=kind.kind, subresource=part.name, custom=kind.custom)
+    return Scope(
+        api_version=kind.api_version,
+        kind=kind.kind,
+        shapes=resource.shapes,
+        subresource=part.name,
+        resets=resets,
+    )
+
+
+class _Missing(Exception):
+    """An object that is needed in another version before a decision can be made."""
+
+    def __init__(self, obj: Object, api_version: str) -> None:
+        super().__init__(api_version)
+        self.obj = obj
+        self.api_version = api_version
+
+
+async def decided(call: Call, part: Part, decide: Callable[[Scope], T]) -> T:
+    """Let a pure function decide on owners, which may be so in other versions of the object.
+
+    It cannot wait for a conversion: so it is asked again, once for each that it lacked.
+    """
+    scope, resource = scope_of(call, part), call.resource
+    known: dict[tuple[bytes, str], Object] = {}
+
+    def convert(obj: Object, api_version: str) -> Object:
+        try:
+            return known[encode_sorted(obj), api_version]
+        except KeyError:
+            raise _Missing(obj, api_version) from None
+
+    while True:
+        try:
+            return await call.run(lambda: decide(replace(scope, convert=convert)))
+        except _Missing as missing:
+            key = encode_sorted(missing.obj), missing.api_version
+            known[key] = await _converted(resource, missing.obj, missing.api_version)
+
+
+async def _converted(resource: Resource, obj: Object, api_version: str) -> Object:
+    if resource.conversion is None:
+        return obj | {"apiVersion": api_version}
+    return await resource.conversion.convert(obj, api_version)
+
+
+async def own(call: Call, part: Part, obj: Object, old: Object | None, manager: str) -> None:
+    """Note in an object who wrote what, after a write that was no apply."""
+    if isinstance(part, Scale):
+        entries = _scaled(call, part, obj, old or {}, manager)
+    else:
+        now = call.server.timestamp()
+        entries = await decided(
+            call,
+            part,
+            lambda scope: track_update(old, obj, scope=scope, manager=manager, now=now),
+        )
+    set_entries(obj, entries)
+
+
+def _scaled(call: Call, part: Scale, obj: Object, old: Object, manager: str) -> Sequence[Entry]:
+    entries: Sequence[Entry] = old.get("metadata", {}).get("managedFields") or ()
+    if dig(old, part.replicas) == dig(obj, part.replicas):
+        return entries
+    version = call.resource.kind.api_version
+    return track_scale(
+        entries, manager=manager, api_version=version, paths={version: part.replicas}
+    )
+
+
+def set_entries(obj: Object, entries: Sequence[Entry]) -> None:
+    """Put managedFields into an object, or take them out."""
+    obj["metadata"].pop("managedFields", None)
+    if entries:
+        obj["metadata"]["managedFields"] = list(entries)

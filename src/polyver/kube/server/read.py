@@ -1,0 +1,237 @@
+"""Reading: one object, or a list in pages."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from dataclasses import dataclass
+
+from polyver.kube.http.off_loop import Turns
+from polyver.kube.objects import encode_json
+from polyver.kube.objects.status import ApiError, bad_request, expired, not_found
+from polyver.kube.server.answers import list_answer, object_answer
+from polyver.kube.server.call import Call
+from polyver.kube.server.http import Response
+from polyver.kube.server.options import ListOptions, parse_revision, read_revision
+from polyver.kube.server.rules import Object
+from polyver.kube.server.selection import Selection, read_selection
+from polyver.kube.store import Entry, Page
+
+__all__ = ["get_object", "list_objects"]
+
+_PAGE = 500
+_TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - no secret
+
+
+async def get_object(call: Call) -> Response:
+    """One object."""
+    revision = call.query.text("resourceVersion")
+    if revision:
+        refuse_future(call, read_revision(revision))
+    return await object_answer(call, find(call), kept=revision == "0")
+
+
+def find(call: Call) -> Entry:
+    """The object that the path names."""
+    entry = call.store.get(call.key)
+    if entry is None:
+        raise not_found(call.resource.kind, call.place.name)
+    return entry
+
+
+async def list_objects(call: Call, options: ListOptions) -> Response:
+    """All objects of a namespace or of all, or a page of them."""
+    selection = read_selection(call.resource, options)
+    cut = _start(call, options)
+    limit = 0 if options.revision == "0" and not options.continued else options.limit
+    found, page = await _collect(call, selection, cut, limit)
+    metadata: Object = {"resourceVersion": str(page.revision)}
+    if page.remaining:
+        metadata["continue"] = _token(call, page.revision, found[-1].key)
+        if selection.everything:
+            metadata["remainingItemCount"] = page.remaining
+    elif call.resource.kind.custom and not call.form.kind:
+        metadata["continue"] = ""
+    return await list_answer(call, found, metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """As of when, and behind which key."""
+
+    revision: int = 0
+    after: str = ""
+
+
+async def _collect(
+    call: Call, selection: Selection, cut: _Cut, limit: int
+) -> tuple[list[Entry], Page]:
+    """Entries that match, at most so many, and the last page they are from.
+
+    What remains is counted behind the last that matched; with a selector it is only known whether
+    there is more to look through.
+    """
+    prefix = call.resource.range(call.place.namespace)
+    if call.place.namespace and selection.name:
+        return await _only(call, selection, cut, prefix)
+    found: list[Entry] = []
+    turns = Turns()
+    while True:
+        size = limit if selection.everything or not limit else max(limit, _PAGE)
+        page = call.store.page(prefix, after=cut.after, limit=size, revision=cut.revision)
+        if selection.everything:
+            return page.entries, page
+        await asyncio.sleep(0)  # others are answered between pages
+        for number, entry in enumerate(page.entries):
+            if turns.over:
+                await turns.next()
+            if await selection.matches(entry):
+                found.append(entry)
+                if limit and len(found) == limit:
+                    left = page.remaining + len(page.entries) - number - 1
+                    return found, page._replace(remaining=left)
+        if not page.remaining:
+            return found, page
+        cut = _Cut(page.revision, page.entries[-1].key)
+
+
+async def _only(
+    call: Call, selection: Selection, cut: _Cut, prefix: str
+) -> tuple[list[Entry], Page]:
+    """A list that can hold one object only is a look-up."""
+    key = f"{prefix}{selection.name}"
+    page = call.store.page(key, limit=1, revision=cut.revision)
+    found = [entry for entry in page.entries if entry.key == key and entry.key > cut.after]
+    return [entry for entry in found if await selection.matches(entry)], page._replace(remaining=0)
+
+
+def _start(call: Call, options: ListOptions) -> _Cut:
+    if options.continued:
+        if options.revision not in ("", "0"):
+            raise bad_request("specifying resource version is not allowed when using continue")
+        return _continued(call, options.continued)
+    revision = _list_revision(options.revision)
+    if revision:
+        refuse_future(call, revision)
+    if options.match == "Exact" or (options.limit and revision and not options.match):
+        _refuse_compacted(call, revision)
+        return _Cut(revision)
+    return _Cut()
+
+
+def _list_revision(text: str) -> int:
+    try:
+        return parse_revision(text) if text else 0
+    except ValueError as error:
+        problem = f'resourceVersion: Invalid value: "{text}": {error}'
+        raise bad_request(f"invalid resource version: {problem}") from None
+
+
+def _continued(call: Call, text: str) -> _Cut:
+    token = _read_token(text)
+    after = call.resource.range(call.place.namespace) + token.start
+    if token.revision < 0:
+        return _Cut(0, after)  # a token that was given out for the state of whenever it is used
+    refuse_future(call, token.revision)
+    if token.revision < call.store.compacted:
+        fresh = _encode_token(-1, token.start)
+        raise _expired_token(fresh)
+    return _Cut(token.revision, after)
+
+
+def _expired_token(fresh: str) -> ApiError:
+    return expired(
+        "The provided continue parameter is too old to display a consistent list result. You can "
+        "start a new list without the continue parameter, or use the continue token in this "
+        "response to retrieve the remainder of the results. Continuing with the provided token "
+        "results in an inconsistent list - objects that were created, modified, or deleted "
+        "between the time the first chunk was returned and now may show up in the list.",
+        metadata={"continue": fresh},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    revision: int
+    start: str
+
+
+def _token(call: Call, revision: int, key: str) -> str:
+    return _encode_token(revision, key.removeprefix(call.resource.range(call.place.namespace)))
+
+
+def _encode_token(revision: int, start: str) -> str:
+    # The zero byte says what follows the key, not the key itself, as in the real server's tokens.
+    token = {"v": _TOKEN_VERSION, "rv": revision, "start": f"{start}\0"}
+    return base64.urlsafe_b64encode(encode_json(token)).decode().rstrip("=")
+
+
+def _read_token(text: str) -> _Token:
+    problem = "invalid continue token: continue key is not valid: "
+    try:
+        raw = base64.urlsafe_b64decode(_padded(text))
+        token = json.loads(raw)
+    except _NotBase64 as error:
+        raise bad_request(f"{problem}illegal base64 data at input byte {error.at}") from None
+    except (ValueError, RecursionError):
+        raise bad_request(problem + _not_json(raw)) from None
+    if not isinstance(token, dict) or token.get("v") != _TOKEN_VERSION:
+        version = token.get("v", "") if isinstance(token, dict) else ""
+        raise bad_request(f"{problem}server does not recognize this encoded version {version}")
+    revision, start = token.get("rv"), token.get("start")
+    if type(revision) is not int or revision == 0 or abs(revision) >= 2**63:
+        raise bad_request(
+            f"{problem}incorrect encoded start resourceVersion (version {_TOKEN_VERSION})"
+        )
+    if not isinstance(start, str) or not start:
+        raise bad_request(f"{problem}encoded start key empty (version {_TOKEN_VERSION})")
+    if start.startswith("/") or ".." in start.split("/"):
+        raise bad_request(f"{problem}{start}")
+    # Half of a character, which JSON can write, is in no key.
+    whole = start.encode("utf-8", "replace").decode()
+    return _Token(revision, whole.rstrip("\0"))
+
+
+class _NotBase64(ValueError):
+    def __init__(self, at: int) -> None:
+        super().__init__(at)
+        self.at = at
+
+
+def _padded(text: str) -> str:
+    for at, character in enumerate(text):
+        if not (character.isascii() and (character.isalnum() or character in "-_")):
+            raise _NotBase64(at)
+    if len(text) % 4 == 1:
+        raise _NotBase64(len(text))
+    return text + "=" * (-len(text) % 4)
+
+
+def _not_json(raw: bytes) -> str:
+    if not raw:
+        return "unexpected end of JSON input"
+    first = raw.decode("latin-1")[0]
+    return f"invalid character '{first}' looking for beginning of value"
+
+
+def refuse_future(call: Call, revision: int) -> None:
+    """A revision that is yet to come cannot be read."""
+    current = call.store.revision
+    if revision > current:
+        raise too_large_revision(revision, current)
+
+
+def too_large_revision(revision: int, current: int) -> ApiError:
+    """The refusal of a revision that is yet to come."""
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    details = {"causes": [cause], "retryAfterSeconds": 1}
+    message = f"Timeout: Too large resource version: {revision}, current: {current}"
+    return ApiError(504, "Timeout", message, details=details, headers={"Retry-After": "1"})
+
+
+def _refuse_compacted(call: Call, revision: int) -> None:
+    if revision and revision < call.store.compacted:
+        raise expired(
+            f"The provided resource version is too old: {revision} ({call.store.compacted})"
+        )

@@ -1,0 +1,223 @@
+"""Watches: what was there, then every change, each as one line."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import lru_cache
+
+from polyver.kube.http.off_loop import Turns
+from polyver.kube.objects import encode_json
+from polyver.kube.objects.status import expired
+from polyver.kube.server.answers import table_of
+from polyver.kube.server.call import Call
+from polyver.kube.server.http import Response
+from polyver.kube.server.media import Form
+from polyver.kube.server.options import ListOptions, read_revision
+from polyver.kube.server.read import too_large_revision
+from polyver.kube.server.resource import NotConverted, Resource, metadata_alone, rewritten
+from polyver.kube.server.rules import Object
+from polyver.kube.server.selection import Selection, read_selection
+from polyver.kube.store import Compacted, Entry, Event, Lagging, StoreClosed, Watch
+
+__all__ = ["watch_objects"]
+
+_BOOKMARK_EVERY = 60.0
+_LONGEST = 45 * 60.0
+_INITIAL_END = {"k8s.io/initial-events-end": "true"}
+
+
+def watch_objects(call: Call, options: ListOptions) -> Response:
+    """A stream of events; what is wrong with the request is told before it begins."""
+    if call.place.name:  # one of the old paths, which name the object
+        named = f"metadata.name={call.place.name}"
+        options = replace(options, fields=",".join(filter(None, [options.fields, named])))
+    selection = read_selection(call.resource, options)
+    revision = read_revision(options.revision)
+    if call.form.kind == "Table":
+        table_of(call, [])  # tells what is wrong with the query, if something is
+    return call.stream(_Watching(call, options, selection).lines(revision))
+
+
+class _Watching:
+    """One watch: its beginning, its events in the form asked for, its end."""
+
+    def __init__(self, call: Call, options: ListOptions, selection: Selection) -> None:
+        self._call = call
+        self._options = options
+        self._selection = selection
+        self._prefix = self._narrowed()
+        self._columns_told = False
+        # What most watchers want, and what is the same for all of them.
+        self._as_stored = selection.everything and call.form.kind != "Table"
+        seconds = options.timeout or _LONGEST
+        self._end = time.monotonic() + seconds
+
+    def _narrowed(self) -> str:
+        resource, place = self._call.resource, self._call.place
+        prefix = resource.range(place.namespace)
+        # Names that go on after this one are sorted out by the selection.
+        return prefix + self._selection.name if place.namespace else prefix
+
+    async def lines(self, revision: int) -> AsyncIterator[bytes]:
+        options, store = self._options, self._call.store
+        start = store.revision
+        if options.initial and revision > start:
+            yield _data_line("ERROR", too_large_revision(revision, start).status)
+            return
+        if options.initial or (options.initial is None and not revision):
+            page = store.page(self._prefix)
+            try:
+                yield b"".join(await self._initial(page.entries))
+            except NotConverted as error:
+                yield _data_line("ERROR", error.problem.status)
+                return
+            if options.initial and options.bookmarks:
+                yield self._bookmark(page.revision, _INITIAL_END)
+            start, revision = page.revision, page.revision
+        elif 0 < revision < start:
+            start = revision
+        try:
+            watch = self._open(start)
+        except Compacted as error:
+            yield _error(f"too old resource version: {revision} ({error.oldest})")
+            return
+        watches = self._call.resource.watches
+        watches.add(watch)
+        try:
+            if self._is_served():
+                async for line in self._follow(watch, revision):
+                    yield line
+        finally:
+            watches.discard(watch)
+            watch.close()
+
+    def _is_served(self) -> bool:
+        """Whether the kind is still served as it was when the request came."""
+        kind, catalogue = self._call.resource.kind, self._call.server.catalogue
+        now = catalogue.get(kind.group, kind.version, kind.plural)
+        return now is not None and now.watches is self._call.resource.watches
+
+    def _open(self, revision: int) -> Watch:
+        if revision < self._call.resource.since:
+            raise Compacted(revision, self._call.resource.since)
+        return self._call.store.watch(self._prefix, revision)
+
+    async def _follow(self, watch: Watch, revision: int) -> AsyncIterator[bytes]:
+        """Events that come after a revision, which may itself be yet to come."""
+        bookmark = time.monotonic() + _BOOKMARK_EVERY
+        while (left := self._end - time.monotonic()) > 0:
+            try:
+                events = await watch.batch(min(left, _BOOKMARK_EVERY))
+            except (Lagging, StoreClosed):
+                return
+            reached = watch.revision  # before anything is waited for: what comes then is not told
+            lines = []
+            turns = Turns()
+            for event in events:
+                if turns.over:
+                    await turns.next()
+                if event.entry.revision > revision and (line := await self._told(event)):
+                    lines.append(line)
+            if self._options.bookmarks and time.monotonic() >= bookmark:
+                bookmark = time.monotonic() + _BOOKMARK_EVERY
+                lines.append(self._bookmark(reached))
+            if lines:
+                yield b"".join(lines)
+
+    async def _initial(self, entries: list[Entry]) -> list[bytes]:
+        lines: list[bytes] = []
+        turns = Turns()
+        for entry in entries:
+            if turns.over:
+                await turns.next()
+            if await self._selection.matches(entry):
+                lines.append(await self._line("ADDED", entry))
+        return lines
+
+    async def _told(self, event: Event) -> bytes:
+        """The line for an event; empty for one that cannot be converted, as on the real server."""
+        if self._as_stored and self._call.resource.is_shown(event.entry):
+            return _stored_line(event, self._call.form)
+        try:
+            return await self._selected(event)
+        except NotConverted:
+            return b""
+
+    async def _selected(self, event: Event) -> bytes:
+        """The line for an event; empty for what is not, and was not, selected."""
+        entry, before = event.entry, event.previous
+        was = before is not None and await self._selection.matches(before)
+        if event.deleted:
+            return await self._line("DELETED", entry) if was else b""
+        if await self._selection.matches(entry):
+            return await self._line("MODIFIED" if was else "ADDED", entry)
+        if before is not None and was:
+            return await self._line("DELETED", _as_of(before, entry.revision))
+        return b""
+
+    async def _line(self, kind: str, entry: Entry) -> bytes:
+        resource, form = self._call.resource, self._call.form
+        if form.kind == "Table":
+            obj = await resource.decode(entry, kept=True)
+            self._call.weight = len(entry.value)
+            return await self._call.run(lambda: _data_line(kind, self._table(obj)))
+        value = await resource.shown(entry, kept=True)
+        if form.kind:
+            return _metadata_line(kind, value, form.api_version)
+        return _plain_line(kind, value)
+
+    def _table(self, obj: Object) -> Object:
+        """A Table of one row; only the first has the columns."""
+        columns, self._columns_told = not self._columns_told, True
+        return table_of(self._call, [obj], columns=columns)
+
+    def _bookmark(self, revision: int, annotations: dict[str, str] | None = None) -> bytes:
+        metadata: Object = {"resourceVersion": str(revision)}
+        if annotations:
+            metadata["annotations"] = annotations
+        return _data_line("BOOKMARK", self._bookmarked(self._call.resource, metadata))
+
+    def _bookmarked(self, resource: Resource, metadata: Object) -> Object:
+        form = self._call.form
+        if form.kind == "Table":
+            columns, self._columns_told = not self._columns_told, True
+            return table_of(self._call, [], metadata, columns=columns)
+        version, kind = resource.kind.api_version, resource.kind.kind
+        if form.kind:
+            version, kind = form.api_version, form.kind
+        return {"kind": kind, "apiVersion": version, "metadata": metadata}
+
+
+def _as_of(before: Entry, revision: int) -> Entry:
+    """An object that left the selection, with the revision that made it leave."""
+    head, tail = rewritten(before.value)
+    return before._replace(value=b"%b%d%b" % (head, revision, tail), revision=revision)
+
+
+def _stored_line(event: Event, form: Form) -> bytes:
+    """The line for an event that is selected, as everything is, and sent as it is stored."""
+    kind = "DELETED" if event.deleted else "ADDED" if event.previous is None else "MODIFIED"
+    if form.kind:
+        return _metadata_line(kind, event.entry.value, form.api_version)
+    return _plain_line(kind, event.entry.value)
+
+
+# Many watchers get the same line, one after the other.
+@lru_cache(maxsize=4)
+def _plain_line(kind: str, value: bytes) -> bytes:
+    return b'{"type":"%b","object":%b}\n' % (kind.encode(), value)
+
+
+@lru_cache(maxsize=4)
+def _metadata_line(kind: str, value: bytes, api_version: str) -> bytes:
+    return _plain_line(kind, metadata_alone(value, api_version))
+
+
+def _data_line(kind: str, obj: Object) -> bytes:
+    return encode_json({"type": kind, "object": obj}) + b"\n"
+
+
+def _error(message: str) -> bytes:
+    return _data_line("ERROR", expired(message).status)

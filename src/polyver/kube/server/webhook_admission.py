@@ -1,0 +1,218 @@
+"""The place of admission webhooks in a write: what they are told, and what is taken from them.
+
+They are asked after all that this process has to say itself, and what they change has to be right
+in all that a request has to be right in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from polyver.kube.objects.apply import Entry, InvalidEntries, read_entries
+from polyver.kube.objects.builtin import metadata_shape
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.status import ApiError, invalid, invalid_field
+from polyver.kube.objects.typed_bodies import decode_typed
+from polyver.kube.server.call import Call
+from polyver.kube.server.managed_fields import set_entries
+from polyver.kube.server.options import DeleteOptions
+from polyver.kube.server.rules import Object, Part
+from polyver.kube.server.subresources import SCALE, Scale, dig
+from polyver.kube.server.webhooks import Subject
+
+__all__ = [
+    "deleted",
+    "mutate_create",
+    "mutate_update",
+    "pruned",
+    "shown_kind",
+    "subject_of",
+    "validate",
+]
+
+_OPTIONS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
+_INVALID_STATE = (
+    ".metadata.managedFields was in an invalid state after admission; this could be caused by an "
+    "outdated mutating admission controller; please fix your requests"
+)
+
+
+async def subject_of(
+    call: Call,
+    operation: str,
+    *,
+    name: str,
+    subresource: str = "",
+    other_kind: Kind | None = None,
+    deletion: DeleteOptions | None = None,
+) -> Subject | None:
+    """What webhooks are told of a write; None if there is nobody to tell."""
+    webhooks = call.server.webhooks
+    if webhooks.idle or not await webhooks.any():
+        return None
+    kind = call.resource.kind
+    options = _write_options(call) if deletion is None else _delete_options(deletion)
+    return Subject(
+        resource=call.resource,
+        operation=operation,
+        # A namespace is in itself.
+        namespace=name if kind.resource == "namespaces" else call.place.namespace,
+        name=name,
+        object=None,
+        old=None,
+        user=call.request.user,
+        options={"kind": _OPTIONS[operation], "apiVersion": "meta.k8s.io/v1"} | options,
+        dry_run=bool(options.get("dryRun")),
+        warn=call.warn,
+        subresource=subresource,
+        other_kind=other_kind,
+    )
+
+
+def _write_options(call: Call) -> Object:
+    told = {
+        "dryRun": list(call.query.all.get("dryRun", ())),
+        "fieldManager": call.query.text("fieldManager"),
+        "fieldValidation": call.query.text("fieldValidation"),
+    }
+    return {key: value for key, value in told.items() if value}
+
+
+def _delete_options(options: DeleteOptions) -> Object:
+    conditions = {"uid": options.uid, "resourceVersion": options.revision}
+    told = {
+        "gracePeriodSeconds": options.grace,
+        "preconditions": {key: each for key, each in conditions.items() if each is not None}
+        or None,
+        "orphanDependents": options.orphan,
+        "propagationPolicy": options.propagation,
+        "dryRun": ["All"] if options.dry_run else None,
+    }
+    return {key: value for key, value in told.items() if value is not None}
+
+
+async def mutate_create(call: Call, subject: Subject, obj: Object) -> Object:
+    """What mutating webhooks make of a new object."""
+    subject.object = obj
+    await call.server.webhooks.mutate(subject)
+    changed = subject.object
+    if changed is not obj:
+        _check_kind(call, changed)
+        _keep_entries(call, changed, obj["metadata"].get("managedFields"))
+    return changed
+
+
+class Changed(NamedTuple):
+    """A change: what the request says of its part, what that makes of the object, what was."""
+
+    shown: Object
+    obj: Object
+    old: Object
+
+
+async def mutate_update(call: Call, subject: Subject, part: Part, change: Changed) -> Object | None:
+    """What mutating webhooks make of an object as it is to be stored; None if they leave it.
+
+    They see all that the request says; of what they make of it as much is taken as of a request to
+    the same path.
+    """
+    shown, obj, old = change
+    seen = _seen(call, part, shown, obj)
+    subject.object, subject.old = seen, part.base(old)
+    if isinstance(part, Scale):
+        set_entries(subject.old, _scale_entries(call, part, old))
+    await call.server.webhooks.mutate(subject)
+    changed = subject.object
+    if changed is seen:
+        return None
+    if isinstance(part, Scale):
+        return part.merge(changed, old)
+    _check_kind(call, changed)
+    _keep_entries(call, changed, obj["metadata"].get("managedFields"))
+    merged = part.merge(changed, old)
+    merged = merged | {"metadata": dict(merged["metadata"])}
+    set_entries(merged, changed["metadata"].get("managedFields") or ())
+    return merged
+
+
+def _seen(call: Call, part: Part, shown: Object, obj: Object) -> Object:
+    """What the request says, with its owners."""
+    if isinstance(part, Scale):
+        seen = shown | {"metadata": dict(shown["metadata"])}
+        set_entries(seen, _scale_entries(call, part, obj))
+        return seen
+    if not part.name:
+        status = {"status": shown["status"]} if "status" in shown else {}
+        return {key: value for key, value in obj.items() if key != "status"} | status
+    seen = shown | {"metadata": dict(shown["metadata"])}
+    set_entries(seen, obj["metadata"].get("managedFields") or ())
+    return seen
+
+
+def _scale_entries(call: Call, part: Scale, obj: Object) -> list[Entry]:
+    """Who owns the replicas, told as owners of the replicas of a Scale."""
+    fields: Object = {"f:spec": {"f:replicas": {}}}
+    about = {"apiVersion": SCALE.api_version, "fieldsType": "FieldsV1", "fieldsV1": fields}
+    path = tuple(f"f:{name}" for name in part.replicas)
+    return [
+        {"time": call.server.timestamp()} | entry | about
+        for entry in obj["metadata"].get("managedFields") or ()
+        if dig(entry.get("fieldsV1"), path) is not None
+    ]
+
+
+async def validate(
+    call: Call, subject: Subject, part: Part, obj: Object, old: Object | None
+) -> None:
+    """Ask validating webhooks about an object as it will be stored."""
+    subject.object = part.base(obj)
+    subject.old = None if old is None else part.base(old)
+    await call.server.webhooks.validate(subject)
+
+
+async def deleted(call: Call, subject: Subject, old: Object) -> None:
+    """Ask all webhooks about an object that is to be deleted."""
+    subject.old = old
+    await call.server.webhooks.mutate(subject)
+    await call.server.webhooks.validate(subject)
+
+
+def pruned(call: Call, obj: Object) -> None:
+    """Take away what a webhook put into an object that its kind does not know."""
+    if call.resource.conform is not None:
+        obj["metadata"] = decode_typed(obj["metadata"], metadata_shape()).value
+        call.resource.conform(obj)
+
+
+def _check_kind(call: Call, changed: Object) -> None:
+    kind = call.resource.kind
+    said, version = changed.get("kind"), changed.get("apiVersion")
+    if not kind.custom:
+        changed |= {"kind": kind.kind, "apiVersion": kind.api_version}
+    elif said != kind.kind:
+        told = replace(kind, kind=str(said or ""))
+        name = changed["metadata"].get("name") or ""
+        raise invalid(told, name, [invalid_field("kind", said, f"must be {kind.kind}")])
+    elif version != kind.api_version:
+        text = f"request to convert CR from an invalid group/version: {version}"
+        raise ApiError(500, "", text)
+
+
+def _keep_entries(call: Call, changed: Object, before: Any) -> None:
+    """Owners that a webhook made unreadable are put back."""
+    metadata: Mapping[str, Any] = changed["metadata"]
+    entries = metadata.get("managedFields") or ()
+    if entries == (before or ()):
+        return
+    try:
+        read_entries(entries)
+    except InvalidEntries as error:
+        call.warn(f"{_INVALID_STATE}: {error}")
+        set_entries(changed, before or ())
+
+
+def shown_kind(part: Part) -> Kind | None:
+    """The kind of what a part shows, if it is another than that of the object."""
+    return SCALE if isinstance(part, Scale) else None

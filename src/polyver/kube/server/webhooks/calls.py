@@ -1,0 +1,91 @@
+"""Calls to admission webhooks, over connections that are kept as long as something needs them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import ssl
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from polyver.kube.server.conversion.certificates import context_for
+from polyver.kube.server.conversion.reviews import CallFailed
+from polyver.kube.server.conversion.statuses import Answer, problem_of
+from polyver.kube.server.conversion.transport import (
+    Address,
+    Transport,
+    asked,
+    no_service,
+    service_url,
+)
+from polyver.kube.server.webhooks.configuration import Hook
+
+__all__ = ["Calls"]
+
+_TIMED_OUT = "context deadline exceeded"
+_Key = tuple[str, str, int]
+
+
+class Calls:
+    """Sends reviews to webhooks."""
+
+    def __init__(self) -> None:
+        self._transports: dict[_Key, Transport] = {}
+
+    async def ask(self, hook: Hook, body: bytes) -> bytes:
+        """The body of a webhook's answer; `CallFailed` says why there is none."""
+        try:
+            answer = await self._answer(hook, body)
+        except CallFailed as error:
+            raise _failed(str(error)) from None
+        if problem := problem_of(answer):
+            raise _failed(problem)
+        return answer.body
+
+    async def _answer(self, hook: Hook, body: bytes) -> Answer:
+        url, service = _url(hook.client), hook.client.get("service")
+        if service:
+            raise no_service(Address.parse(url), service["name"], hook.timeout)
+        until = asyncio.get_running_loop().time() + hook.timeout
+        return await asked(self._transport(hook, url), body, until=until)
+
+    def _transport(self, hook: Hook, url: str) -> Transport:
+        key = _key(hook)
+        if key not in self._transports:
+            bundle = hook.client.get("caBundle") or ""
+            self._transports[key] = Transport(
+                Address.parse(url),
+                lambda: _context(bundle),
+                timeout=hook.timeout,
+                timed_out=_TIMED_OUT,
+            )
+        return self._transports[key]
+
+    async def keep(self, hooks: Iterable[Hook]) -> None:
+        """Let go of the connections that none of these webhooks needs."""
+        needed = {_key(hook) for hook in hooks}
+        gone = [key for key in self._transports if key not in needed]
+        for transport in [self._transports.pop(key) for key in gone]:
+            await transport.close()
+
+
+def _failed(problem: str) -> CallFailed:
+    return CallFailed(f"failed to call webhook: {problem}")
+
+
+def _key(hook: Hook) -> _Key:
+    return _url(hook.client), hook.client.get("caBundle") or "", hook.timeout
+
+
+def _url(client: Mapping[str, Any]) -> str:
+    service = client.get("service")
+    return service_url(service) if service else client.get("url") or ""
+
+
+def _context(bundle: str) -> ssl.SSLContext:
+    try:
+        return context_for(base64.b64decode(bundle))
+    except (ssl.SSLError, binascii.Error):
+        told = "unable to load root certificates: unable to parse bytes as PEM block"
+        raise CallFailed(told) from None

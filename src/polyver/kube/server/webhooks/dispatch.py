@@ -1,0 +1,373 @@
+"""Who is asked about a write, in which order, and what becomes of the answers.
+
+Mutating webhooks are asked one after the other, and some of them again if a later one changed the
+object; validating ones are asked all at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import unicodedata
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from polyver.kube.http.logs import Log
+from polyver.kube.http.off_loop import off_loop
+from polyver.kube.objects.kinds import Kind
+from polyver.kube.objects.selection import selects
+from polyver.kube.objects.sizes import is_larger
+from polyver.kube.objects.status import ApiError, bad_request, forbidden, internal, not_found
+from polyver.kube.server.conversion.reviews import CallFailed
+from polyver.kube.server.http import User
+from polyver.kube.server.identity import Wanted, account_user, may
+from polyver.kube.server.resource import Catalogue, Resource
+from polyver.kube.server.rules import Object
+from polyver.kube.server.webhooks.calls import Calls
+from polyver.kube.server.webhooks.configuration import (
+    MUTATING,
+    VALIDATING,
+    Configurations,
+    Holds,
+    Hook,
+)
+from polyver.kube.server.webhooks.patches import patched, read_patch
+from polyver.kube.server.webhooks.reviews import (
+    Verdict,
+    denied,
+    read_verdict,
+    request_of,
+    review_body,
+    review_version,
+)
+from polyver.kube.server.webhooks.subjects import Subject, Versions
+from polyver.kube.store import Store
+from polyver.languages import cel
+from polyver.languages.values.step_budget import OverAllowance, limited
+from polyver.languages.values.strings import quoted, same
+
+__all__ = ["Webhooks"]
+
+_SMALL = 4096
+_FEW_STEPS = 10_000
+_SAFE = ("None", "NoneOnDryRun")
+_decode = msgspec.json.Decoder(dict[str, object]).decode
+
+
+@dataclass(frozen=True, slots=True)
+class _Invocation:
+    """A webhook that is to be asked, and the version in which it is."""
+
+    hook: Hook
+    resource: Resource
+    kind: Kind
+
+
+@dataclass(slots=True)
+class _Rounds:
+    """Which webhooks have been asked, and which of them have to be asked again."""
+
+    asked: list[Hook] = field(default_factory=list)
+    again: list[Hook] = field(default_factory=list)
+    changed: bool = False
+
+    def note(self, hook: Hook, *, changed: bool) -> None:
+        if changed:
+            self.again += self.asked
+            self.asked = []
+            self.changed = True
+        if hook.again:
+            self.asked.append(hook)
+
+
+class Webhooks:
+    """All admission webhooks of a server."""
+
+    def __init__(self, store: Store, catalogue: Catalogue) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._configurations = Configurations(store)
+        self._calls = Calls()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody has to be asked about anything, as far as one knows without waiting."""
+        return not self._configurations.stale and not self._configurations.found
+
+    async def any(self) -> bool:
+        """Whether anybody has to be asked about anything."""
+        if self._configurations.stale:
+            await self._refresh()
+        return self._configurations.found
+
+    def _hooks(self, plural: str) -> Sequence[Hook]:
+        return self._configurations.of(plural)
+
+    async def _refresh(self) -> None:
+        await self._configurations.refresh()
+        await self._calls.keep((*self._hooks(MUTATING), *self._hooks(VALIDATING)))
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+        self._configurations.close()
+        await self._calls.keep(())
+
+    # Mutating.
+
+    async def mutate(self, subject: Subject) -> None:
+        """Let webhooks change the object, one after the other."""
+        hooks = self._hooks(MUTATING)
+        if not hooks or subject.exempt:
+            return
+        versions, rounds = Versions(subject, _unshown_twice), _Rounds()
+        await self._round(subject, versions, hooks, rounds)
+        if rounds.changed:
+            await self._round(subject, versions, hooks, rounds, again=True)
+        await versions.settle()
+
+    async def _round(
+        self,
+        subject: Subject,
+        versions: Versions,
+        hooks: Sequence[Hook],
+        rounds: _Rounds,
+        *,
+        again: bool = False,
+    ) -> None:
+        for hook in hooks:
+            found = await self._match(subject, versions, hook)
+            # Whoever was not asked at first is not asked now, whatever was changed.
+            if found is None or (again and not any(hook is each for each in rounds.again)):
+                continue
+            changed = False
+            try:
+                changed = await self._change(subject, versions, found)
+            except CallFailed as error:
+                _passed_over(hook, error)
+            rounds.note(hook, changed=changed)
+
+    async def _change(self, subject: Subject, versions: Versions, found: _Invocation) -> bool:
+        """Let one webhook change the object; whether it did."""
+        verdict = await self._verdict(subject, versions, found, mutating=True)
+        operations = read_patch(verdict.patch, verdict.patch_type)
+        if not operations:
+            return False
+        before = (await versions.show(found.kind)).object
+        if before is None:
+            told = "attempted to modify the object, which is not supported for this operation"
+            raise internal(f"admission webhook {quoted(found.hook.name)} {told}")
+
+        def change() -> tuple[Object, bool]:
+            after = patched(before, operations, found.resource, found.kind)
+            changed = not same(before, after)
+            if found.kind is found.resource.kind:
+                found.resource.rules.default(after)
+            return after, changed
+
+        large = len(verdict.patch) > _SMALL or is_larger(before, _SMALL)
+        after, changed = await off_loop(change) if large else change()
+        versions.change(found.kind, after)
+        return changed
+
+    # Validating.
+
+    async def validate(self, subject: Subject) -> None:
+        """Ask all webhooks at once whether the write may happen."""
+        hooks = self._hooks(VALIDATING)
+        if not hooks or subject.exempt:
+            return
+        versions = Versions(subject, _unshown)
+        found = [await self._match(subject, versions, hook) for hook in hooks]
+        asked = [each for each in found if each is not None]
+        for each in asked:
+            await versions.show(each.kind)
+        outcomes = await asyncio.gather(
+            *(self._accept(subject, versions, each) for each in asked), return_exceptions=True
+        )
+        for outcome in outcomes:
+            if outcome is not None:
+                raise outcome
+
+    async def _accept(self, subject: Subject, versions: Versions, found: _Invocation) -> None:
+        try:
+            await self._verdict(subject, versions, found, mutating=False)
+        except CallFailed as error:
+            _passed_over(found.hook, error)
+
+    # Both.
+
+    async def _verdict(
+        self, subject: Subject, versions: Versions, found: _Invocation, *, mutating: bool
+    ) -> Verdict:
+        """What a webhook says; that it refuses is an `ApiError`."""
+        hook = found.hook
+        if subject.dry_run and hook.side_effects not in _SAFE:
+            raise bad_request(f"admission webhook {quoted(hook.name)} does not support dry run")
+        version, uid = review_version(hook.versions), str(uuid.uuid4())
+        shown = await versions.show(found.kind)
+        request = request_of(subject, found.kind, found.resource.kind, shown)
+        answer = await self._calls.ask(hook, review_body(request, uid, version))
+        verdict = read_verdict(answer, uid=uid, version=version, mutating=mutating)
+        for text in verdict.warnings:
+            if _fits_header(text):
+                subject.warn(text)
+        if not verdict.allowed:
+            raise denied(hook.name, verdict.status)
+        return verdict
+
+    async def _match(self, subject: Subject, versions: Versions, hook: Hook) -> _Invocation | None:
+        """How a webhook is to be asked, if it is."""
+        try:
+            if not self._selected(subject, versions, hook):
+                return None
+            problem = None
+        except ApiError as error:
+            problem = error  # told only if the webhook would be asked otherwise
+        found = self._invocation(subject, hook)
+        if found is None:
+            return None
+        if problem is not None:
+            raise problem
+        if hook.conditions and not await self._conditions_hold(subject, versions, found):
+            return None
+        return found
+
+    def _selected(self, subject: Subject, versions: Versions, hook: Hook) -> bool:
+        if _selects_some(hook.namespaces) and (subject.namespace or subject.is_namespace):
+            labels = self._namespace_labels(subject, versions)
+            if not selects(hook.namespaces, labels):
+                return False
+        if not _selects_some(hook.objects):
+            return True
+        objects = (versions.current, subject.old)
+        return any(selects(hook.objects, _labels(each)) for each in objects if each is not None)
+
+    def _namespace_labels(self, subject: Subject, versions: Versions) -> Mapping[str, str]:
+        current = versions.current
+        if subject.is_namespace and not subject.subresource and current is not None:
+            return _labels(current)
+        namespaces = self._catalogue.get("", "v1", "namespaces")
+        assert namespaces is not None
+        entry = self._store.get(namespaces.key("", subject.namespace))
+        if entry is None:
+            raise not_found(namespaces.kind, subject.namespace)
+        return _labels(_decode(entry.value))
+
+    def _invocation(self, subject: Subject, hook: Hook) -> _Invocation | None:
+        namespaced = bool(subject.namespace) and not subject.is_namespace
+
+        def matches(rule_kind: Kind) -> bool:
+            return any(
+                rule.matches(
+                    rule_kind, subject.operation, subject.subresource, namespaced=namespaced
+                )
+                for rule in hook.rules
+            )
+
+        if matches(subject.resource.kind):
+            return _Invocation(hook, subject.resource, subject.kind)
+        if hook.exact:
+            return None
+        for resource in self._equivalents(subject.resource):
+            if matches(resource.kind):
+                return _Invocation(hook, resource, subject.other_kind or resource.kind)
+        return None
+
+    def _equivalents(self, resource: Resource) -> Sequence[Resource]:
+        """The same objects in other versions, or in another group."""
+        return [
+            each
+            for each in self._catalogue
+            if each.prefix == resource.prefix and each.kind != resource.kind
+        ]
+
+    async def _conditions_hold(
+        self, subject: Subject, versions: Versions, found: _Invocation
+    ) -> bool:
+        shown = await versions.show(found.kind)
+        request = request_of(subject, found.kind, found.resource.kind, shown)
+        facts = cel.Facts(request, _answers(subject.user), _question(subject))
+        problems: list[str] = []
+        for condition in found.hook.conditions:
+            try:
+                if not await _holds(condition, facts):
+                    return False
+            except cel.ConditionFailed as error:
+                problems.append(str(error))
+        if not problems or found.hook.ignored:
+            return not problems
+        told = list(dict.fromkeys(problems))
+        text = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+        raise forbidden(subject.resource.kind, subject.name, text)
+
+
+async def _holds(condition: Holds, facts: cel.Facts) -> bool:
+    """Evaluate a condition: on the event loop if it takes few steps, else off the loop."""
+    try:
+        with limited(_FEW_STEPS):
+            return condition.holds(facts)
+    except OverAllowance:
+        return await off_loop(lambda: condition.holds(facts))
+
+
+def _unshown(problem: ApiError) -> ApiError:
+    """An object cannot be shown in the version that a webhook wants."""
+    return internal(problem.message)
+
+
+def _unshown_twice(problem: ApiError) -> ApiError:
+    """The same for mutating webhooks, of which the real server tells twice that it is internal."""
+    return internal(internal(problem.message).message)
+
+
+def _passed_over(hook: Hook, error: CallFailed) -> None:
+    """A call that failed is a refusal, unless the configuration says that it does not matter."""
+    told = f"failed calling webhook {quoted(hook.name)}: {error}"
+    if not hook.ignored:
+        raise internal(told) from None
+    Log().warning("a webhook was left out", webhook=hook.name, problem=str(error))
+
+
+def _fits_header(text: str) -> bool:
+    """Whether a warning can be sent at all; what cannot is dropped, as on the real server."""
+    return not any(unicodedata.category(char) == "Cc" for char in text)
+
+
+def _selects_some(selector: Mapping[str, object]) -> bool:
+    return bool(selector.get("matchLabels") or selector.get("matchExpressions"))
+
+
+def _labels(obj: Mapping[str, object]) -> Mapping[str, str]:
+    metadata = obj.get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    return labels if isinstance(labels, dict) else {}
+
+
+def _question(subject: Subject) -> cel.Question:
+    kind = subject.resource.kind
+    return cel.Question(
+        group=kind.group,
+        resource=kind.plural,
+        subresource=subject.subresource,
+        namespace=subject.namespace,
+        name=subject.name,
+    )
+
+
+def _answers(user: User) -> Callable[[cel.Question], bool]:
+    def answer(asked: cel.Question) -> bool:
+        who = account_user(*asked.account, "", {}) if asked.account else user
+        wanted = Wanted(
+            asked.verb,
+            group=asked.group,
+            resource=asked.resource,
+            subresource=asked.subresource,
+            namespace=asked.namespace,
+            name=asked.name,
+            path=asked.path,
+        )
+        return may(who, wanted)
+
+    return answer

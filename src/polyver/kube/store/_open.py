@@ -1,0 +1,157 @@
+"""Open the file of a store: the lock, the checks, the format.
+
+Nothing is written to a file that is damaged, that polyver did not write, or that a newer polyver
+wrote: what can still be read from it stays as it is.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import closing
+from pathlib import Path
+from typing import IO
+
+import apsw
+
+from polyver.kube.store.interface import StoreDamaged, StoreFailed, StoreLocked, StoreMissing
+
+__all__ = ["lock_folder", "open_database", "prepare_file"]
+
+FORMAT = 1
+"""The version of the schema below, which the file has as its `user_version`."""
+_MODE = 0o600
+_MOST_PROBLEMS = 5
+_REPAIR = (
+    "nothing was changed; put a backup of the folder in its place, or copy the file and run "
+    "`sqlite3 COPY .recover` to get out what can be read"
+)
+
+_SCHEMA = """
+create table log (
+    revision integer primary key,
+    key text not null,
+    value blob not null,
+    created integer not null,
+    deleted integer not null
+);
+create unique index log_by_key on log (key, revision);
+create table current (key text primary key, revision integer not null) without rowid;
+create table facts (name text primary key, value integer not null) without rowid;
+insert into facts values ('newest', 0), ('compacted', 0), ('cleaned', 0);
+"""
+_TABLES = {"log", "current", "facts"}
+_LOST = """
+select one.key from current as one left join log on log.revision = one.revision
+where log.revision is null limit 5
+"""
+_AHEAD = """
+select max(revision) from log
+having max(revision) > (select value from facts where name = 'newest')
+"""
+
+
+def lock_folder(folder: Path) -> IO[bytes]:
+    """Take a folder for this process alone; the lock ends with the process."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = (folder / "lock").open("ab")
+    except OSError as error:
+        at = error.filename or folder
+        raise StoreFailed(f"{at} cannot be opened: {error.strerror}") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise StoreLocked(
+            f"{folder} is in use by another process", hint="stop it, or choose another folder"
+        ) from None
+    return file
+
+
+def prepare_file(path: Path, *, new: bool, verify: bool) -> None:
+    """Have a whole store in a file that only its owner reads.
+
+    `new` allows an empty store to be made. `verify` compares the indexes with the tables, too,
+    which takes several times as long.
+    """
+    missing = StoreMissing(f"{path} is missing or empty")
+    if not path.exists() and not new:
+        raise missing
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, _MODE))
+        for each in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+            if each.exists():
+                each.chmod(_MODE)
+    except OSError as error:
+        raise StoreFailed(f"{path} cannot be opened: {error.strerror or error}") from None
+    with closing(open_database(path)) as database:
+        try:
+            version = _version(database, path)
+            if not version and not new:
+                raise missing
+            if not version:
+                _create(database)
+            _check(database, path, verify=verify)
+            database.execute("insert or ignore into facts values ('cleaned', 0)")
+        except apsw.Error as error:
+            raise _unusable(path, error) from None
+
+
+def open_database(path: Path) -> apsw.Connection:
+    """Connect to the file of a store."""
+    try:
+        database = apsw.Connection(str(path))
+        database.set_busy_timeout(10_000)
+        database.execute("pragma journal_mode = wal")
+        # With WAL, anything less may lose acknowledged writes when the power fails.
+        database.execute("pragma synchronous = full")
+    except apsw.Error as error:
+        raise _unusable(path, error) from None
+    return database
+
+
+def _unusable(path: Path, error: apsw.Error) -> StoreFailed:
+    if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+        return StoreDamaged(f"{path} is damaged: {error}", hint=_REPAIR)
+    return StoreFailed(f"{path} cannot be opened: {error}")
+
+
+def _version(database: apsw.Connection, path: Path) -> int:
+    """Return the format of a store, 0 for an empty file."""
+    [[version]] = database.execute("pragma user_version")
+    tables = {name for (name,) in database.execute("select name from sqlite_schema")}
+    if version == 0 and tables:
+        hint = "choose another folder with --data"
+        raise StoreFailed(f"{path} is not a store of polyver", hint=hint)
+    if version not in (0, FORMAT):
+        raise StoreFailed(
+            f"{path} has the format {version}, and this polyver knows {FORMAT}",
+            hint="start the release of polyver that wrote it, or a newer one",
+        )
+    if version and not tables >= _TABLES:
+        lost = ", ".join(sorted(_TABLES - tables))
+        raise StoreDamaged(f"{path} is damaged: it has no table {lost}", hint=_REPAIR)
+    return int(version)
+
+
+def _create(database: apsw.Connection) -> None:
+    with database:
+        database.execute(_SCHEMA)
+        database.execute(f"pragma user_version = {FORMAT}")
+
+
+def _check(database: apsw.Connection, path: Path, *, verify: bool) -> None:
+    check = "integrity_check" if verify else "quick_check"
+    found = [str(row[0]) for row in database.execute(f"pragma {check}({_MOST_PROBLEMS})")]
+    problems = [] if found == ["ok"] else found
+    if not problems:
+        lost = [key for (key,) in database.execute(_LOST)]
+        problems += [f"{key} has lost its content" for key in lost]
+        ahead = [revision for (revision,) in database.execute(_AHEAD)]
+        problems += [f"revision {each} was never acknowledged" for each in ahead]
+    if problems:
+        told = "; ".join(
+            " ".join(each.removeprefix("*** in database main ***").split()) for each in problems
+        )
+        raise StoreDamaged(f"{path} is damaged: {told}", hint=_REPAIR)

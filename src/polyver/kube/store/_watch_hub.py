@@ -1,0 +1,138 @@
+"""Hands every change to those who watch, without waiting for any of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from typing import Self
+
+from polyver.kube.store.interface import Event, Lagging, StoreClosed
+
+MOST_WAITING = 10_000
+
+
+class Watcher:
+    """Events for one watcher: first those of the log, then those that come."""
+
+    def __init__(self, prefix: str, past: Iterable[Event], newest: int, hub: Hub) -> None:
+        self.prefix = prefix
+        self._newest = newest  # what the past already holds
+        self._waiting: deque[Event] = deque(past)
+        self._most = len(self._waiting) + MOST_WAITING
+        self._hub = hub
+        self._end: Lagging | StoreClosed | None = None
+        self._sleeping: asyncio.Future[None] | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        while not self._waiting:
+            if self._end is not None:
+                raise self._end
+            await self._sleep(None)
+        return self._waiting.popleft()
+
+    @property
+    def revision(self) -> int:
+        return max(self._newest, self._hub.revision)
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._waiting) or self._end is not None
+
+    async def batch(self, patience: float) -> list[Event]:
+        """All events that wait, or none if none comes in time."""
+        if not self._waiting and self._end is None:
+            await self._sleep(patience)
+        if not self._waiting and self._end is not None:
+            raise self._end
+        events = list(self._waiting)
+        self._waiting.clear()
+        return events
+
+    async def _sleep(self, patience: float | None) -> None:
+        """Until there is something, or for so many seconds.
+
+        With a timer of its own: asyncio's timeouts cost more than telling an event.
+        """
+        loop = asyncio.get_running_loop()
+        self._sleeping = loop.create_future()
+        timer = None if patience is None else loop.call_later(patience, self._wake)
+        try:
+            await self._sleeping
+        finally:
+            self._sleeping = None
+            if timer is not None:
+                timer.cancel()
+
+    def _wake(self) -> None:
+        if self._sleeping is not None and not self._sleeping.done():
+            self._sleeping.set_result(None)
+
+    def close(self) -> None:
+        """Want no more; whoever waits is woken."""
+        self.end(StoreClosed("the watch was closed"))
+
+    def offer(self, event: Event) -> None:
+        if event.entry.revision <= self._newest or not event.entry.key.startswith(self.prefix):
+            return
+        if len(self._waiting) >= self._most:
+            self.end(Lagging(f"{len(self._waiting)} events wait for one watcher of {self.prefix}"))
+            return
+        self._waiting.append(event)
+        self._wake()
+
+    def end(self, why: Lagging | StoreClosed) -> None:
+        self._end = self._end or why
+        self._hub.leave(self)
+        self._wake()
+
+
+class Hub:
+    """All watchers of a store, by the beginning of what they watch, so that few are asked."""
+
+    def __init__(self) -> None:
+        self._watchers: dict[str, dict[int, Watcher]] = {}
+        self.revision = 0
+        """The newest that was told."""
+
+    def __len__(self) -> int:
+        return sum(map(len, self._watchers.values()))
+
+    def watch(self, prefix: str, past: Iterable[Event], newest: int) -> Watcher:
+        watcher = Watcher(prefix, past, newest, self)
+        self._watchers.setdefault(_collection(prefix), {})[id(watcher)] = watcher
+        return watcher
+
+    def leave(self, watcher: Watcher) -> None:
+        """Tell a watcher nothing more."""
+        name = _collection(watcher.prefix)
+        there = self._watchers.get(name, {})
+        there.pop(id(watcher), None)
+        if not there:
+            self._watchers.pop(name, None)
+
+    def publish(self, event: Event) -> None:
+        self.revision = event.entry.revision
+        for name in {_collection(event.entry.key), _ANY}:
+            for watcher in list(self._watchers.get(name, {}).values()):
+                watcher.offer(event)
+
+    def close(self) -> None:
+        for watcher in [each for there in self._watchers.values() for each in there.values()]:
+            watcher.end(StoreClosed("the store was closed"))
+
+
+_ANY = ""
+
+
+def _collection(key: str) -> str:
+    """What a key, or a prefix of keys, begins with, if that is a whole collection.
+
+    >>> _collection("/apps/deployments/default/web"), _collection("/apps/dep")
+    ('/apps/deployments', '')
+    """
+    parts = key.split("/", 3)
+    return "/".join(parts[:3]) if len(parts) > 3 else _ANY

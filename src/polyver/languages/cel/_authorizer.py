@@ -1,0 +1,107 @@
+"""What an expression may ask about the rights of a user, where there is somebody to answer.
+
+Rules of custom kinds have no such variable; conditions of webhooks do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from polyver.languages.cel._declarations import read_type
+from polyver.languages.cel._values import Opaque
+
+__all__ = ["AUTHORIZATION", "AUTHORIZER", "RESOURCE", "Authorizer", "Question", "ResourceCheck"]
+
+_NAMES = "kubernetes.authorization."
+AUTHORIZER = read_type(f"{_NAMES}Authorizer")
+RESOURCE = read_type(f"{_NAMES}ResourceCheck")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What somebody wants to do: with a resource, or with a path that is none."""
+
+    verb: str = ""
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+    account: tuple[str, str] | None = None
+    """Of a service account, its namespace and name; of none, it is who sent the request."""
+
+
+Answers = Callable[[Question], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking(Opaque):
+    """A question on its way to its verb."""
+
+    answers: Answers
+    question: Question = Question()
+
+    def about(self, kind: type[_Asking], **more: Any) -> _Asking:
+        return kind(self.answers, replace(self.question, **more))
+
+    def equals(self, other: Opaque) -> bool:
+        return isinstance(other, _Asking) and self.question == other.question
+
+
+class Authorizer(_Asking):
+    """The rights of one user."""
+
+    __slots__ = ()
+    type_name = AUTHORIZER.name
+
+
+class _GroupCheck(_Asking):
+    __slots__ = ()
+    type_name = f"{_NAMES}GroupCheck"
+
+
+class _PathCheck(_Asking):
+    __slots__ = ()
+    type_name = f"{_NAMES}PathCheck"
+
+
+class ResourceCheck(_Asking):
+    """The rights of one user in one resource."""
+
+    __slots__ = ()
+    type_name = RESOURCE.name
+
+
+@dataclass(frozen=True, slots=True)
+class _Decision(Opaque):
+    type_name = f"{_NAMES}Decision"
+    allowed: bool
+
+
+def _checked(asking: _Asking, verb: str) -> _Decision:
+    return _Decision(asking.answers(replace(asking.question, verb=verb)))
+
+
+AUTHORIZATION: dict[str, Callable[..., Any]] = {
+    "decision_allowed": lambda decision: decision.allowed,
+    "decision_error": lambda _: "",
+    "decision_errored": lambda _: False,
+    "decision_reason": lambda _: "",
+    "pathcheck_check": _checked,
+    "resourcecheck_check": _checked,
+    "authorizer_group": lambda asking, group: asking.about(_GroupCheck, group=group),
+    "authorizer_path": lambda asking, path: asking.about(_PathCheck, path=path),
+    "authorizer_serviceaccount": lambda asking, namespace, name: asking.about(
+        Authorizer, account=(namespace, name)
+    ),
+    "groupcheck_resource": lambda asking, name: asking.about(ResourceCheck, resource=name),
+    # Rights here are never for some objects of a kind only, so that selectors narrow nothing.
+    "authorizer_fieldselector": lambda asking, _: asking,
+    "authorizer_labelselector": lambda asking, _: asking,
+    "resourcecheck_name": lambda asking, name: asking.about(ResourceCheck, name=name),
+    "resourcecheck_namespace": lambda asking, name: asking.about(ResourceCheck, namespace=name),
+    "resourcecheck_subresource": lambda asking, name: asking.about(ResourceCheck, subresource=name),
+}

@@ -1,0 +1,111 @@
+"""What a running program knows, what it has cost, and how it gets at fields and items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from polyver.languages.cel._conversions import to_text
+from polyver.languages.cel._operators import index_of
+from polyver.languages.cel._values import NONE, Failure, List, Map, Optional
+from polyver.languages.values.step_budget import OverAllowance, allowed
+
+__all__ = [
+    "MOST_PER_CALL",
+    "Constant",
+    "Frame",
+    "Run",
+    "TooCostly",
+    "is_present",
+    "optionally",
+    "selected",
+    "shown",
+]
+
+MOST_PER_CALL: Final = 1_000_000
+"""What one evaluation may cost."""
+
+
+class TooCostly(Exception):
+    """A program has cost more than it may."""
+
+
+class Frame:
+    """What a running program knows."""
+
+    __slots__ = ("_most", "cost", "names")
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        self.names = names
+        self.cost = 0
+        left = allowed()
+        self._most = MOST_PER_CALL if left is None else min(left, MOST_PER_CALL)
+
+    def charge(self, cost: int) -> None:
+        """Pay for something, as long as there is something left."""
+        self.cost += cost
+        if self.cost > self._most:
+            raise TooCostly if self.cost > MOST_PER_CALL else OverAllowance
+
+
+Run = Callable[[Frame], Any]
+
+
+class Constant:
+    """A value that is known before the program runs."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self, _: Frame) -> Any:
+        return self.value
+
+
+def shown(value: Any) -> str:
+    """A value in the middle of a sentence."""
+    try:
+        return to_text(value)
+    except Failure:
+        return str(value)
+
+
+def _found(operand: Any, key: Any) -> tuple[Any, bool]:
+    """What is at a key or place, and whether it is there."""
+    if isinstance(operand, Map):
+        return operand.find(key)
+    if isinstance(operand, List):
+        place = index_of(key)
+        inside = 0 <= place < len(operand)
+        return (operand.items[place] if inside else None), inside
+    return None, False
+
+
+def selected(operand: Any, key: Any) -> Any:
+    """What is at a key or place, which has to be there; of what may not be there, perhaps."""
+    if isinstance(operand, Optional):
+        if not operand.present:
+            return NONE
+        found, there = _found(operand.value, key)
+        return Optional(found) if there else NONE
+    found, there = _found(operand, key)
+    if there:
+        return found
+    text = "index out of bounds" if isinstance(operand, List) else "no such key"
+    raise Failure(f"{text}: {shown(key)}")
+
+
+def is_present(operand: Any, name: str) -> bool:
+    """Whether a field is there."""
+    if isinstance(operand, Optional):
+        return operand.present and _found(operand.value, name)[1]
+    return _found(operand, name)[1]
+
+
+def optionally(operand: Any, key: Any) -> Optional:
+    """What is at a key or place, if it is there."""
+    if isinstance(operand, Optional):
+        operand = operand.value
+    found, there = _found(operand, key)
+    return Optional(found) if there else NONE

@@ -1,0 +1,141 @@
+"""What sources watch, kept up to date through the client, and what stands in the way of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from polyver.client import Change, Client, Informer, Key, Object, Resource
+from polyver.web.view_model import Book
+
+__all__ = ["Following", "Source", "Watched"]
+
+T = TypeVar("T")
+
+_BREATH = 50
+_ODD = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Watched(Generic[T]):
+    """A collection that a source learns from."""
+
+    resource: Resource
+    keep: Callable[[Object], T]
+    """What of an object is worth keeping."""
+    observe: Callable[[Change[T]], Awaitable[None]]
+    metadata: bool = False
+
+
+class Source(ABC):
+    """What a capability contributes: it watches, and writes lineages and dependents into a book."""
+
+    @abstractmethod
+    def open(self, book: Book, following: Following) -> None:
+        """Write what is known already, and follow the rest."""
+
+
+class Following:
+    """Informers for as long as somebody looks."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._informers: dict[
+            tuple[Source, Resource], tuple[Informer[Any], asyncio.Task[None]]
+        ] = {}
+        self._odd: set[tuple[Resource, Key]] = set()
+        self._told = 0
+
+    def follow(self, source: Source, watched: Watched[Any]) -> None:
+        """Begin to watch a collection for a source, if that is not done already."""
+        key = (source, watched.resource)
+        if key in self._informers:
+            return
+
+        async def observe(change: Change[Any]) -> None:
+            # A list of thousands is told at once, and others want to be answered meanwhile.
+            self._told += 1
+            if self._told % _BREATH == 0:
+                await asyncio.sleep(0)
+            before, after = self._readable(watched.resource, change)
+            if before != after:
+                await watched.observe(Change(change.key, before, after))
+
+        def keep(obj: Object) -> Any:
+            try:
+                return watched.keep(obj)
+            except Exception:
+                # One object that others have written oddly must not hide all the others.
+                return _ODD
+
+        informer: Informer[Any] = Informer(
+            self._client,
+            watched.resource,
+            keep=keep,
+            handler=observe,
+            metadata=watched.metadata,
+        )
+        task = asyncio.create_task(informer.run())
+        self._informers[key] = (informer, task)
+
+    def _readable(self, resource: Resource, change: Change[Any]) -> tuple[Any, Any]:
+        """What was known and is known, and None where nothing can be made of it."""
+        place = (resource, change.key)
+        if change.after is _ODD:
+            self._odd.add(place)
+        else:
+            self._odd.discard(place)
+        before, after = change.before, change.after
+        return None if before is _ODD else before, None if after is _ODD else after
+
+    async def unfollow(self, source: Source, resource: Resource) -> dict[Key, Any]:
+        """Watch a collection no longer; what was known of it last."""
+        if (source, resource) not in self._informers:
+            return {}
+        informer, task = self._informers.pop((source, resource))
+        await _ended(task)
+        self._odd = {each for each in self._odd if each[0] != resource}
+        return {key: known for key, known in informer.known.items() if known is not _ODD}
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """Of collections that are not shown as they are: why not."""
+        found = {
+            resource: f"{'/'.join(filter(None, key))} is written oddly"
+            for resource, key in sorted(self._odd, key=str)
+        }
+        for (_, resource), (informer, _) in self._informers.items():
+            if informer.problem is not None:
+                found[resource] = str(informer.problem)
+        named = {f"{each.plural}.{each.group}": why for each, why in found.items()}
+        return dict(sorted(named.items()))
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether all that is followed is known as a whole."""
+        return all(informer.synced.is_set() for informer, _ in self._informers.values())
+
+    async def synced(self, patience: float) -> None:
+        """Wait until everything is known, and what is found to follow on the way; not for ever."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                while not self.is_synced:
+                    for informer, _ in [*self._informers.values()]:
+                        await informer.synced.wait()
+
+    async def close(self) -> None:
+        """Watch nothing any more."""
+        for _, task in self._informers.values():
+            task.cancel()
+        for _, task in self._informers.values():
+            await _ended(task)
+        self._informers.clear()
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait((task,))

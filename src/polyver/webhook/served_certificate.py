@@ -1,0 +1,164 @@
+"""The certificate that new connections get, wherever it comes from.
+
+Each pair is loaded into a context of its own: OpenSSL leaves a context without any certificate
+when a key does not fit, and that must not be the one that connections get.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import os
+import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from cryptography import x509
+
+from polyver.core import PolyverError
+from polyver.kube.http.background import repeated
+from polyver.kube.http.listener import tls_context
+from polyver.kube.http.logs import Log
+
+__all__ = ["FilePairs", "LoadedPair", "PairSource", "PairUnusable", "load_pair"]
+
+_LOOK_EVERY = 1.0
+_PEM = "both must be PEM, and the key not encrypted"
+OLD_PAIR = "the certificate stays as it was"
+
+
+class PairUnusable(PolyverError):
+    """What is not, or not yet, a certificate and its key."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPair:
+    """A certificate that can be shown."""
+
+    content: tuple[bytes, bytes]
+    context: ssl.SSLContext
+    since: datetime.datetime
+    until: datetime.datetime
+
+    def problem(self, now: datetime.datetime) -> str:
+        """Why clients would not believe the certificate; nothing if they would."""
+        if now < self.since:
+            return f"the certificate is not valid before {self.since.isoformat()}"
+        return "" if now < self.until else f"the certificate ended at {self.until.isoformat()}"
+
+
+class PairSource(Protocol):
+    """Where the certificate comes from."""
+
+    @property
+    def shown(self) -> LoadedPair:
+        """What new connections get, once it was started."""
+        ...
+
+    @property
+    def trust(self) -> str:
+        """What whoever calls has to trust, in words."""
+        ...
+
+    async def start(self) -> None:
+        """Have a certificate; a PolyverError if there is none to be had."""
+        ...
+
+    async def follow(self, log: Log) -> None:
+        """Keep up with what takes its place, until cancelled."""
+        ...
+
+
+def load_pair(certificate: bytes, key: bytes, *, source: str) -> LoadedPair:
+    """A pair as PEM; `source` is for errors."""
+    with ExitStack() as files:
+        names = [files.enter_context(_file(each)) for each in (certificate, key)]
+        called = (f"the certificate of {source}", f"the key of {source}")
+        return _loaded((certificate, key), names[0], names[1], called)
+
+
+@contextmanager
+def _file(content: bytes) -> Iterator[Path]:
+    """A file with what OpenSSL reads from files alone: in memory where that can be."""
+    if hasattr(os, "memfd_create"):
+        number = os.memfd_create("pair")
+        try:
+            os.write(number, content)
+            yield Path(f"/proc/self/fd/{number}")
+        finally:
+            os.close(number)
+        return
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        yield Path(file.name)
+
+
+def _loaded(
+    content: tuple[bytes, bytes], certificate: Path, key: Path, names: tuple[str, str]
+) -> LoadedPair:
+    """Load a pair; errors call the certificate and the key by the names."""
+    try:
+        leaf = x509.load_pem_x509_certificate(content[0])
+    except ValueError:
+        raise PairUnusable(f"{names[0]} is not a certificate", hint=_PEM) from None
+    if b"-----BEGIN" not in content[1]:
+        raise PairUnusable(f"{names[1]} is not a private key", hint=_PEM)
+    try:
+        context = tls_context(certificate, key)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", None) or str(error)
+        fact = f"{names[0]} and {names[1]} are not a certificate and its key: {reason}"
+        raise PairUnusable(fact, hint=_PEM) from None
+    return LoadedPair(content, context, leaf.not_valid_before_utc, leaf.not_valid_after_utc)
+
+
+class FilePairs:
+    """Two files that somebody else may replace: cert-manager, a mounted secret, a person."""
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        self._files = (certificate, key)
+        self._loaded: LoadedPair | None = None
+
+    @property
+    def shown(self) -> LoadedPair:
+        assert self._loaded is not None
+        return self._loaded
+
+    @property
+    def trust(self) -> str:
+        return f"certificate from {self._files[0]}"
+
+    async def start(self) -> None:
+        await asyncio.to_thread(self.reload)
+
+    async def follow(self, log: Log) -> None:
+        await repeated(partial(self._look, log), every=_LOOK_EVERY, log=log, failing=OLD_PAIR)
+
+    async def _look(self, log: Log) -> None:
+        if await asyncio.to_thread(self.reload):
+            log.info("another certificate is served", until=self.shown.until.isoformat())
+
+    def reload(self) -> bool:
+        """Take what the files hold now; False if that is what they held before.
+
+        PairUnusable if it cannot be used: then everything stays as it was.
+        """
+        certificate, key = self._files
+        content = _content(certificate), _content(key)
+        if self._loaded is not None and content == self._loaded.content:
+            return False
+        self._loaded = _loaded(content, certificate, key, (str(certificate), str(key)))
+        return True
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise PairUnusable(f"{file} cannot be read: {error.strerror or error}") from None

@@ -1,0 +1,319 @@
+"""Certificates that several replicas share, in a Secret: one rotates them, all show the same.
+
+Every step is a write that is refused if somebody else wrote before, so replicas agree on each even
+if two of them believe that they lead. Each replica notes what it shows beside the document: an
+authority is dropped when all show what the next one signed, or when they have had a day for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import datetime
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from polyver.client import Change, Client, Clock, Informer, Object, Resource, SystemClock, find
+from polyver.core import PolyverError
+from polyver.kube.http.logs import Log
+from polyver.kube.objects.status import ApiError
+from polyver.webhook.bundles import Bundles
+from polyver.webhook.certificate_state import Kept
+from polyver.webhook.rotation import SETTLED_AFTER, Observe, Publish, Step, plan
+from polyver.webhook.served_certificate import OLD_PAIR, LoadedPair, PairUnusable, load_pair
+
+__all__ = ["Held", "SecretDocument", "SharedPairs"]
+
+SECRETS = Resource("", "v1", "secrets")
+SEEN = "seen.polyver.dev/"
+"""Annotations in which replicas note what they show, and since when they know."""
+NOTED_FOR = datetime.timedelta(days=2)
+"""How long a note counts; a replica that lives writes it again long before."""
+_NOTED_AGAIN = NOTED_FOR / 4
+_DOCUMENT = "certificates.json"
+_MANAGER = "polyver"
+_MOST_STEPS = 16
+_MOST_RACES = 64
+_LOOK_EVERY = 60.0
+_QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The document, and the Secret that it was in."""
+
+    kept: Kept
+    secret: Object
+
+    @property
+    def revision(self) -> int:
+        """Later ones are higher: what a watch tells may be older than what was read meanwhile."""
+        return int(self.secret["metadata"]["resourceVersion"])
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        annotations = self.secret["metadata"].get("annotations") or {}
+        return {key: value for key, value in annotations.items() if key.startswith(SEEN)}
+
+    def shown(self, now: datetime.datetime) -> bool:
+        """Whether all who have noted lately what they show, show the certificate in here."""
+        serials = [serial for serial, at in map(_note, self.notes.values()) if now - at < NOTED_FOR]
+        leaf = self.kept.leaf
+        return leaf is not None and bool(serials) and set(serials) == {leaf.pair.serial}
+
+    def outdated(self, now: datetime.datetime) -> list[str]:
+        """The notes of those who are gone."""
+        return [key for key, each in self.notes.items() if now - _note(each)[1] >= NOTED_FOR]
+
+
+def _note(text: str) -> tuple[str, datetime.datetime]:
+    serial, _, time = text.partition(" ")
+    try:
+        return serial, datetime.datetime.fromisoformat(time).astimezone(datetime.UTC)
+    except ValueError:  # somebody else's words, which are soon taken away
+        return serial, datetime.datetime.min.replace(tzinfo=datetime.UTC)
+
+
+class SecretDocument:
+    """The document in one Secret; conflicts are for its users."""
+
+    def __init__(self, client: Client, namespace: str, name: str) -> None:
+        self._client = client
+        self.namespace = namespace
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"Secret {self.namespace}/{self.name}"
+
+    async def read(self) -> Held | None:
+        secret = await find(self._client, SECRETS, self.name, self.namespace)
+        return None if secret is None else self.held(secret)
+
+    def held(self, secret: Object) -> Held:
+        try:
+            content = (secret.get("data") or {})[_DOCUMENT]
+            return Held(Kept.decode(base64.b64decode(content)), secret)
+        except (KeyError, ValueError):
+            raise PairUnusable(
+                f"{self} is not what was written there",
+                hint="choose another name, or delete it and let a new one be made",
+            ) from None
+
+    async def bundle(self) -> bytes:
+        """What is to be trusted now."""
+        held = await self.read()
+        if held is None:
+            raise PairUnusable(f"there is no {self}")
+        return held.kept.bundle
+
+    async def create(self, kept: Kept) -> None:
+        made = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": self.name, "namespace": self.namespace},
+            "type": "Opaque",
+            "data": _data(kept),
+        }
+        await self._client.create(SECRETS, made, manager=_MANAGER)
+
+    async def replace(self, held: Held, kept: Kept) -> None:
+        """Write the document if it is still the one that was read."""
+        await self._client.update(SECRETS, held.secret | {"data": _data(kept)}, manager=_MANAGER)
+
+    async def annotate(self, notes: Mapping[str, str | None]) -> None:
+        change = {"metadata": {"annotations": dict(notes)}}
+        await self._client.patch(
+            SECRETS, self.name, self.namespace, change=change, manager=_MANAGER
+        )
+
+    def informer(self, told: Callable[[Object | None], None], clock: Clock) -> Informer[Object]:
+        """Tells what the Secret is, whenever that changes; None is that there is none."""
+
+        async def tell(change: Change[Object]) -> None:
+            told(change.after)
+
+        return Informer(
+            self._client,
+            SECRETS,
+            keep=lambda obj: obj,
+            handler=tell,
+            namespace=self.namespace,
+            fields=f"metadata.name={self.name}",
+            clock=clock,
+        )
+
+
+def _data(kept: Kept) -> dict[str, str]:
+    contents = {_DOCUMENT: kept.encode(), "ca.crt": kept.bundle}
+    if kept.leaf is not None:
+        contents["tls.crt"] = kept.leaf.pair.certificate.encode()
+        contents["tls.key"] = kept.leaf.pair.key.encode()
+    return {name: base64.b64encode(content).decode() for name, content in contents.items()}
+
+
+class SharedPairs:
+    """One replica's view of the certificate that all share."""
+
+    def __init__(
+        self,
+        document: SecretDocument,
+        bundles: Bundles,
+        names: Sequence[str],
+        *,
+        replica: str,
+        leads: Callable[[], bool],
+        clock: Clock | None = None,
+    ) -> None:
+        """`leads` says whether this replica is the one that rotates."""
+        self._document = document
+        self._bundles = bundles
+        self._names = names
+        self._key = SEEN + (replica if _QUALIFIED.fullmatch(replica) else _digest(replica))
+        self._leads = leads
+        self._clock = clock or SystemClock()
+        self._wake = asyncio.Event()
+        self._held: Held | None = None
+        self._loaded: LoadedPair | None = None
+
+    @property
+    def shown(self) -> LoadedPair:
+        assert self._loaded is not None
+        return self._loaded
+
+    @property
+    def trust(self) -> str:
+        return f"CA bundle in {self._document}"
+
+    async def start(self) -> None:
+        """Show what is there; whoever is first makes it, as then nobody trusts anything yet."""
+        held = await self._document.read()
+        if held is None or held.kept.leaf is None:
+            await self.advance(self._clock.now())
+            held = await self._document.read()
+        if held is None or held.kept.leaf is None:
+            raise PairUnusable(f"{self._document} could not be made")
+        self._take(held)
+        await self.note(self._clock.now())
+
+    async def follow(self, log: Log) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._document.informer(self._told, self._clock).run())
+            group.create_task(self._bundles.watch(self._wake.set, clock=self._clock))
+            group.create_task(self._keep_on(log))
+
+    # Showing.
+
+    def _told(self, secret: Object | None) -> None:
+        with contextlib.suppress(PairUnusable):  # the next look says so
+            if secret is not None:
+                self._take(self._document.held(secret))
+        self._wake.set()
+
+    def _take(self, held: Held) -> None:
+        leaf = held.kept.leaf
+        if leaf is None or (self._held is not None and held.revision < self._held.revision):
+            return
+        content = leaf.pair.certificate.encode(), leaf.pair.key.encode()
+        if self._loaded is None or self._loaded.content != content:
+            self._loaded = load_pair(*content, source=str(self._document))
+        self._held = held
+
+    async def note(self, now: datetime.datetime) -> None:
+        """Say beside the document what is shown here, if it does not say so lately."""
+        held = self._held
+        if held is None or held.kept.leaf is None:
+            return
+        serial, at = _note(held.notes.get(self._key, ""))
+        if serial != held.kept.leaf.pair.serial or now - at >= _NOTED_AGAIN:
+            said = f"{held.kept.leaf.pair.serial} {now.astimezone(datetime.UTC).isoformat()}"
+            await self._document.annotate({self._key: said})
+
+    # Rotating.
+
+    async def _keep_on(self, log: Log) -> None:
+        """Look again when something has changed, and now and then."""
+        told = ""
+        while True:
+            try:
+                await self.look(log)
+                told = ""
+            except PolyverError as error:
+                if str(error) != told:
+                    log.warning(OLD_PAIR, reason=str(error))
+                told = str(error)
+            except Exception as error:
+                log.failure(OLD_PAIR, error)
+            timer = self._clock.call_later(_LOOK_EVERY, self._wake.set)
+            await self._wake.wait()
+            self._wake.clear()
+            timer.cancel()
+
+    async def look(self, log: Log) -> None:
+        """Note what is shown; whoever leads takes the steps that are to be taken."""
+        now = self._clock.now()
+        if self._leads():
+            for step in await self.advance(now):
+                log.info("certificates are rotated", step=type(step).__name__.lower())
+            if repaired := await self._bundles.publish():
+                log.info("another CA bundle is trusted", objects=repaired)
+            await self._tidy(now)
+        if (held := await self._document.read()) is not None:
+            self._take(held)
+            await self.note(now)
+
+    async def advance(self, now: datetime.datetime) -> list[Step]:
+        """Take every step that is to be taken now; returns those that were taken here."""
+        taken: list[Step] = []
+        for _ in range(_MOST_RACES):
+            try:
+                step = await self._step(now)
+            except ApiError as error:
+                if error.code != 409:
+                    raise
+                continue  # somebody else wrote, so what is to be done may be something else
+            if step is None or len(taken) == _MOST_STEPS:
+                break
+            taken.append(step)
+        return taken
+
+    async def _step(self, now: datetime.datetime) -> Step | None:
+        held = await self._document.read()
+        if held is None and self._held is not None:
+            # It was deleted. What everybody trusts and shows is known, so nothing begins anew.
+            await self._document.create(self._held.kept)
+            return await self._step(now)
+        kept = held.kept if held else Kept()
+        await self._doubt(kept)
+        step = plan(kept.state(shown=held is not None and held.shown(now)), self._names, now)
+        if step is None or not await self._act(kept, step, now):
+            return None
+        kept.take(step, self._names, now)
+        await (self._document.replace(held, kept) if held else self._document.create(kept))
+        return step
+
+    async def _doubt(self, kept: Kept) -> None:
+        """What was seen everywhere may have been changed since: then it is published again."""
+        if kept.observed and kept.is_to_switch and not await self._bundles.observed(kept.bundle):
+            kept.published, kept.observed = [], False
+
+    async def _act(self, kept: Kept, step: Step, now: datetime.datetime) -> bool:
+        """Do what a step does outside of the document; False if it has to be waited for."""
+        match step:
+            case Publish():
+                await self._bundles.publish()
+            case Observe():
+                settled = kept.lasting(now) >= SETTLED_AFTER
+                return settled and await self._bundles.observed(kept.bundle)
+        return True
+
+    async def _tidy(self, now: datetime.datetime) -> None:
+        held = await self._document.read()
+        if held is not None and (gone := held.outdated(now)):
+            await self._document.annotate(dict.fromkeys(gone))
+
+
+def _digest(replica: str) -> str:
+    return hashlib.sha256(replica.encode()).hexdigest()[:32]
