@@ -25,9 +25,10 @@ from polyver.app._replica import Settings, replica
 from polyver.app.capabilities import CapabilityOptions
 from polyver.app.choices import Choices
 from polyver.app.installing import Installation, Installer, manifests
-from polyver.client import Client, Object, Resource, find
+from polyver.client import Client, Resource, find
 from polyver.client.cluster import ClusterClient, find_access
 from polyver.client.rest import Answer, Ask
+from polyver.core.plain import Object
 from polyver.definitions.names import FORCED
 from polyver.definitions.resolution import KEPT
 from polyver.kube.objects import dump_yaml, load_manifests

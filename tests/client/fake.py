@@ -15,7 +15,8 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from polyver.client import Discovery, Object
+from polyver.client import Discovery
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.patch import apply_json_patch, apply_merge_patch
 from polyver.kube.objects.status import (

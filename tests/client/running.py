@@ -10,9 +10,10 @@ from contextlib import asynccontextmanager
 import pytest
 from tests.client.fake import FakeApi
 
-from polyver.client import Client, Event, Object, Resource
+from polyver.client import Client, Event, Resource
 from polyver.client.cluster import ClusterClient, find_access
 from polyver.client.in_process import DirectClient
+from polyver.core.plain import Object
 from polyver.kube.server.http import User
 from polyver.kube.store import MemoryStore
 from polyver.testing import EmbeddedServer, LocalCluster

@@ -19,7 +19,8 @@ from tests.client.running import (
     secret,
 )
 
-from polyver.client import Change, Client, Informer, Object, Resource
+from polyver.client import Change, Client, Informer, Resource
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
 

@@ -17,7 +17,7 @@ from tests.client.running import numbers
 from tests.client.scripted import Line, Reply, Scripted, Seen, asked, line_to, reply, settled
 from tests.deadlines import HANG
 
-from polyver.client import Backoff, Change, Informer, Key, Object, Resource
+from polyver.client import Backoff, Change, Informer, Key, Resource
 from polyver.client.cluster import (
     Access,
     ClusterClient,
@@ -25,6 +25,7 @@ from polyver.client.cluster import (
     Unreachable,
     find_access,
 )
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError, expired
 from polyver.testing import EmbeddedServer
 

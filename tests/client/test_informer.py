@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from tests.client.fake import NAMESPACE, FakeApi
 from tests.client.virtual import VirtualClock, settle
 
-from polyver.client import Change, Informer, Key, Object, Resource
+from polyver.client import Change, Informer, Key, Resource
 from polyver.client.in_process import DirectClient
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.http import Request, User
 

@@ -13,7 +13,7 @@ from tests.client.fake import CONFIG_MAP, NAMESPACE, WIDGET, FakeApi
 from tests.client.virtual import VirtualClock, settle
 from tests.deadlines import HANG
 
-from polyver.client import Backoff, Change, Client, Object, Resource
+from polyver.client import Backoff, Change, Client, Resource
 from polyver.client.in_process import DirectClient
 from polyver.controllers import (
     Controller,
@@ -25,6 +25,7 @@ from polyver.controllers import (
     exactly,
     identity_of,
 )
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.http import Request, User

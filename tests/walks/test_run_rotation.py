@@ -14,8 +14,9 @@ from tests.walks.replicas import NAMESPACE, Balancer
 from tests.walks.test_run import define, lamp, prepare
 
 from polyver.app._replica import Settings, replica
-from polyver.client import Object, Resource
+from polyver.client import Resource
 from polyver.client.cluster import Access, ClusterClient, find_access
+from polyver.core.plain import Object
 from polyver.kube.objects.webhooks import Webhook
 from polyver.testing import EmbeddedServer, LocalCluster
 from polyver.webhook import rotation

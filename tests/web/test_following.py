@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any, ClassVar, cast
 
-from polyver.client import Change, Client, Event, Listing, Object, Resource
+from polyver.client import Change, Client, Event, Listing, Resource
+from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.status import ApiError
 from polyver.web import Page

@@ -14,8 +14,9 @@ from tests.walks.admitted import LAMPS
 
 from polyver import apis
 from polyver.apis.admission.kinds import wanted_by
-from polyver.client import Client, Object, Resource
+from polyver.client import Client, Resource
 from polyver.client.in_process import DirectClient
+from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.server.api import Api
 from polyver.kube.server.identity import ADMIN

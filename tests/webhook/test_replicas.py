@@ -27,8 +27,8 @@ from tests.webhook.replicas import (
 )
 
 from polyver.apis.admission.kinds import wanted_by
-from polyver.client import Object
 from polyver.client.in_process import DirectClient
+from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.identity import ADMIN

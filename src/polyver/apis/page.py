@@ -12,7 +12,7 @@ from typing import Any
 
 from polyver.apis.manifests import lineage_of
 from polyver.apis.policy import APIS
-from polyver.client import CRDS, Change, Key, Object, Resource
+from polyver.client import CRDS, Change, Key, Resource
 from polyver.core import (
     Dependent,
     Exact,
@@ -22,6 +22,7 @@ from polyver.core import (
     PolyverError,
     Release,
 )
+from polyver.core.plain import Object
 from polyver.web.sources import (
     Asked,
     Book,

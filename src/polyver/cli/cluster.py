@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from polyver.cli.exit_codes import Unreadable
 from polyver.cli.output import warn
 from polyver.client import CRDS, Resource
+from polyver.core.plain import Object
 from polyver.kube.objects import Document, encode_json, load_manifests
 from polyver.kube.objects.status import ApiError
 
@@ -22,7 +23,6 @@ CLUSTER = "cluster:"
 """What a name of a context begins with where files and revisions could be meant as well."""
 _PAGE = 500
 T = TypeVar("T")
-Object = dict[str, Any]
 
 
 def definitions_on(context: str, names: Sequence[str]) -> tuple[str, dict[str, dict[str, Any]]]:

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from polyver.client import Client, Resource
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["Owner", "owner_of", "replace_for"]
 
-Object = dict[str, Any]
 Owner = tuple[str, str, str]
 """The manager, the operation and the API version."""
 _TRIES = 5

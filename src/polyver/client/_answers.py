@@ -11,8 +11,9 @@ from typing import Any, cast, get_args
 
 import msgspec
 
-from polyver.client.interface import Event, EventType, Listing, Object
+from polyver.client.interface import Event, EventType, Listing
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
 __all__ = [

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from polyver.client._clock import Backoff, Clock, SystemClock, chance, sleep
-from polyver.client.interface import Client, Event, Object, Resource
+from polyver.client.interface import Client, Event, Resource
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["Change", "Informer", "Key"]

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError
 
@@ -22,7 +23,6 @@ __all__ = [
     "EventType",
     "Executed",
     "Listing",
-    "Object",
     "PatchType",
     "PodClient",
     "Propagation",
@@ -31,7 +31,6 @@ __all__ = [
     "preferred",
 ]
 
-Object = dict[str, Any]
 """An object as JSON has it."""
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]

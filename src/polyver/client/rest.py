@@ -27,15 +27,8 @@ from polyver.client._answers import (
     refusal,
 )
 from polyver.client._discovery import group_versions, is_aggregated, read_aggregated, read_resources
-from polyver.client.interface import (
-    Discovery,
-    Event,
-    Listing,
-    Object,
-    PatchType,
-    Propagation,
-    Resource,
-)
+from polyver.client.interface import Discovery, Event, Listing, PatchType, Propagation, Resource
+from polyver.core.plain import Object
 from polyver.kube.objects.codec import encode_json
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from polyver.core.plain import ReadOnlyObject
+
 __all__ = ["Fact", "Truth", "condition_of", "conditions_with"]
 
-Object = Mapping[str, Any]
 Truth = Literal["True", "False", "Unknown"]
 
 
@@ -22,15 +23,17 @@ class Fact:
     message: str = ""
 
 
-def condition_of(obj: Object, kind: str) -> Object | None:
+def condition_of(obj: ReadOnlyObject, kind: str) -> ReadOnlyObject | None:
     """A condition of an object, if it has it."""
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return next((each for each in conditions if each["type"] == kind), None)
 
 
-def conditions_with(obj: Object, facts: Iterable[Fact], *, now: str) -> list[dict[str, Any]]:
+def conditions_with(
+    obj: ReadOnlyObject, facts: Iterable[Fact], *, now: str
+) -> list[dict[str, Any]]:
     """The conditions that an object should have; times of what has not changed stay."""
-    before: Object = obj.get("status") or {}
+    before: ReadOnlyObject = obj.get("status") or {}
     generation = obj["metadata"].get("generation", 1)
     made = [_condition(fact, condition_of(obj, fact.type), generation, now) for fact in facts]
     ours = {each["type"] for each in made}
@@ -38,7 +41,9 @@ def conditions_with(obj: Object, facts: Iterable[Fact], *, now: str) -> list[dic
     return [*others, *made]
 
 
-def _condition(fact: Fact, before: Object | None, generation: int, now: str) -> dict[str, Any]:
+def _condition(
+    fact: Fact, before: ReadOnlyObject | None, generation: int, now: str
+) -> dict[str, Any]:
     same = before is not None and before["status"] == fact.status
     since = before["lastTransitionTime"] if same and before is not None else now
     return {

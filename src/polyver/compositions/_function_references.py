@@ -6,14 +6,14 @@ Who uses a revision and which revision a step gets is asked with the same select
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from polyver.capability import Refusal
 from polyver.core import UNSPECIFIED, Exact, Labels, Selector
+from polyver.core.plain import ReadOnlyObject
 
 __all__ = ["REVISION_FIELDS", "labels_in", "mapping", "named", "step_selector", "switched_off"]
 
-Object = Mapping[str, Any]
 REVISION_FIELDS: Final = ("functionRevisionRef", "functionRevisionSelector")
 """The fields of a step that choose a revision."""
 
@@ -57,6 +57,6 @@ def named(reference: object) -> str:
     return name if isinstance(name, str) else ""
 
 
-def mapping(value: object) -> Object:
+def mapping(value: object) -> ReadOnlyObject:
     """A mapping; empty if it is something else."""
     return value if isinstance(value, Mapping) else {}

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+
+from polyver.core.plain import Object
 
 __all__ = [
     "Capability",
     "Condition",
-    "Object",
     "Ready",
     "Request",
     "RequestMeta",
@@ -29,8 +29,6 @@ __all__ = [
     "Status",
     "Target",
 ]
-
-Object = dict[str, Any]
 
 
 class Ready(IntEnum):

@@ -16,13 +16,13 @@ from polyver.client import (
     Clock,
     Discovery,
     Informer,
-    Object,
     Resource,
     chance,
     sleep,
 )
 from polyver.controllers._loop import Loop
 from polyver.controllers.controller import Watch
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 
 __all__ = ["Sources"]

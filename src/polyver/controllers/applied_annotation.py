@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from polyver.client import Discovery, Object, Resource, preferred
+from polyver.client import Discovery, Resource, preferred
+from polyver.core.plain import Object
 from polyver.kube.objects import digest, encode_json
 
 __all__ = [

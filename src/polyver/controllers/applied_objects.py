@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from polyver.client import Client, Object, Resource, find
+from polyver.client import Client, Resource, find
 from polyver.controllers.applied_annotation import APPLIED, Part, resource_of, text_of
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["Keeping"]

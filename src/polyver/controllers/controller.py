@@ -12,7 +12,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from polyver.client import Change, Discovery, Object, Resource, preferred
+from polyver.client import Change, Discovery, Resource, preferred
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 
 if TYPE_CHECKING:

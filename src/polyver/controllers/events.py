@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from typing import Literal
 
-from polyver.client import Client, Clock, Object, Resource, timestamp
+from polyver.client import Client, Clock, Resource, timestamp
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.status import ApiError
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from polyver.client import Client, Object, Resource
+from polyver.client import Client, Resource
+from polyver.core.plain import Object
 
 __all__ = ["hold", "release"]
 

@@ -9,7 +9,7 @@ from sys import intern
 
 from msgspec import Struct
 
-from polyver.client import Object
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 
 __all__ = ["Identity", "Owner", "identity_of"]

@@ -13,7 +13,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from polyver.client import Client, Clock, Object, Resource, SystemClock, find, sleep
+from polyver.client import Client, Clock, Resource, SystemClock, find, sleep
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["Leadership", "Lease", "Terms", "decide"]

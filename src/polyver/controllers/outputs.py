@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
 
-from polyver.client import Change, Discovery, Object, preferred
+from polyver.client import Change, Discovery, preferred
 from polyver.controllers.applied_annotation import Part
 from polyver.controllers.controller import Watch
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 
 __all__ = ["Outputs", "Seen", "number_of"]

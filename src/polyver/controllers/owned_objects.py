@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from polyver.client import Client, Object, Resource, find
+from polyver.client import Client, Resource, find
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.kube.objects.owners import controller_of, controller_reference
 from polyver.kube.objects.status import ApiError
 

@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from polyver.core.plain import ReadOnlyObject
 from polyver.core.replacement import Role, without_replacement
 
 __all__ = [
@@ -42,7 +43,6 @@ __all__ = [
     "lost_objects",
 ]
 
-Object = Mapping[str, Any]
 Identity = tuple[str, str, str, str]
 """Group, kind, namespace and name: the API version does not make another object."""
 Outcome = Literal["unchanged", "changed", "loses", "fails"]
@@ -90,8 +90,8 @@ class Example:
 
     dependent: str
     identity: Identity
-    before: Object | None
-    after: Object | None
+    before: ReadOnlyObject | None
+    after: ReadOnlyObject | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +169,8 @@ class Preflight:
     def compare(
         self,
         dependent: str,
-        before: Iterable[Object],
-        after: Iterable[Object],
+        before: Iterable[ReadOnlyObject],
+        after: Iterable[ReadOnlyObject],
         sources: Mapping[Identity, str] | None = None,
     ) -> Outcome:
         """Take note of the objects that a dependent has now, and would have.
@@ -308,9 +308,9 @@ class _Variants:
 # Which objects are the same, and which are lost.
 
 
-def identity_of(obj: Object) -> Identity:
+def identity_of(obj: ReadOnlyObject) -> Identity:
     """Return the group, kind, namespace and name of an object."""
-    metadata: Object = obj.get("metadata") or {}
+    metadata: ReadOnlyObject = obj.get("metadata") or {}
     group, slash, _ = str(obj.get("apiVersion") or "").partition("/")
     named = (str(metadata.get(each) or "") for each in ("namespace", "name"))
     return (group if slash else "", str(obj.get("kind") or ""), *named)  # type: ignore[return-value]
@@ -351,7 +351,7 @@ class _Made:
 
 
 def _compared(
-    identity: Identity, before: Object | None, after: Object | None, is_lost: bool
+    identity: Identity, before: ReadOnlyObject | None, after: ReadOnlyObject | None, is_lost: bool
 ) -> _Made | None:
     group, kind = identity[:2]
     if before is None or after is None:
@@ -400,7 +400,7 @@ _SECRET_FIELDS: Final = ("data", "stringData")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def _is_secret(obj: Object) -> bool:
+def _is_secret(obj: ReadOnlyObject) -> bool:
     return obj.get("kind") == "Secret" and obj.get("apiVersion") == "v1"
 
 
@@ -461,8 +461,10 @@ def _json(value: Any) -> str:
 
 
 def _hidden(
-    before: Mapping[Identity, Object], after: Mapping[Identity, Object], identity: Identity
-) -> tuple[Object | None, Object | None]:
+    before: Mapping[Identity, ReadOnlyObject],
+    after: Mapping[Identity, ReadOnlyObject],
+    identity: Identity,
+) -> tuple[ReadOnlyObject | None, ReadOnlyObject | None]:
     old, new = before.get(identity), after.get(identity)
     return (
         _without_secrets(old, old) if old is not None else None,

@@ -6,21 +6,21 @@ that the same result is the same text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from polyver.capability import Refusal
 from polyver.core import InvalidVersion, Pin, SemVer, Serial
+from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.names import LOCK, TYPES
 from polyver.kube.objects import Document, dump_yaml, load_manifests
 from polyver.kube.objects.codec import prepare
 
 __all__ = ["LOCK_PLACE", "Locked", "LockedPlaces", "carried_lock", "check_places", "lock_text"]
 
-Object = Mapping[str, Any]
 LOCK_PLACE = f"metadata.annotations[{LOCK}]"
 
 
@@ -85,9 +85,9 @@ def lock_text(places: Iterable[Locked]) -> str:
     return dump_yaml([each.data for each in places])
 
 
-def carried_lock(application: Object) -> tuple[Locked, ...] | None:
+def carried_lock(application: ReadOnlyObject) -> tuple[Locked, ...] | None:
     """The lock that an application carries, if it does; what cannot be read is refused."""
-    annotations: Object = application["metadata"].get("annotations") or {}
+    annotations: ReadOnlyObject = application["metadata"].get("annotations") or {}
     text = annotations.get(LOCK)
     return None if text is None else _read(str(text))
 

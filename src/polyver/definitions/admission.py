@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.definitions import uses
 from polyver.definitions.kinds import (
     APPLICATION_REVISIONS,
@@ -52,7 +53,6 @@ __all__ = [
     "RevisionChecks",
 ]
 
-Object = dict[str, Any]
 _PLURALS: Final = {kind.names.plural: kind for kind in DEFINITIONS}
 _WRITES = ("CREATE", "UPDATE")
 

@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from polyver.core import Lineage, Policy, PolyverError, Selector, Series, Unspecified, resolve
 from polyver.core.adoption import Adoption, Follower, adopted
+from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.uses import Use, question_of
 
 __all__ = ["adoption_data", "adoption_fact", "adoption_of"]
-
-Object = Mapping[str, Any]
 
 
 def adoption_of(uses: Iterable[tuple[Use, int]], lineage: Lineage) -> dict[str, Adoption]:
@@ -56,9 +54,11 @@ def _state(use: Use, pin: object) -> Follower:
     return ""
 
 
-def adoption_data(versions: Sequence[Object], adoption: Mapping[str, Adoption]) -> list[Object]:
+def adoption_data(
+    versions: Sequence[ReadOnlyObject], adoption: Mapping[str, Adoption]
+) -> list[ReadOnlyObject]:
     """The versions in the status of a definition, with their adoption."""
-    found: list[Object] = []
+    found: list[ReadOnlyObject] = []
     for each in versions:
         bare = {name: said for name, said in each.items() if name != "adoption"}
         known = adoption.get(each["version"]) or adoption.get(each["revision"])

@@ -7,19 +7,19 @@ move again at once.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from polyver.core import InvalidVersion, PolyverError, Serial, listed
+from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.locking import Locked, locked, with_lock
 from polyver.definitions.names import PUBLISH_VERSION
 from polyver.definitions.resolution import numbered_revisions, revision_hash
 
 __all__ = ["LAST_APPLIED", "Recorded", "earlier", "history_of", "returned"]
 
-Object = Mapping[str, Any]
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -29,8 +29,8 @@ class Recorded:
 
     number: int
     name: str
-    spec: Object
-    resolutions: tuple[Object, ...]
+    spec: ReadOnlyObject
+    resolutions: tuple[ReadOnlyObject, ...]
     made: str
     """When."""
     published: str | None
@@ -44,7 +44,7 @@ class Recorded:
         return tuple(map(locked, self.resolutions))
 
 
-def history_of(revisions: Iterable[Object]) -> list[Recorded]:
+def history_of(revisions: Iterable[ReadOnlyObject]) -> list[Recorded]:
     """The revisions of an application, in the order in which they were made."""
     first: dict[tuple[str | None, str | None], int] = {}
     found = []
@@ -90,9 +90,9 @@ def _before(name: str, history: Sequence[Recorded]) -> Recorded:
     raise PolyverError(f"{name} has no earlier revision than {now.name}")
 
 
-def returned(application: Object, to: Recorded) -> dict[str, Any]:
+def returned(application: ReadOnlyObject, to: Recorded) -> dict[str, Any]:
     """An application as it was at a revision, with a lock of the versions that it had."""
-    metadata: Object = application["metadata"]
+    metadata: ReadOnlyObject = application["metadata"]
     annotations = {**(metadata.get("annotations") or {})}
     annotations.pop(PUBLISH_VERSION, None)
     if to.published is not None:
@@ -103,7 +103,7 @@ def returned(application: Object, to: Recorded) -> dict[str, Any]:
     return with_lock(whole, to.places)
 
 
-def _last_applied(text: str, spec: Object) -> str:
+def _last_applied(text: str, spec: ReadOnlyObject) -> str:
     """What `kubectl apply` compares with next: else what only the old spec has would stay."""
     try:
         said = json.loads(text)

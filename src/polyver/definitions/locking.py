@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from polyver.core import PolyverError
+from polyver.core.plain import ReadOnlyObject
 from polyver.definitions._locks import LOCK_PLACE, Locked, carried_lock, check_places, lock_text
 from polyver.definitions.names import LOCK, TYPES
 from polyver.definitions.resolution import Chosen, Homes, choose_all
@@ -37,7 +38,6 @@ __all__ = [
     "with_lock",
 ]
 
-Object = Mapping[str, Any]
 Named = tuple[str, str]
 """The namespace and the name of an application."""
 API_VERSION = "polyver.dev/v1alpha1"
@@ -68,7 +68,10 @@ class LockOf:
 
 
 def lock_of(
-    applications: Iterable[Object], homes: Callable[[str, str], Homes], *, namespace: str = ""
+    applications: Iterable[ReadOnlyObject],
+    homes: Callable[[str, str], Homes],
+    *,
+    namespace: str = "",
 ) -> LockOf:
     """The lock of applications as they resolve now, the pins in their status included.
 
@@ -85,8 +88,8 @@ def lock_of(
     return LockOf(Lock(found, namespace), failures)
 
 
-def _name(application: Object) -> Named:
-    metadata: Object = application["metadata"]
+def _name(application: ReadOnlyObject) -> Named:
+    metadata: ReadOnlyObject = application["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
 
 
@@ -106,15 +109,15 @@ def places_of(chosen: Iterable[Chosen]) -> tuple[Locked, ...]:
     )
 
 
-def locked(resolution: Object) -> Locked:
+def locked(resolution: ReadOnlyObject) -> Locked:
     """What is locked of a resolution that was recorded."""
     said = {name: resolution.get(name, "") for name in Locked.__struct_fields__}
     return msgspec.convert(said, Locked)
 
 
-def with_lock(application: Object, places: Iterable[Locked]) -> dict[str, Any]:
+def with_lock(application: ReadOnlyObject, places: Iterable[Locked]) -> dict[str, Any]:
     """An application that carries a lock."""
-    metadata: Object = application["metadata"]
+    metadata: ReadOnlyObject = application["metadata"]
     annotations = {**(metadata.get("annotations") or {}), LOCK: lock_text(places)}
     return {**application, "metadata": {**metadata, "annotations": annotations}}
 

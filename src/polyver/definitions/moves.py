@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from polyver.core import FailedMove, PolyverError, Release, listed
+from polyver.core.plain import ReadOnlyObject
 from polyver.core.replacement import Role
 from polyver.definitions.names import ALLOW_DELETION, TYPES
 from polyver.definitions.rendered_objects import rendered_from
@@ -29,8 +30,6 @@ __all__ = [
     "inputs_of",
     "role_of",
 ]
-
-Object = Mapping[str, Any]
 
 
 class Target(NamedTuple):
@@ -68,13 +67,17 @@ class Choice:
         return tuple(dict.fromkeys(map(_target, moving)))
 
     def resolutions(
-        self, taken: Collection[Target], failed: Mapping[Target, Object], *, now: str
+        self, taken: Collection[Target], failed: Mapping[Target, ReadOnlyObject], *, now: str
     ) -> list[dict[str, Any]]:
         """The resolutions with some targets taken, and why others are not."""
         return [self._resolution(each, taken, failed, now) for each in self.chosen]
 
     def _resolution(
-        self, each: Chosen, taken: Collection[Target], failed: Mapping[Target, Object], now: str
+        self,
+        each: Chosen,
+        taken: Collection[Target],
+        failed: Mapping[Target, ReadOnlyObject],
+        now: str,
     ) -> dict[str, Any]:
         kept, target = self.kept.get(each.use.dependent.at), _target(each)
         if kept is None or target in taken:
@@ -114,7 +117,7 @@ def _kept(chosen: Chosen, homes: Homes) -> Chosen | None:
     return stayed if stayed.resolution.release.pin == dependent.pin else None
 
 
-def inputs_of(application: Object, targets: Iterable[Target], *, by: str) -> str:
+def inputs_of(application: ReadOnlyObject, targets: Iterable[Target], *, by: str) -> str:
     """A digest of all that decides whether an application can move to some releases.
 
     `by` names the program that renders: another one may be able to.
@@ -125,10 +128,10 @@ def inputs_of(application: Object, targets: Iterable[Target], *, by: str) -> str
 
 
 def failed_before(
-    application: Object, targets: Iterable[Target], inputs: str
-) -> dict[Target, Object]:
+    application: ReadOnlyObject, targets: Iterable[Target], inputs: str
+) -> dict[Target, ReadOnlyObject]:
     """The targets that failed with the same inputs before, as the status tells."""
-    status: Object = application.get("status") or {}
+    status: ReadOnlyObject = application.get("status") or {}
     known = {}
     for each in status.get("resolutions") or ():
         failed = each.get("failedMove")

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from polyver.client import Change, Key, Object, Resource
+from polyver.client import Change, Key, Resource
 from polyver.core import Dependent, Lineage, PolyverError, Release, Serial
+from polyver.core.plain import Object
 from polyver.definitions._policy import policy_for
 from polyver.definitions.kinds import APPLICATIONS, DEFINITIONS, GROUP, STORED, VERSIONED
 from polyver.definitions.names import SYSTEM_NAMESPACE

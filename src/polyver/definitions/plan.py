@@ -5,12 +5,12 @@ The decisions are those of publishing and choosing; here they are only put side 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import unified_diff
-from typing import Any
 
 from polyver.core import Loss, Move, NoMatch, PolyverError
+from polyver.core.plain import ReadOnlyObject
 from polyver.core.preflight import Example
 from polyver.definitions.publishing import Decision, Definition, revision_object
 from polyver.definitions.resolution import choose
@@ -25,8 +25,6 @@ __all__ = [
     "new_revisions",
     "object_label",
 ]
-
-Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,9 @@ def _order(each: PlannedMove | PlannedLoss) -> tuple[str, str]:
     return each.application, each.at
 
 
-def new_revisions(definition: Definition, decision: Decision) -> dict[tuple[str, str], Object]:
+def new_revisions(
+    definition: Definition, decision: Decision
+) -> dict[tuple[str, str], ReadOnlyObject]:
     """The DefinitionRevisions that a decision would make, by namespace and name."""
     owner = {"metadata": {"name": definition.name, "uid": ""}}
     return {
@@ -127,5 +127,5 @@ def object_label(example: Example) -> str:
     return f"{kind} {'/'.join(filter(None, named))} ({obj.get('apiVersion')})"
 
 
-def _lines(obj: Object | None) -> list[str]:
+def _lines(obj: ReadOnlyObject | None) -> list[str]:
     return [] if obj is None else dump_yaml(obj).splitlines()

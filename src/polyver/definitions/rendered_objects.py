@@ -7,11 +7,12 @@ by its labels.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from polyver.core import PolyverError
+from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.kinds import GROUP, STORED
 from polyver.definitions.names import (
     APP_COMPONENT,
@@ -42,7 +43,6 @@ __all__ = [
     "stranger",
 ]
 
-Object = Mapping[str, Any]
 _NOTES: Final = (
     "polyver.dev/applied",
     APPLYING,
@@ -66,23 +66,23 @@ class Placed:
     """What made it, in the application."""
 
 
-def rendered_from(application: Object) -> dict[str, Any]:
+def rendered_from(application: ReadOnlyObject) -> dict[str, Any]:
     """An application as templates see it: without notes that change when nothing else does."""
-    metadata: Object = application["metadata"]
-    annotations: Object = metadata.get("annotations") or {}
+    metadata: ReadOnlyObject = application["metadata"]
+    annotations: ReadOnlyObject = metadata.get("annotations") or {}
     kept = {name: text for name, text in annotations.items() if name not in _NOTES}
     return {**application, "metadata": {**metadata, "annotations": kept}}
 
 
-def inputs_digest(application: Object, revision: Object) -> str:
+def inputs_digest(application: ReadOnlyObject, revision: ReadOnlyObject) -> str:
     """Of all that an application is rendered from."""
-    metadata: Object = rendered_from(application)["metadata"]
+    metadata: ReadOnlyObject = rendered_from(application)["metadata"]
     shown = {name: metadata.get(name) or {} for name in ("labels", "annotations")}
     return digest({"revision": revision["name"], "hash": revision["revisionHash"], **shown})
 
 
 def place_all(
-    application: Object, outputs: Sequence[Output], find: Callable[[str, str], Kind | None]
+    application: ReadOnlyObject, outputs: Sequence[Output], find: Callable[[str, str], Kind | None]
 ) -> tuple[list[Placed], list[PolyverError]]:
     """Rendered objects as parts of an application, in the order in which they are applied.
 
@@ -154,8 +154,8 @@ def _turn(placed: Placed) -> int:
     return _FIRST.index(named) if named in _FIRST else len(_FIRST)
 
 
-def _placed(application: Object, output: Output, kind: Kind) -> Placed:
-    about: Object = application["metadata"]
+def _placed(application: ReadOnlyObject, output: Output, kind: Kind) -> Placed:
+    about: ReadOnlyObject = application["metadata"]
     metadata = {**output.object["metadata"]}
     if not kind.namespaced:
         metadata.pop("namespace", None)
@@ -169,17 +169,17 @@ def _placed(application: Object, output: Output, kind: Kind) -> Placed:
     return Placed({**output.object, "metadata": metadata}, kind, output.component, output.at)
 
 
-def _owner(application: Object) -> dict[str, Any]:
+def _owner(application: ReadOnlyObject) -> dict[str, Any]:
     named = {name: application["metadata"][name] for name in ("name", "uid")}
     about = {"apiVersion": f"{GROUP}/{STORED}", "kind": "Application", **named}
     return {**about, "controller": True, "blockOwnerDeletion": True}
 
 
-def _named(obj: Object) -> tuple[str, str]:
+def _named(obj: ReadOnlyObject) -> tuple[str, str]:
     return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
 
 
-def name_of(obj: Object) -> str:
+def name_of(obj: ReadOnlyObject) -> str:
     """What messages call an object.
 
     >>> name_of({"kind": "ConfigMap", "metadata": {"namespace": "default", "name": "a"}})
@@ -191,14 +191,14 @@ def name_of(obj: Object) -> str:
 # Whose an object is.
 
 
-def stranger(found: Object, application: Object) -> str:
+def stranger(found: ReadOnlyObject, application: ReadOnlyObject) -> str:
     """Whose an object is that was there before; empty if it is the application's own."""
-    metadata: Object = found["metadata"]
-    about: Object = application["metadata"]
+    metadata: ReadOnlyObject = found["metadata"]
+    about: ReadOnlyObject = application["metadata"]
     owner = next((each for each in _owners(found) if each.get("controller")), None)
     if owner is not None and owner.get("uid") != about["uid"]:
         return f"{owner.get('kind')} {owner.get('name')}"
-    labels: Object = metadata.get("labels") or {}
+    labels: ReadOnlyObject = metadata.get("labels") or {}
     whose = labels.get(APP_NAMESPACE), labels.get(APP_NAME)
     if whose == (about["namespace"], about["name"]):
         return ""
@@ -207,27 +207,27 @@ def stranger(found: Object, application: Object) -> str:
     return "" if owner is not None else "somebody else"
 
 
-def is_prunable(found: Object, application: Object) -> bool:
+def is_prunable(found: ReadOnlyObject, application: ReadOnlyObject) -> bool:
     """Whether an object was made for an application, and is nobody else's now."""
     others = [each for each in _owners(found) if each.get("uid") != application["metadata"]["uid"]]
     applied = any(is_applied_for(each) for each in _entries(found))
     return applied and not others and not stranger(found, application)
 
 
-def _owners(found: Object) -> Sequence[Object]:
+def _owners(found: ReadOnlyObject) -> Sequence[ReadOnlyObject]:
     return found["metadata"].get("ownerReferences") or ()
 
 
-def _entries(found: Object) -> Sequence[Object]:
+def _entries(found: ReadOnlyObject) -> Sequence[ReadOnlyObject]:
     return found["metadata"].get("managedFields") or ()
 
 
-def is_applied_for(entry: Object) -> bool:
+def is_applied_for(entry: ReadOnlyObject) -> bool:
     """Whether these are the fields that were applied for an application."""
     return (entry.get("manager"), entry.get("operation")) == (APPLIED_BY, "Apply")
 
 
-def others_in(found: Object) -> list[str]:
+def others_in(found: ReadOnlyObject) -> list[str]:
     """Who else has fields of an object, but for those who tell its status."""
     return [
         str(each.get("manager"))
@@ -236,7 +236,7 @@ def others_in(found: Object) -> list[str]:
     ]
 
 
-def fields_digest(found: Object) -> str:
+def fields_digest(found: ReadOnlyObject) -> str:
     """Tells which fields of an object are the application's.
 
     Who changes or removes one of them takes it away from it, so that this changes as well; what

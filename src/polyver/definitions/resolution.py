@@ -26,6 +26,7 @@ from polyver.core import (
     Version,
     resolve,
 )
+from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.kinds import GROUP, STORED
 from polyver.definitions.names import (
     ALLOW_DELETION,
@@ -57,7 +58,6 @@ __all__ = [
     "used_of",
 ]
 
-Object = Mapping[str, Any]
 KEPT: Final = 10
 """How many ApplicationRevisions an application has at most."""
 Homes = Mapping[str, Lineage]
@@ -112,7 +112,7 @@ def _is_gone(use: Use, lineage: Lineage) -> bool:
 
 
 def choose_all(
-    application: Object, homes: Callable[[str, str], Homes]
+    application: ReadOnlyObject, homes: Callable[[str, str], Homes]
 ) -> tuple[list[Chosen], list[PolyverError]]:
     """What all places of an application get, and why some get nothing.
 
@@ -132,9 +132,9 @@ def choose_all(
     return chosen, errors
 
 
-def lineage_in(definition: Object) -> Lineage | None:
+def lineage_in(definition: ReadOnlyObject) -> Lineage | None:
     """The lineage that a definition's status tells; None as long as nothing is published."""
-    status: Object = definition.get("status") or {}
+    status: ReadOnlyObject = definition.get("status") or {}
     name = definition["metadata"]["name"]
     try:
         releases = [_release(each) for each in status.get("versions") or ()]
@@ -143,7 +143,7 @@ def lineage_in(definition: Object) -> Lineage | None:
         return None  # somebody else wrote it, and the controller will write it anew
 
 
-def _release(said: Object) -> Release:
+def _release(said: ReadOnlyObject) -> Release:
     since = SemVer.complete(said["since"]) if said.get("since") else None
     stage, notes = Stage(said["stage"]), Notes(since=since, use=said.get("use") or "")
     try:
@@ -177,51 +177,51 @@ def resolution_data(chosen: Chosen, *, now: str) -> dict[str, Any]:
     return data | ({"warnings": [*found.warnings]} if found.warnings else {})
 
 
-def newest_revision(revisions: Iterable[Object]) -> Object | None:
+def newest_revision(revisions: Iterable[ReadOnlyObject]) -> ReadOnlyObject | None:
     """Of the ApplicationRevisions of an application, the one that was made last."""
     ordered = _ordered(revisions)
     return ordered[-1] if ordered else None
 
 
-def surplus_revisions(revisions: Iterable[Object], keep: int = KEPT) -> list[str]:
+def surplus_revisions(revisions: Iterable[ReadOnlyObject], keep: int = KEPT) -> list[str]:
     """The names of the ApplicationRevisions that are too many: all but those made last."""
     return [each["metadata"]["name"] for each in _ordered(revisions)[:-keep]]
 
 
-def numbered_revisions(revisions: Iterable[Object]) -> list[tuple[int, Object]]:
+def numbered_revisions(revisions: Iterable[ReadOnlyObject]) -> list[tuple[int, ReadOnlyObject]]:
     """The ApplicationRevisions of an application in the order of their numbers, with these."""
     return [(_number(each).number, each) for each in _ordered(revisions)]
 
 
-def _ordered(revisions: Iterable[Object]) -> list[Object]:
+def _ordered(revisions: Iterable[ReadOnlyObject]) -> list[ReadOnlyObject]:
     """In the order in which they were made; what somebody else made is left out."""
-    numbered: dict[Version, Object] = {}
+    numbered: dict[Version, ReadOnlyObject] = {}
     for each in revisions:
         with suppress(InvalidVersion):
             numbered[_number(each)] = each
     return [numbered[release.version] for release in Lineage("", map(Release, numbered))]
 
 
-def _number(revision: Object) -> Serial:
+def _number(revision: ReadOnlyObject) -> Serial:
     return Serial.parse(revision["metadata"]["name"].rpartition("-v")[2])
 
 
-def recorded(application: Object, revision: Object | None) -> dict[str, Any]:
+def recorded(application: ReadOnlyObject, revision: ReadOnlyObject | None) -> dict[str, Any]:
     """An application with the pins of its newest revision, if its status has been lost."""
-    status: Object = application.get("status") or {}
+    status: ReadOnlyObject = application.get("status") or {}
     if revision is None or status.get("resolutions"):
         return dict(application)
-    annotations: Object = revision["metadata"].get("annotations") or {}
+    annotations: ReadOnlyObject = revision["metadata"].get("annotations") or {}
     said = {"resolutions": revision["spec"].get("resolutions") or []}
     if PUBLISH_VERSION in annotations:
         said["publishVersion"] = annotations[PUBLISH_VERSION]
     return {**application, "status": {**status, **said}}
 
 
-def recorded_revision(application: Object) -> dict[str, Any] | None:
+def recorded_revision(application: ReadOnlyObject) -> dict[str, Any] | None:
     """The newest ApplicationRevision as far as the status tells it; None if it does not."""
-    status: Object = application.get("status") or {}
-    latest: Object = status.get("latestRevision") or {}
+    status: ReadOnlyObject = application.get("status") or {}
+    latest: ReadOnlyObject = status.get("latestRevision") or {}
     if not latest.get("name") or not latest.get("revisionHash"):
         return None
     annotations = {_HASH: latest["revisionHash"]}
@@ -231,14 +231,16 @@ def recorded_revision(application: Object) -> dict[str, Any] | None:
 
 
 def revision_of(
-    application: Object, resolutions: Sequence[Object], newest: Object | None
+    application: ReadOnlyObject,
+    resolutions: Sequence[ReadOnlyObject],
+    newest: ReadOnlyObject | None,
 ) -> tuple[dict[str, Any], bool]:
     """The ApplicationRevision that records a state, and whether it has to be made."""
-    metadata: Object = application["metadata"]
+    metadata: ReadOnlyObject = application["metadata"]
     spec = application.get("spec") or {}
     pins = [{name: each[name] for name in _PINNED} for each in resolutions]
     hashed = digest({"spec": spec, "pins": pins})
-    annotations: Object = metadata.get("annotations") or {}
+    annotations: ReadOnlyObject = metadata.get("annotations") or {}
     said = {n: annotations[n] for n in (PUBLISH_VERSION,) if n in annotations}
     if newest is not None and revision_hash(newest) == (hashed, said.get(PUBLISH_VERSION)):
         return dict(newest), False
@@ -263,7 +265,7 @@ def revision_of(
     return made, True
 
 
-def used_of(resolution: Object) -> dict[str, Any]:
+def used_of(resolution: ReadOnlyObject) -> dict[str, Any]:
     """A resolution without the release that could not be taken."""
     return {name: said for name, said in resolution.items() if name != "failedMove"}
 
@@ -272,22 +274,22 @@ _PINNED = ("kind", "at", "definition", "version", "digest")
 _HASH = "app.oam.dev/app-revision-hash"
 
 
-def revision_hash(revision: Object) -> tuple[str | None, str | None]:
+def revision_hash(revision: ReadOnlyObject) -> tuple[str | None, str | None]:
     """What is the same for two ApplicationRevisions that recorded the same."""
-    annotations: Object = revision["metadata"].get("annotations") or {}
+    annotations: ReadOnlyObject = revision["metadata"].get("annotations") or {}
     return annotations.get(_HASH), annotations.get(PUBLISH_VERSION)
 
 
 def application_status(
-    application: Object,
-    resolutions: Sequence[Object],
-    revision: Object | None,
+    application: ReadOnlyObject,
+    resolutions: Sequence[ReadOnlyObject],
+    revision: ReadOnlyObject | None,
     errors: Sequence[PolyverError],
     *,
     now: str,
 ) -> dict[str, Any]:
     """The status that an application should have."""
-    before: Object = application.get("status") or {}
+    before: ReadOnlyObject = application.get("status") or {}
     known = {each["type"]: each for each in before.get("conditions") or ()}
     if errors:
         said = {"status": "False", "reason": condition_reason(errors[0], default="Unresolved")}
@@ -310,7 +312,7 @@ def application_status(
         status["resolutions"] = [*resolutions]
         status["latestRevision"] = _latest(revision)
         status.pop("publishVersion", None)
-        annotations: Object = application["metadata"].get("annotations") or {}
+        annotations: ReadOnlyObject = application["metadata"].get("annotations") or {}
         if PUBLISH_VERSION in annotations:
             status["publishVersion"] = annotations[PUBLISH_VERSION]
     return status
@@ -320,7 +322,7 @@ def _count(resolutions: int) -> str:
     return "1 definition" if resolutions == 1 else f"{resolutions} definitions"
 
 
-def _latest(revision: Object) -> dict[str, Any]:
+def _latest(revision: ReadOnlyObject) -> dict[str, Any]:
     hashed = revision["metadata"]["annotations"][_HASH]
     number = _number(revision).number
     return {"name": revision["metadata"]["name"], "revision": number, "revisionHash": hashed}

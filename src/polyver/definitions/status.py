@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from polyver.capability import condition_reason
 from polyver.core import PolyverError
+from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.rendered_objects import Placed, fields_digest, name_of
 from polyver.definitions.support import Unsupported
 from polyver.kube.objects.health import Health
@@ -27,7 +28,6 @@ __all__ = [
     "with_facts",
 ]
 
-Object = Mapping[str, Any]
 _LONGEST: Final = 8
 """How many things one message names at most."""
 _MOST_TEXT: Final = 32_000
@@ -44,7 +44,7 @@ class Fact(NamedTuple):
 
 
 def with_facts(
-    status: Object, facts: Iterable[Fact], *, generation: int, now: str
+    status: ReadOnlyObject, facts: Iterable[Fact], *, generation: int, now: str
 ) -> dict[str, Any]:
     """A status with these conditions; times of what has not changed stay."""
     known = {each["type"]: each for each in status.get("conditions") or ()}
@@ -78,7 +78,7 @@ def applied_fact(outputs: int, taken_back: Sequence[str]) -> Fact:
     return Fact("Applied", "True", "Applied", _count(outputs, "object") + more)
 
 
-def confirmed(status: Object, fact: Fact) -> Fact:
+def confirmed(status: ReadOnlyObject, fact: Fact) -> Fact:
     """A fact as it was told before, if it holds already."""
     for each in status.get("conditions") or ():
         if (each["type"], each["status"]) == (fact.type, fact.status):
@@ -86,7 +86,7 @@ def confirmed(status: Object, fact: Fact) -> Fact:
     return fact
 
 
-def holds(status: Object, fact: Fact) -> bool:
+def holds(status: ReadOnlyObject, fact: Fact) -> bool:
     """Return True if the status has this condition with the same `status` value."""
     known = {each["type"]: each["status"] for each in status.get("conditions") or ()}
     return bool(known.get(fact.type) == fact.status)
@@ -97,7 +97,7 @@ def failed_fact(kind: str, reason: str, errors: Sequence[object]) -> Fact:
     return Fact(kind, "False", reason, _some([*map(str, errors)]))
 
 
-def updated_fact(status: Object) -> Fact | None:
+def updated_fact(status: ReadOnlyObject) -> Fact | None:
     """Return the condition `Updated`: False if a move of the application to a release failed.
 
     Return None if no move has failed and the status does not have the condition yet.
@@ -110,7 +110,7 @@ def updated_fact(status: Object) -> Fact | None:
     return Fact("Updated", "True", "Updated", "it uses what it asks for") if known else None
 
 
-def ready_fact(services: Sequence[Object]) -> Fact:
+def ready_fact(services: Sequence[ReadOnlyObject]) -> Fact:
     """Whether all components do well."""
     ill = [f"{each['name']}: {each['message']}" for each in services if not each["healthy"]]
     if ill:
@@ -127,20 +127,22 @@ def _some(texts: Sequence[str]) -> str:
     return "; ".join(texts[:_LONGEST]) + (f"; and {more} more" if more > 0 else "")
 
 
-def applied_resource(placed: Placed, made: Object) -> dict[str, Any]:
+def applied_resource(placed: Placed, made: ReadOnlyObject) -> dict[str, Any]:
     """What the status says of an object as it is on the server."""
-    metadata: Object = made["metadata"]
+    metadata: ReadOnlyObject = made["metadata"]
     named = {name: metadata[name] for name in ("namespace", "name") if metadata.get(name)}
     about = {"apiVersion": placed.object["apiVersion"], "kind": placed.object["kind"], **named}
     return {**about, "component": placed.component, "fields": fields_digest(made)}
 
 
 def services_of(
-    application: Object, applied: Sequence[Object], health: Callable[[Object], Health]
+    application: ReadOnlyObject,
+    applied: Sequence[ReadOnlyObject],
+    health: Callable[[ReadOnlyObject], Health],
 ) -> list[dict[str, Any]]:
     """How each component does: well, if all of its objects do."""
     namespace = application["metadata"].get("namespace", "")
-    spec: Object = application.get("spec") or {}
+    spec: ReadOnlyObject = application.get("spec") or {}
     found = []
     for component in spec.get("components") or ():
         mine = [each for each in applied if each.get("component") == component["name"]]
@@ -149,7 +151,10 @@ def services_of(
 
 
 def _service(
-    name: str, namespace: str, mine: Sequence[Object], health: Callable[[Object], Health]
+    name: str,
+    namespace: str,
+    mine: Sequence[ReadOnlyObject],
+    health: Callable[[ReadOnlyObject], Health],
 ) -> dict[str, Any]:
     states = [(each, health(each)) for each in mine]
     ill = [f"{_called(each)} {found.message}" for each, found in states if not found.healthy]
@@ -159,7 +164,7 @@ def _service(
     return service | {"message": _some(ill)}
 
 
-def _called(applied: Object) -> str:
+def _called(applied: ReadOnlyObject) -> str:
     return name_of({"kind": applied["kind"], "metadata": applied})
 
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from polyver.core import PolyverError
+from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.publishing import Decision, known_revision
 
 __all__ = ["Unsupported", "definition_warnings", "unsupported", "unsupported_fields"]
 
-Object = Mapping[str, Any]
-Revisions = Mapping[tuple[str, str], Object]
+Revisions = Mapping[tuple[str, str], ReadOnlyObject]
 
 _COMPONENT_FIELDS: Final = ("externalRevision", "dependsOn", "inputs", "outputs", "scopes")
 _ANNOTATIONS: Final = (
@@ -41,7 +41,7 @@ class Unsupported(PolyverError):
 
 
 def unsupported(
-    application: Object, resolutions: Iterable[Object], revisions: Revisions
+    application: ReadOnlyObject, resolutions: Iterable[ReadOnlyObject], revisions: Revisions
 ) -> list[Unsupported]:
     """Return what an application uses and polyver does not execute, its definitions included.
 
@@ -54,10 +54,10 @@ def unsupported(
     return found
 
 
-def unsupported_fields(application: Object) -> list[Unsupported]:
+def unsupported_fields(application: ReadOnlyObject) -> list[Unsupported]:
     """Return the fields and annotations of an application itself that are not executed."""
-    spec: Object = application.get("spec") or {}
-    annotations: Object = application["metadata"].get("annotations") or {}
+    spec: ReadOnlyObject = application.get("spec") or {}
+    annotations: ReadOnlyObject = application["metadata"].get("annotations") or {}
     found = [*_in_components(spec.get("components") or ())]
     for number, policy in enumerate(spec.get("policies") or ()):
         fact = f"policy {policy.get('type')} is not executed"
@@ -69,14 +69,14 @@ def unsupported_fields(application: Object) -> list[Unsupported]:
     return found
 
 
-def _in_components(components: Iterable[Object]) -> Iterator[Unsupported]:
+def _in_components(components: Iterable[ReadOnlyObject]) -> Iterator[Unsupported]:
     for number, component in enumerate(components):
         for name in _COMPONENT_FIELDS:
             if component.get(name):
                 yield _unexecuted(name, f"spec.components[{number}].{name}")
 
 
-def _in_workflow(workflow: Object) -> Iterator[Unsupported]:
+def _in_workflow(workflow: ReadOnlyObject) -> Iterator[Unsupported]:
     for name in ("ref", "mode"):
         if workflow.get(name):
             yield _unexecuted(f"the workflow's {name}", f"spec.workflow.{name}")
@@ -89,7 +89,7 @@ def _unexecuted(name: str, at: str) -> Unsupported:
     return Unsupported(f"{name} is not executed", at=at)
 
 
-def _in_definition(resolution: Object, revisions: Revisions) -> Iterator[Unsupported]:
+def _in_definition(resolution: ReadOnlyObject, revisions: Revisions) -> Iterator[Unsupported]:
     namespace, _, name = resolution["definition"].rpartition("/")
     found = revisions.get((namespace, resolution["revision"]))
     known = known_revision(found) if found is not None else None
@@ -98,9 +98,9 @@ def _in_definition(resolution: Object, revisions: Revisions) -> Iterator[Unsuppo
         yield Unsupported(fact, at=resolution["at"])
 
 
-def _definition_fields(content: Object) -> Iterator[str]:
+def _definition_fields(content: ReadOnlyObject) -> Iterator[str]:
     """The paths in a version of a component or trait definition that are not executed."""
-    status: Object = content.get("status") or {}
+    status: ReadOnlyObject = content.get("status") or {}
     yield from (f"status.{name}" for name in _HEALTH if status.get(name))
     yield from (name for name in ("workloadRefPath", "manageWorkload") if content.get(name))
     if content.get("stage") not in (None, "", _DEFAULT_STAGE):

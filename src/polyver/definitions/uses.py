@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from polyver.capability import Refusal
 from polyver.core import (
@@ -24,6 +24,7 @@ from polyver.core import (
     SemVer,
     affected,
 )
+from polyver.core.plain import ReadOnlyObject
 from polyver.definitions._locks import LOCK_PLACE, Locked, LockedPlaces, carried_lock
 from polyver.definitions._policy import policy_for, selector
 from polyver.definitions.names import AUTO_UPDATE, PUBLISH_VERSION, SYSTEM_NAMESPACE
@@ -43,7 +44,6 @@ __all__ = [
     "uses_of",
 ]
 
-Object = Mapping[str, Any]
 WOULD_DELETE: Final = "WouldDelete"
 """The reason of a move that failed because it would delete objects."""
 RELOCK = "lock it anew, or take the lock away: polyver app lock, polyver app unlock"
@@ -77,11 +77,11 @@ class Use:
     """Whether nothing was ever applied with its pin, because that fails."""
 
 
-def uses_of(application: Object) -> list[Use]:
+def uses_of(application: ReadOnlyObject) -> list[Use]:
     """All places of an application that name definitions, with the pins in its status."""
-    metadata: Object = application["metadata"]
-    annotations: Object = metadata.get("annotations") or {}
-    status: Object = application.get("status") or {}
+    metadata: ReadOnlyObject = application["metadata"]
+    annotations: ReadOnlyObject = metadata.get("annotations") or {}
+    status: ReadOnlyObject = application.get("status") or {}
     pins = _Pins(status.get("resolutions") or ())
     locks = _Locks(application)
     namespace = metadata.get("namespace", "")
@@ -116,7 +116,7 @@ def uses_of(application: Object) -> list[Use]:
 class _Locks:
     """The lock that an application may carry."""
 
-    def __init__(self, application: Object) -> None:
+    def __init__(self, application: ReadOnlyObject) -> None:
         self._problem = ""
         self._places: LockedPlaces | None = None
         try:
@@ -140,20 +140,20 @@ class _Locks:
 class _Pins:
     """The resolutions in a status, by what does not change when places are put in another order."""
 
-    def __init__(self, resolutions: Iterable[Object]) -> None:
-        self._left: dict[tuple[str, str, str], list[Object]] = {}
+    def __init__(self, resolutions: Iterable[ReadOnlyObject]) -> None:
+        self._left: dict[tuple[str, str, str], list[ReadOnlyObject]] = {}
         for each in resolutions:
             name = each["definition"].rpartition("/")[2]
             key = f"{each['kind']}Definition", each["component"], name
             self._left.setdefault(key, []).append(each)
 
-    def take(self, kind: str, place: str, name: str) -> Object | None:
+    def take(self, kind: str, place: str, name: str) -> ReadOnlyObject | None:
         """The next one that is left for a place and a definition."""
         left = self._left.get((kind, place, name))
         return left.pop(0) if left else None
 
 
-def _pin_of(known: Object) -> Pin:
+def _pin_of(known: ReadOnlyObject) -> Pin:
     """The pin in a resolution; revisions that are numbered have a name in their lineage."""
     try:
         return Pin(str(SemVer.parse(known["version"])), known["digest"])
@@ -161,7 +161,7 @@ def _pin_of(known: Object) -> Pin:
         return Pin(str(known["revision"]), known["digest"])
 
 
-def _failed_move(known: Object | None) -> FailedMove | None:
+def _failed_move(known: ReadOnlyObject | None) -> FailedMove | None:
     failed = known.get("failedMove") if known else None
     if not failed:
         return None
@@ -169,12 +169,12 @@ def _failed_move(known: Object | None) -> FailedMove | None:
     return FailedMove(_pin_of(failed), deletes, why=failed.get("message") or "")
 
 
-def is_failing(status: Object) -> bool:
+def is_failing(status: ReadOnlyObject) -> bool:
     """Return True if an application has failed and was never applied as a whole."""
     return status.get("status") == "failed" and not status.get("appliedDigest")
 
 
-def _places(spec: Object) -> Iterator[tuple[str, str, str, str]]:
+def _places(spec: ReadOnlyObject) -> Iterator[tuple[str, str, str, str]]:
     for number, component in enumerate(spec.get("components") or ()):
         at, name = f"spec.components[{number}]", component.get("name", "")
         yield "ComponentDefinition", name, f"{at}.type", component.get("type", "")
@@ -187,16 +187,16 @@ def _places(spec: Object) -> Iterator[tuple[str, str, str, str]]:
     yield from _steps(steps, "spec.workflow.steps")
 
 
-def _steps(steps: Iterable[Object], at: str) -> Iterator[tuple[str, str, str, str]]:
+def _steps(steps: Iterable[ReadOnlyObject], at: str) -> Iterator[tuple[str, str, str, str]]:
     for number, step in enumerate(steps):
         here = f"{at}[{number}]"
         yield "WorkflowStepDefinition", step.get("name", ""), f"{here}.type", step.get("type", "")
         yield from _steps(step.get("subSteps") or (), f"{here}.subSteps")
 
 
-def check_application(application: Object) -> None:
+def check_application(application: ReadOnlyObject) -> None:
     """Refuse annotations that contradict each other, and names that revisions cannot have."""
-    annotations: Object = application["metadata"].get("annotations") or {}
+    annotations: ReadOnlyObject = application["metadata"].get("annotations") or {}
     auto_update = annotations.get(AUTO_UPDATE)
     if problems := label_value_problems(application["metadata"].get("name", "")):
         # As a label its revisions have it, by which they are found.
@@ -232,10 +232,10 @@ def settled(use: Use, home: str) -> Use:
     return replace(use, dependent=unpinned, since="", held=False)
 
 
-def is_held(application: Object) -> bool:
+def is_held(application: ReadOnlyObject) -> bool:
     """Whether an application keeps what it has until it is published anew."""
-    annotations: Object = application["metadata"].get("annotations") or {}
-    status: Object = application.get("status") or {}
+    annotations: ReadOnlyObject = application["metadata"].get("annotations") or {}
+    status: ReadOnlyObject = application.get("status") or {}
     wanted = annotations.get(PUBLISH_VERSION)
     return wanted is not None and wanted == status.get("publishVersion")
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from polyver.client import Change, Key, Object, Resource
+from polyver.client import Change, Key, Resource
 from polyver.core import Dependent, InvalidVersion
+from polyver.core.plain import Object
 from polyver.functions.actions import read_run, wanted_of
 from polyver.functions.blueprints import Phase, blueprint_of, selector_of
 from polyver.functions.kinds import ACTION_SETS, BLUEPRINTS, GROUP

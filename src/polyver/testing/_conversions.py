@@ -18,6 +18,7 @@ from polyver.apis.conversion.paths import pick
 from polyver.apis.conversion.values import MISSING
 from polyver.apis.trials import Subject, check
 from polyver.core import KubeVersion, PolyverError
+from polyver.core.plain import Object
 from polyver.kube.objects import dump_yaml
 from polyver.kube.objects.converted_metadata import fresh
 from polyver.languages.values.strings import same
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from polyver.testing.plugin import Kube
 
 __all__ = ["ConversionCase", "check_conversions", "check_law", "conversion_cases", "walk_versions"]
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

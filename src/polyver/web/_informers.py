@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from polyver.client import Change, Client, Informer, Key, Object, Resource
+from polyver.client import Change, Client, Informer, Key, Resource
+from polyver.core.plain import Object
 from polyver.web.view_model import Book
 
 __all__ = ["Following", "Source", "Watched"]

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
+from polyver.core.plain import Object
 from polyver.kube.objects.codec import encode_json, prepare
 from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.kinds import Kind
@@ -23,7 +24,6 @@ from polyver.webhook.reviews import Admitted, Asked, Reviewed, ReviewForm, bad, 
 __all__ = ["Act", "admit"]
 
 Act = Literal["mutate", "validate"]
-Object = dict[str, Any]
 
 
 class _Kind(msgspec.Struct):

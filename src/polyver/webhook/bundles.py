@@ -12,7 +12,8 @@ import base64
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
-from polyver.client import CRDS, Change, Client, Clock, Informer, Object, Resource, find
+from polyver.client import CRDS, Change, Client, Clock, Informer, Resource, find
+from polyver.core.plain import Object
 from polyver.kube.objects.status import MODIFIED, ApiError
 from polyver.kube.objects.webhooks import INJECT_CA_FROM, Webhook
 

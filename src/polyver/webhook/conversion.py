@@ -17,6 +17,7 @@ import msgspec
 
 from polyver.core import PolyverError
 from polyver.core.errors import listed
+from polyver.core.plain import Object
 from polyver.kube.objects.codec import encode_json
 from polyver.kube.objects.converted_metadata import check_identity, check_kept, restored
 from polyver.kube.objects.partial_json import Opened
@@ -36,7 +37,6 @@ _LOG_SAYS_WHY = "the conversion failed, and the webhook's log says why"
 _NO_METADATA = msgspec.Raw()
 _SUCCESS = {"status": "Success"}
 
-Object = dict[str, Any]
 Made = Object | msgspec.Raw
 ConvertOpened = Callable[[Object], Made | None]
 

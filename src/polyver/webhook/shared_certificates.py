@@ -16,8 +16,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from polyver.client import Change, Client, Clock, Informer, Object, Resource, SystemClock, find
+from polyver.client import Change, Client, Clock, Informer, Resource, SystemClock, find
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.status import ApiError
 from polyver.webhook.bundles import Bundles

@@ -22,7 +22,7 @@ from polyver.app._replica import Settings, replica
 from polyver.app.choices import Choices
 from polyver.app.installing import Installation, Installer, manifests
 from polyver.app.installing.options import CERTIFICATES
-from polyver.client import CRDS, Client, Object, Resource
+from polyver.client import CRDS, Client, Resource
 from polyver.client.cluster import ClusterClient, find_access
 from polyver.compositions.controllers.compositions import (
     COMPOSITION_REVISIONS,
@@ -32,6 +32,7 @@ from polyver.compositions.controllers.compositions import (
 from polyver.compositions.controllers.packages import FUNCTION_REVISIONS, FUNCTIONS
 from polyver.compositions.decisions import composition_changes
 from polyver.compositions.names import COMPOSITION, IN_USE, USED, revision_name
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 from polyver.testing import EmbeddedServer
 

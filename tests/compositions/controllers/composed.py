@@ -11,7 +11,7 @@ from tests.compositions.controllers.installing import condition
 from tests.deadlines import HANG
 
 from polyver.apis.capability import own_webhook, serve_conversions, serve_kinds
-from polyver.client import CRDS, Client, Object, Resource, find
+from polyver.client import CRDS, Client, Resource, find
 from polyver.client.in_process import DirectClient
 from polyver.compositions.capability import package_links
 from polyver.compositions.controllers.compositions import (
@@ -25,6 +25,7 @@ from polyver.compositions.controllers.packages import NoDependents
 from polyver.compositions.kinds import COMPOSITION_KINDS
 from polyver.compositions.names import COMPOSITION
 from polyver.controllers import Controller, Engine, GarbageCollector
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.api import Api
 from polyver.kube.server.bootstrap import prepare

@@ -14,7 +14,7 @@ from tests.compositions.controllers.installing import ADMIN, NAMESPACES, MemoryR
 from tests.compositions.running import config, passing
 
 from polyver import apis
-from polyver.client import CRDS, Backoff, Client, Object, Resource, find
+from polyver.client import CRDS, Backoff, Client, Resource, find
 from polyver.client.in_process import DirectClient
 from polyver.compositions.calls import Caller
 from polyver.compositions.calls.protocol import decode_request, encode_response
@@ -35,6 +35,7 @@ from polyver.compositions.kinds import COMPOSITION_KINDS, KINDS
 from polyver.compositions.messages import Ready, Request, Response
 from polyver.compositions.messages import Resource as Wanted
 from polyver.controllers import Controller, Engine, GarbageCollector
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.server.api import Api
 from polyver.kube.store import MemoryStore

@@ -10,7 +10,7 @@ from tests.compositions.samples import digest_of
 from tests.deadlines import HANG
 
 from polyver import apis
-from polyver.client import CRDS, Backoff, Object, Resource, find
+from polyver.client import CRDS, Backoff, Resource, find
 from polyver.client.in_process import DirectClient
 from polyver.compositions.calls import Endpoint
 from polyver.compositions.capability import package_links
@@ -26,6 +26,7 @@ from polyver.compositions.packages import Use, function_of
 from polyver.compositions.runtimes import Figures, Served, Wanted
 from polyver.controllers import Engine, GarbageCollector, Watch
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.api import Api
 from polyver.kube.server.http import User

@@ -20,9 +20,10 @@ from tests.compositions.controllers.installing import condition
 from tests.controllers.mortal import Mortal
 
 from polyver.apis import conversion_kind
-from polyver.client import CRDS, Object, Resource
+from polyver.client import CRDS, Resource
 from polyver.compositions.controllers.compositions import ComposedOn
 from polyver.compositions.names import DEFINED, DELETED_BY_FORCE
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.identity import CONTROLLERS
 

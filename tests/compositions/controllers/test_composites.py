@@ -24,8 +24,8 @@ from tests.compositions.controllers.composing import (
 )
 from tests.compositions.running import config, passing
 
-from polyver.client import Object, find
 from polyver.client import Resource as Place
+from polyver.client import find
 from polyver.compositions.controllers.packages import FUNCTION_REVISIONS
 from polyver.compositions.messages import (
     Condition,
@@ -41,6 +41,7 @@ from polyver.compositions.messages import (
     State,
     Status,
 )
+from polyver.core.plain import Object
 
 CANARY = {"channel": "canary"}
 SELECTING = composing.step(functionRevisionSelector={"matchLabels": CANARY})

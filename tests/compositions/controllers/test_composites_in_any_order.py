@@ -12,7 +12,8 @@ from tests.compositions import composing
 from tests.compositions.controllers.composing import BUCKETS, MAPS, PATIENT, World, is_ready, run
 from tests.compositions.controllers.composing import settings as function
 
-from polyver.client import Object, find
+from polyver.client import find
+from polyver.core.plain import Object
 
 CANARY = {"channel": "canary"}
 PINNED = composing.step(functionRevisionSelector={"matchLabels": CANARY})

@@ -20,7 +20,6 @@ from tests.compositions.controllers.composing import (
 )
 from tests.compositions.running import config, passing
 
-from polyver.client import Object
 from polyver.compositions.controllers.packages import FUNCTION_REVISIONS, FUNCTIONS
 from polyver.compositions.messages import (
     Ready,
@@ -31,6 +30,7 @@ from polyver.compositions.messages import (
     Severity,
     State,
 )
+from polyver.core.plain import Object
 
 ALLOWED = {"metadata": {"annotations": {"polyver.dev/allow-deletion": "true"}}}
 

@@ -19,11 +19,12 @@ from tests.compositions.controllers.composing import (
 from tests.compositions.controllers.installing import ADMIN
 from tests.compositions.running import config, passing
 
-from polyver.client import Object, find
+from polyver.client import find
 from polyver.client.in_process import DirectClient
 from polyver.client.rest import Answer, Ask
 from polyver.compositions.controllers.composites._apply import MANAGER
 from polyver.compositions.messages import Ready, Request, Resource, Response, State
+from polyver.core.plain import Object
 from polyver.kube.server.api import Api
 
 

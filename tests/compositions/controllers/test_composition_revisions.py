@@ -21,9 +21,10 @@ from tests.compositions.controllers.composed import (
 )
 from tests.controllers.mortal import Mortal
 
-from polyver.client import Object, find
+from polyver.client import find
 from polyver.compositions.decisions import composition_changes
 from polyver.compositions.names import COMPOSITION, CONTENT, DELETED_BY_FORCE, USED
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.identity import CONTROLLERS
 

@@ -17,10 +17,11 @@ from tests.compositions.controllers.installing import (
 )
 from tests.compositions.samples import SEED, by_label, digest_of, function, package, seed, use
 
-from polyver.client import Object, Resource, find
+from polyver.client import Resource, find
 from polyver.compositions.controllers.packages import FUNCTION_REVISIONS, FUNCTIONS
 from polyver.compositions.names import FORCED, IN_USE, PACKAGE, SERVED, revision_name
 from polyver.compositions.runtimes import Served
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 from polyver.kube.store import MemoryStore
 

@@ -12,12 +12,13 @@ from cryptography import x509
 from tests.compositions.runtimes.support import until
 from tests.deadlines import HANG
 
-from polyver.client import Client, Object, Resource, SystemClock, find
+from polyver.client import Client, Resource, SystemClock, find
 from polyver.client.cluster import ClusterClient, find_access
 from polyver.client.in_process import DirectClient
 from polyver.compositions.runtimes import Served, Wanted
 from polyver.compositions.runtimes.kubernetes import KubernetesRuntime
 from polyver.compositions.runtimes.kubernetes._manifests import served_of
+from polyver.core.plain import Object
 from polyver.kube.server.api import Api
 from polyver.kube.server.http import User
 from polyver.kube.store import MemoryStore

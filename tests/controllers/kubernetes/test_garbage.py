@@ -10,9 +10,10 @@ from tests.client.fake import CONFIG_MAP, EVENT, NAMESPACE, NODE, SECRET, WIDGET
 from tests.client.virtual import VirtualClock, settle
 from tests.deadlines import HANG
 
-from polyver.client import Event, Object, Propagation, Resource
+from polyver.client import Event, Propagation, Resource
 from polyver.client.in_process import DirectClient
 from polyver.controllers import Engine, GarbageCollector
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.http import Request, User

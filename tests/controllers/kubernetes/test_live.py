@@ -10,9 +10,10 @@ import pytest
 from tests.deadlines import HANG
 from tests.kube.record import transcript
 
-from polyver.client import Object, Propagation, Resource
+from polyver.client import Propagation, Resource
 from polyver.client.in_process import DirectClient
 from polyver.controllers import AccountController, Engine, GarbageCollector, NamespaceController
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.api import Api
 from polyver.kube.server.http import User

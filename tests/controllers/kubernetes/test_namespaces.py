@@ -11,11 +11,12 @@ from tests.client.virtual import VirtualClock, settle
 from tests.deadlines import HANG
 from tests.kube.record import transcript
 
-from polyver.client import Object, Resource
+from polyver.client import Resource
 from polyver.client.in_process import DirectClient
 from polyver.controllers import AccountController, Controller, Engine, NamespaceController
 from polyver.controllers.kubernetes._termination import Remains, conditions
 from polyver.controllers.kubernetes.accounts import published
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.http import User
 

@@ -8,9 +8,9 @@ import msgspec
 from tests.definitions.controllers.world import APPLICATIONS, MAPS, RECORDS, World, run
 from tests.definitions.samples import application, condition, templated
 
-from polyver.client import Object
 from polyver.client.in_process import DirectClient
 from polyver.client.rest import Answer, Ask
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.api import Api
 from polyver.kube.server.identity import CONTROLLERS

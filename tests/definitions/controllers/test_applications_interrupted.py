@@ -10,8 +10,9 @@ from tests.controllers.mortal import Mortal
 from tests.definitions.controllers.world import APPLICATIONS, MINE, RECORDS, World, run
 from tests.definitions.samples import CONFIG, condition, templated, versions_of
 
-from polyver.client import Object, Resource
+from polyver.client import Resource
 from polyver.client.in_process import DirectClient
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.identity import CONTROLLERS
 

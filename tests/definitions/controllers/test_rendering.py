@@ -14,10 +14,11 @@ from tests.deadlines import HANG
 from tests.definitions.controllers.world import APPLICATIONS, DEFINITIONS, World, run
 from tests.definitions.samples import SYSTEM, application, condition, definition, templated
 
-from polyver.client import Backoff, Client, Object, Resource
+from polyver.client import Backoff, Client, Resource
 from polyver.client.in_process import DirectClient
 from polyver.controllers import Engine
 from polyver.controllers.revert_backoff import Patience
+from polyver.core.plain import Object
 from polyver.definitions.controllers.applications import ApplicationController
 from polyver.definitions.controllers.applications._render import Renderer, TookTooLong
 from polyver.definitions.publishing import decide, read_definition, revision_object

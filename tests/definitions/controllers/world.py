@@ -10,9 +10,10 @@ from tests.deadlines import HANG
 from tests.definitions.samples import GROUP, SYSTEM, application, definition
 
 from polyver.apis.capability import own_webhook, serve_kinds
-from polyver.client import Client, Object, Resource, find
+from polyver.client import Client, Resource, find
 from polyver.client.in_process import DirectClient
 from polyver.controllers import Controller, Engine, GarbageCollector
+from polyver.core.plain import Object
 from polyver.definitions.capability import definitions
 from polyver.definitions.controllers.applications import ApplicationController
 from polyver.kube.server.api import Api

@@ -12,9 +12,10 @@ import pytest
 from tests.deadlines import HANG
 
 from polyver import apis
-from polyver.client import Client, Object, Resource, find
+from polyver.client import Client, Resource, find
 from polyver.client.in_process import DirectClient
 from polyver.controllers import Engine
+from polyver.core.plain import Object
 from polyver.functions import AsyncContext, Cancelled, Context, Registry
 from polyver.functions.controllers.actions import CANCEL, FINALIZER, ActionSetController, CallLimits
 from polyver.functions.controllers.calls import ThreadCalls

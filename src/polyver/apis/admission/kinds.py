@@ -16,6 +16,7 @@ from polyver.apis.admission.preserved import unknown_format_warning
 from polyver.apis.conversion import ANNOTATION, BESIDE, Converter
 from polyver.apis.declaring import Kind as DeclaredKind
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.http.worker_threads import Aside
 from polyver.kube.objects.kinds import Kind
@@ -26,7 +27,6 @@ from polyver.webhook.configurations import Wanted
 __all__ = ["ConvertedKinds", "wanted_by"]
 
 T = TypeVar("T")
-Object = dict[str, Any]
 _WRITES = ("CREATE", "UPDATE")
 _THREADS = 8
 

@@ -8,10 +8,9 @@ from typing import Any
 
 from polyver.apis.compatibility import RULES as COMPATIBILITY
 from polyver.apis.compatibility import Rule, Severity
+from polyver.core.plain import Object
 
 __all__ = ["RULES", "Example", "Finding", "found"]
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

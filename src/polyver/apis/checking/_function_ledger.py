@@ -10,11 +10,10 @@ from polyver.apis.checking.schema_paths import Inside, Place, places, show
 from polyver.apis.conversion import Converter
 from polyver.apis.conversion.paths import parse_path, pick
 from polyver.apis.conversion.values import MISSING
+from polyver.core.plain import Object
 from polyver.languages.values.strings import same
 
 __all__ = ["Observed"]
-
-Object = dict[str, Any]
 
 
 class Observed:

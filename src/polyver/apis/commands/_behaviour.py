@@ -13,15 +13,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from polyver.apis.trials import Before, Subject
 from polyver.cli.exit_codes import Unreadable
+from polyver.core.plain import Object
 
 __all__ = ["Key", "answer", "behaviour_in"]
 
 Key = tuple[str, str]
-Object = dict[str, Any]
 _RUN = "import sys; from polyver.apis.commands._behaviour import answer; answer(sys.argv[1:])"
 
 

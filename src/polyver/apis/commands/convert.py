@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
@@ -11,6 +11,7 @@ from polyver.cli.exit_codes import Misused, UnknownName, Unreadable
 from polyver.cli.files import read_manifests
 from polyver.cli.output import Manifests, manifests_text, print_lines, warn
 from polyver.core import PolyverError, listed
+from polyver.core.plain import Object
 from polyver.kube.objects import Document
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 app = App(name="convert")
 
 Key = tuple[str, str]
-Object = dict[str, Any]
 
 
 @app.default

@@ -11,10 +11,11 @@ from types import CodeType
 from typing import Any, Final
 
 from polyver.apis.definition import DefinedVersion
-from polyver.client import Client, Clock, Object, Resource, timestamp
+from polyver.client import Client, Clock, Resource, timestamp
 from polyver.controllers.events import Events
 from polyver.controllers.tracebacks import place_of
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.conditions import find_condition, set_condition
 from polyver.kube.objects.status import ApiError

@@ -26,20 +26,11 @@ from polyver.apis.conversion_kind import (
     place_of,
     versions_in_use,
 )
-from polyver.client import (
-    CRDS,
-    Change,
-    Client,
-    Clock,
-    Object,
-    Resource,
-    SystemClock,
-    find,
-    timestamp,
-)
+from polyver.client import CRDS, Change, Client, Clock, Resource, SystemClock, find, timestamp
 from polyver.controllers.controller import Controller, Result, Watch, exactly
 from polyver.controllers.finalizers import hold, release
 from polyver.core import PolyverError, listed
+from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError

@@ -16,7 +16,7 @@ from msgspec import Struct
 from polyver.apis.controllers._status import Report
 from polyver.apis.declaring import Kind as DeclaredKind
 from polyver.apis.declaring import Outcome, to_object
-from polyver.client import Change, Client, Clock, Key, Object, Resource, SystemClock, find
+from polyver.client import Change, Client, Clock, Key, Resource, SystemClock, find
 from polyver.controllers.applied_annotation import (
     APPLIED,
     fields_of,
@@ -30,6 +30,7 @@ from polyver.controllers.controller import Controller, Result, Watch, exactly
 from polyver.controllers.outputs import Outputs, number_of
 from polyver.controllers.owned_objects import Taken, apply_owned, manager_for
 from polyver.controllers.user_code import UserCode
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.owners import controller_reference, controlling
 from polyver.kube.objects.status import ApiError

@@ -11,9 +11,10 @@ from polyver.apis.admission.conversions import CONVERSIONS_WANTED
 from polyver.apis.admission.kinds import wanted_by
 from polyver.apis.conversion_kind import CONVERSIONS, definition_of
 from polyver.apis.declaring import Kind as DeclaredKind
-from polyver.client import CRDS, Change, Client, Object, Resource, find
+from polyver.client import CRDS, Change, Client, Resource, find
 from polyver.controllers.controller import Controller, Watch, exactly
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.webhooks import Webhook
 from polyver.webhook.configurations import Wanted, configurations

@@ -27,13 +27,13 @@ from polyver.apis.conversion.paths import Path, pick, put, show_path, take
 from polyver.apis.conversion.rules import Const, Ports, Rule
 from polyver.apis.conversion.values import MISSING, fingerprint
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema.structure import Structure
 from polyver.languages.values.strings import same
 
 __all__ = ["Block", "Claims", "InvalidRules"]
 
-Object = dict[str, Any]
 Places = tuple[Structure | None, Structure | None]
 """What the schemas of the two versions say of a value; None where there is no schema."""
 

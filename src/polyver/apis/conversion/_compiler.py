@@ -34,10 +34,10 @@ from polyver.apis.conversion.paths import Path, show_path
 from polyver.apis.conversion.rules import Const, Drop, Rule
 from polyver.apis.conversion.values import MISSING
 from polyver.core import Hop
+from polyver.core.plain import Object
 
 __all__ = ["Compiled", "compile_path"]
 
-Object = dict[str, Any]
 Compiled = Callable[[Object, dict[str, Lost]], None]
 """Converts an object, whose fields may be Raw, and its preserved fields by version; in place."""
 

@@ -20,11 +20,11 @@ from polyver.apis.conversion._keeping import Keeping
 from polyver.apis.conversion._runtime import Unusual
 from polyver.apis.conversion.hops import ByFunctions, ByRules, Step
 from polyver.core import ConversionTree, Hop
+from polyver.core.plain import Object
 from polyver.kube.objects.converted_metadata import check_identity, restored
 
 __all__ = ["ConversionPath", "ConversionPaths", "ConvertOpened"]
 
-Object = dict[str, Any]
 ConvertOpened = Callable[[Object], Object | Raw | None]
 """Converts an object, which it may change; None if the interpreter has to."""
 Convert = Callable[[Object, str], Object]

@@ -20,6 +20,7 @@ from polyver.apis.conversion.hops import ByFunctions, Function, Step, by_rules
 from polyver.apis.conversion.reading import Declared, DeclaredEdge
 from polyver.apis.definition import Definition
 from polyver.core import ConversionTree, Edge, InvalidTree, PolyverError, listed
+from polyver.core.plain import Object
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.partial_json import open_object
@@ -27,8 +28,6 @@ from polyver.kube.objects.schema import compile_schema
 from polyver.kube.objects.schema.structure import Structure, read_structure
 
 __all__ = ["Converter", "FunctionEdge", "NotConvertible", "Tree", "build_converter"]
-
-Object = dict[str, Any]
 
 
 class NotConvertible(PolyverError):

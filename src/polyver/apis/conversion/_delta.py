@@ -16,6 +16,7 @@ import msgspec
 
 from polyver.apis.conversion.paths import Path, parse_path, pick, put, show_path
 from polyver.apis.conversion.values import MISSING, fingerprint
+from polyver.core.plain import Object
 from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema.structure import Structure
 from polyver.languages.values.strings import same
@@ -37,7 +38,6 @@ __all__ = [
 ]
 
 Lost = dict[str, Any]
-Object = dict[str, Any]
 Guard = tuple[dict[str, Any], str, str]
 """An entry, the key of its guard, and what the guard must be now."""
 

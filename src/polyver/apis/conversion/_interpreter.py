@@ -7,18 +7,17 @@ get new guards from the object as it goes out. The compiled rules are tested aga
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from polyver.apis.conversion._carry import Carry
 from polyver.apis.conversion._delta import without
 from polyver.apis.conversion.hops import Step
 from polyver.core import ConversionTree, Hop
+from polyver.core.plain import Object
 from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema import Schema
 
 __all__ = ["Interpreter", "Schemas", "Tree"]
 
-Object = dict[str, Any]
 Tree = ConversionTree[Step]
 Schemas = Mapping[str, Schema]
 """The compiled schemas of versions, as far as they are known."""

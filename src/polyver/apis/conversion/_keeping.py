@@ -12,6 +12,7 @@ from msgspec import Raw, json
 from polyver.apis.conversion._carry import Carry, read, write
 from polyver.apis.conversion._runtime import Unusual
 from polyver.apis.conversion.paths import Path, parse_path
+from polyver.core.plain import Object
 
 __all__ = ["ANNOTATION", "BESIDE", "InAnnotation", "InField", "Keeping", "Place"]
 
@@ -22,8 +23,6 @@ _ANNOTATIONS_LIMIT: Final = 256 * 1024
 """As much as all annotations of an object may have together."""
 _FIELD_LIMIT: Final = 1024 * 1024
 """A little less than etcd takes for the whole object."""
-
-Object = dict[str, Any]
 
 
 class Place(Protocol):

@@ -21,6 +21,7 @@ from polyver.apis.conversion.nested import Keyed
 from polyver.apis.conversion.paths import show_path
 from polyver.apis.conversion.rules import Cast, Ports, Rule, Scale, Split, Values
 from polyver.apis.conversion.values import MISSING, Type
+from polyver.core.plain import Object
 from polyver.languages.values.strings import same
 
 __all__ = [
@@ -38,7 +39,6 @@ __all__ = [
     "preserved",
 ]
 
-Object = dict[str, Any]
 Convert = Callable[[Any], Any]
 Lossless = Callable[..., Any]
 """Takes what a rule reads, not all of it missing; returns a sequence if the rule writes several."""

@@ -15,12 +15,12 @@ from polyver.apis.conversion._pruning import pruner
 from polyver.apis.conversion.paths import parse_path, pick
 from polyver.apis.conversion.values import fingerprint
 from polyver.core import Hop
+from polyver.core.plain import Object
 from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema.structure import Structure
 
 __all__ = ["ByFunctions", "ByRules", "Known", "Step", "by_rules", "compilable"]
 
-Object = dict[str, Any]
 Function = Callable[[Object], Object]
 
 

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from polyver.apis.conversion.values import MISSING
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 
 __all__ = ["PATTERN", "InvalidPath", "Path", "parse_path", "pick", "put", "show_path", "take"]
 
 Path = tuple[str, ...]
-Object = dict[str, Any]
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_$-]+")
 _STEP: Final = re.compile(r'\.?([A-Za-z0-9_$-]+)|\["((?:[^"\\]|\\.)*)"\]')

@@ -18,10 +18,10 @@ from polyver.apis.declaring._hooks import Hook, make_hook
 from polyver.apis.declaring._objects import from_own, is_part, to_object
 from polyver.apis.definition import Definition, InvalidKind
 from polyver.core import InvalidTree, PolyverError, listed
+from polyver.core.plain import Object
 
 __all__ = ["Edges", "check_strategy", "edges_missing"]
 
-Object = dict[str, Any]
 Function = Callable[[Object], Object]
 AnyEdge = DeclaredEdge | FunctionEdge
 

@@ -15,10 +15,9 @@ from typing import Any
 from polyver.apis.declaring._fields import shown_name
 from polyver.apis.declaring._objects import NotAsDeclared, from_object, is_part, to_object
 from polyver.apis.definition import InvalidKind
+from polyver.core.plain import Object
 
 __all__ = ["Hook", "Outcome", "Problem", "defaulted", "make_hook", "problems"]
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,13 +27,13 @@ from polyver.apis.definition import (
 )
 from polyver.apis.manifests import definitions_of
 from polyver.core import listed
+from polyver.core.plain import Object
 from polyver.kube.objects import load_manifests
 
 __all__ = ["Declared", "Kind", "part", "read_kinds"]
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

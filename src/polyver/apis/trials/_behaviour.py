@@ -18,12 +18,12 @@ from polyver.apis.trials._generated_objects import Mixer, drawn
 from polyver.apis.trials._shrinking import shrunk
 from polyver.apis.trials._subject import Subject
 from polyver.apis.trials._trials import plain_path, shown_value
+from polyver.core.plain import Object
 from polyver.kube.objects.schema import Schema, compile_schema
 from polyver.languages.values.strings import same
 
 __all__ = ["Before", "compare_behaviour"]
 
-Object = dict[str, Any]
 _DRAWN = 40
 _SHRINKING = 1000
 _MOST = 40

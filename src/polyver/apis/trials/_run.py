@@ -26,13 +26,13 @@ from polyver.apis.trials._generated_objects import Mixer, drawn
 from polyver.apis.trials._shrinking import shrunk
 from polyver.apis.trials._subject import Subject
 from polyver.apis.trials._trials import Broken, Edit, Trial, Tries, edited, plain_path, run_trial
+from polyver.core.plain import Object
 from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.schema import Schema
 from polyver.languages.values.strings import same
 
 __all__ = ["Checked", "Progress", "check"]
 
-Object = dict[str, Any]
 Progress = Callable[[int], None]
 _DRAWN = 40
 """How many objects of each version Hypothesis draws, at most; the others are mixed from these."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from polyver.core.plain import Object
+
 __all__ = ["shrunk"]
 
-Object = dict[str, Any]
 _MOST_TRIES = 3000
 
 

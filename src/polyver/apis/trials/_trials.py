@@ -18,13 +18,12 @@ from polyver.apis.conversion.hops import ByFunctions
 from polyver.apis.conversion.paths import parse_path, pick, put, show_path, take
 from polyver.apis.conversion.values import MISSING
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.converted_metadata import check_identity, check_kept, fresh, restored
 from polyver.languages.values.strings import same, shown
 
 __all__ = ["Broken", "Edit", "Trial", "Tries", "edited", "plain_path", "run_trial", "shown_value"]
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

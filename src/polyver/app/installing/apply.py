@@ -25,7 +25,8 @@ from polyver.app.installing.options import (
 )
 from polyver.app.installing.ownership import conflicts, installed_in, is_installed, is_kept, refusal
 from polyver.cli.exit_codes import Refused, Unreadable
-from polyver.client import Client, Object, find
+from polyver.client import Client, find
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["Installer", "owned", "until"]

@@ -12,7 +12,7 @@ from polyver.app.installing.workload import workload
 
 if TYPE_CHECKING:
     from polyver.apis.declaring import Kind
-    from polyver.client import Object
+    from polyver.core.plain import Object
 
 __all__ = ["manifests"]
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from polyver.client import Object, Resource
+from polyver.client import Resource
+from polyver.core.plain import Object
 from polyver.kube.objects.webhooks import Webhook
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Any
 
 from polyver.app.installing.options import INSTALLER, NAME, RUNNER, Named, named
 from polyver.cli.exit_codes import Refused
-from polyver.client import Object
 from polyver.core import listed
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
 __all__ = [

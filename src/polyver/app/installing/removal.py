@@ -14,8 +14,9 @@ from polyver.app.installing.apply import owned, until
 from polyver.app.installing.options import CONFIGURATIONS, CRDS, NAME, OWN, Named, kept_by_replicas
 from polyver.app.installing.ownership import converted_by, installed_in, is_kept
 from polyver.cli.exit_codes import Refused, Unreadable
-from polyver.client import Client, Object, Resource, find
+from polyver.client import Client, Resource, find
 from polyver.core import listed
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["Remover"]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from polyver.apis.conversion_kind import CONVERSIONS
 from polyver.app.installing.options import CERTIFICATES, NAME, Installation, manifest
 from polyver.capability.contributions import READ, Right
-from polyver.client import Object
+from polyver.core.plain import Object
 
 __all__ = ["access", "rights", "rights_inside"]
 

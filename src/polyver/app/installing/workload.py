@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from polyver.app.installing.options import LABELS, NAME, SELECTOR, Installation, manifest
-from polyver.client import Object
+from polyver.core.plain import Object
 
 __all__ = ["workload"]
 

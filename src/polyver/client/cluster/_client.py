@@ -27,8 +27,9 @@ from polyver.client.cluster._connections import Connections, Lent
 from polyver.client.cluster._limits import Limits
 from polyver.client.cluster._problems import NoAccess, Unauthorized, Unreachable, Untrusted
 from polyver.client.cluster._websocket import BadFrame, accepted, new_key
-from polyver.client.interface import CRDS, Discovery, Executed, Object, Resource
+from polyver.client.interface import CRDS, Discovery, Executed, Resource
 from polyver.client.rest import Answer, Ask, BadAnswer, RestClient, path_of
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ again, for writes that came another way.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from polyver.compositions.decisions import (
     check_composition,
@@ -34,6 +34,7 @@ from polyver.compositions.kinds import (
 )
 from polyver.compositions.names import DELETED_BY_FORCE
 from polyver.core import PolyverError, listed
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import Cause, forbidden, invalid
 from polyver.webhook.configurations import Wanted
@@ -49,7 +50,6 @@ __all__ = [
     "CompositionRevisionChecks",
 ]
 
-Object = dict[str, Any]
 _OPERATIONS = ("CREATE", "UPDATE", "DELETE")
 COMPOSITIONS_WANTED: Final = tuple(
     Wanted(

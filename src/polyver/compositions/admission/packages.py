@@ -7,7 +7,7 @@ same questions again, for writes that came another way.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from polyver.compositions.kinds import FUNCTION_REVISIONS, FUNCTIONS, GROUP, PACKAGES, STORED
 from polyver.compositions.names import FORCED
@@ -22,6 +22,7 @@ from polyver.compositions.packages import (
     users_of,
 )
 from polyver.core import PolyverError, listed
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import Cause, forbidden, invalid
 from polyver.webhook.configurations import Wanted
@@ -36,7 +37,6 @@ __all__ = [
     "PackageChecks",
 ]
 
-Object = dict[str, Any]
 _PLURALS: Final = frozenset(kind.names.plural for kind in PACKAGES)
 _WRITES = ("CREATE", "UPDATE")
 

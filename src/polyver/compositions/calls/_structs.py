@@ -12,10 +12,10 @@ from typing import Any
 
 from polyver.compositions.calls._message_errors import Unreadable, Unwritable
 from polyver.compositions.calls._slow_structs import DEEPEST, load_slowly, number, varint
+from polyver.core.plain import Object
 
-__all__ = ["Object", "dump_struct", "load_struct"]
+__all__ = ["dump_struct", "load_struct"]
 
-Object = dict[str, Any]
 
 _EXACT = 1 << 53
 """Up to here every integer is a number of its own as a double."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from polyver.cli.cluster import list_all, on_cluster
 from polyver.cli.exit_codes import Found, Misused, UnknownName
@@ -32,6 +32,7 @@ from polyver.compositions.decisions import (
 )
 from polyver.compositions.packages import condition_of
 from polyver.core import Resolution, listed
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ __all__ = [
     "why_composite",
 ]
 
-Object = dict[str, Any]
 ANY = ("xr", "xrs", "composite", "composites")
 """What a composite resource is called by whoever does not say its kind."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from polyver.cli.exit_codes import Found, Misused, UnknownName, Unreadable
 from polyver.cli.output import Format, emit, print_lines, print_table
@@ -40,6 +40,7 @@ from polyver.core import (
     listed,
     resolve,
 )
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
 if TYPE_CHECKING:
@@ -58,7 +59,6 @@ __all__ = [
     "why_package",
 ]
 
-Object = dict[str, Any]
 T = TypeVar("T")
 _ANYONE = Use(Dependent("a new step"), "", UNSPECIFIED)
 

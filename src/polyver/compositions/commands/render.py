@@ -8,7 +8,7 @@ import signal
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
@@ -17,6 +17,7 @@ from polyver.cli.files import data_folder
 from polyver.cli.options import read_seconds
 from polyver.cli.output import Manifests, manifests_text, print_lines, warn
 from polyver.compositions.settings import PackageSettings, read_memory_limit
+from polyver.core.plain import Object
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 app = App(name="render")
 
-Object = dict[str, Any]
 Several = Annotated[list[str] | None, Parameter(negative=())]
 Switch = Annotated[bool, Parameter(negative=())]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from polyver.capability import Refusal
 from polyver.compositions._function_references import (
@@ -14,14 +13,13 @@ from polyver.compositions._function_references import (
     switched_off,
 )
 from polyver.compositions.names import COMPOSITION, LONGEST_LABEL, PACKAGE
+from polyver.core.plain import ReadOnlyObject
 from polyver.languages.values.names import label_key_problems, label_value_problems
 
 __all__ = ["check_composition", "check_pipeline", "check_step", "composition_warnings"]
 
-Object = Mapping[str, Any]
 
-
-def check_composition(obj: Object, *, several: bool) -> list[Refusal]:
+def check_composition(obj: ReadOnlyObject, *, several: bool) -> list[Refusal]:
     """All that is wrong with a Composition; `several` is the switch FunctionRevisions."""
     found = [*_check_name(obj["metadata"].get("name", ""))]
     names: set[str] = set()
@@ -45,7 +43,7 @@ def _check_name(name: str) -> Iterator[Refusal]:
         yield Refusal("InvalidName", fact, at="metadata.name", hint=hint)
 
 
-def check_pipeline(obj: Object) -> list[Refusal]:
+def check_pipeline(obj: ReadOnlyObject) -> list[Refusal]:
     """What steps ask for that there is not without the feature FunctionRevisions."""
     return [
         refusal
@@ -54,7 +52,7 @@ def check_pipeline(obj: Object) -> list[Refusal]:
     ]
 
 
-def check_step(step: Object, at: str, *, several: bool) -> Iterator[Refusal]:
+def check_step(step: ReadOnlyObject, at: str, *, several: bool) -> Iterator[Refusal]:
     """What is wrong with a step, which stands at some place."""
     if not several:
         yield from switched_off(step, at)
@@ -72,7 +70,7 @@ def check_step(step: Object, at: str, *, several: bool) -> Iterator[Refusal]:
             yield Refusal("InvalidPipeline", fact, at=place_of)
 
 
-def _check_labels(step: Object, at: str) -> Iterator[Refusal]:
+def _check_labels(step: ReadOnlyObject, at: str) -> Iterator[Refusal]:
     wanted = labels_in(step.get("functionRevisionSelector"))
     for key, value in wanted.items():
         for problem in (*label_key_problems(key), *label_value_problems(value)):
@@ -83,7 +81,7 @@ def _check_labels(step: Object, at: str) -> Iterator[Refusal]:
         yield Refusal("InvalidSelector", fact, at=at, hint=f"the step calls {function}")
 
 
-def composition_warnings(obj: Object) -> list[str]:
+def composition_warnings(obj: ReadOnlyObject) -> list[str]:
     """What is not wrong, but hardly meant."""
     return [
         f"spec.pipeline[{place}]: functionRevisionRef and functionRevisionSelector are both "

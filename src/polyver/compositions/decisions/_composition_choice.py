@@ -30,6 +30,7 @@ from polyver.core import (
     listed,
     resolve,
 )
+from polyver.core.plain import ReadOnlyObject
 
 __all__ = [
     "Candidate",
@@ -43,14 +44,12 @@ __all__ = [
     "references_patch",
 ]
 
-Object = Mapping[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
 class Composite:
     """What a composite resource asks for, and what it uses now."""
 
-    obj: Object
+    obj: ReadOnlyObject
     at: str
     """Where its fields for compositions are: `spec` or `spec.crossplane`."""
     composition: str
@@ -70,7 +69,7 @@ class Composite:
         return f"{self.obj['kind']} {f'{space}/{name}' if space else name}"
 
     @property
-    def resources(self) -> Sequence[Object]:
+    def resources(self) -> Sequence[ReadOnlyObject]:
         """`resourceRefs`: what it is composed of, as far as anybody knows."""
         fields = mapping(self.obj.get("spec"))
         inside = fields if self.at == "spec" else mapping(fields.get(INSIDE))
@@ -86,7 +85,7 @@ class Composite:
         return Dependent(self.shown, at, metadata.get("uid", ""), labels, pin)
 
 
-def read_composite(obj: Object, defined: Defined) -> Composite:
+def read_composite(obj: ReadOnlyObject, defined: Defined) -> Composite:
     """A composite resource as the server has it."""
     spec = mapping(obj.get("spec"))
     fields = spec if defined.legacy else mapping(spec.get(INSIDE))
@@ -115,7 +114,7 @@ class Candidate:
         return (self.api_version, self.kind) == (defined.api_version, defined.kind)
 
 
-def candidate_of(obj: Object) -> Candidate:
+def candidate_of(obj: ReadOnlyObject) -> Candidate:
     """A Composition as the server has it."""
     target = obj["spec"]["compositeTypeRef"]
     labels = obj["metadata"].get("labels") or {}
@@ -214,7 +213,7 @@ def gated(lineage: Lineage, gates: Mapping[str, Gate] | None) -> Lineage:
 def choose_revision(
     composite: Composite,
     composition: str,
-    revisions: Iterable[Object],
+    revisions: Iterable[ReadOnlyObject],
     *,
     gates: Mapping[str, Gate] | None = None,
 ) -> Resolution:
@@ -238,7 +237,7 @@ def choose_revision(
     return found
 
 
-def _check_target(composite: Composite, revision: Object) -> None:
+def _check_target(composite: Composite, revision: ReadOnlyObject) -> None:
     target, obj = revision["spec"]["compositeTypeRef"], composite.obj
     if (target["apiVersion"], target["kind"]) != (obj["apiVersion"], obj["kind"]):
         made_for, is_one = f"{target['apiVersion']} {target['kind']}", obj["apiVersion"]

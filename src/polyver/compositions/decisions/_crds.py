@@ -5,7 +5,7 @@ Admission and the controller ask the same; objects are plain data as the server 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from polyver.apis.conversion_kind import versions_in_use
@@ -15,6 +15,7 @@ from polyver.compositions._function_references import mapping
 from polyver.compositions.decisions._definitions import definition_crd
 from polyver.compositions.names import DELETED_BY_FORCE
 from polyver.core import listed
+from polyver.core.plain import ReadOnlyObject
 from polyver.kube.objects.owners import controller_of
 
 __all__ = [
@@ -31,7 +32,6 @@ __all__ = [
     "no_longer_defined",
 ]
 
-Object = Mapping[str, Any]
 APPLIER: Final = "polyver-compositions"
 """Who applies the definitions of composite resources, as `managedFields` have it."""
 _NOTHING: Final = {"strategy": "None"}
@@ -39,18 +39,18 @@ _OURS: Final = ("Applied", "Established", "Offered", "Postponed")
 _HTTPS: Final = 443
 
 
-def is_going(obj: Object) -> bool:
+def is_going(obj: ReadOnlyObject) -> bool:
     """Whether an object has been deleted, and is there until somebody lets it go."""
     return "deletionTimestamp" in obj["metadata"]
 
 
-def is_by_force(obj: Object) -> bool:
+def is_by_force(obj: ReadOnlyObject) -> bool:
     """Whether somebody wants it deleted whoever uses it."""
     said = mapping(obj["metadata"].get("annotations")).get(DELETED_BY_FORCE)
     return said == "true"
 
 
-def is_ours(crd: Object, obj: Object) -> bool:
+def is_ours(crd: ReadOnlyObject, obj: ReadOnlyObject) -> bool:
     """Whether a CustomResourceDefinition is that of a definition.
 
     One without a controller is, if it was once: after a restore, or when it was left behind.
@@ -61,13 +61,13 @@ def is_ours(crd: Object, obj: Object) -> bool:
     return any((e.get("manager"), e.get("operation")) == (APPLIER, "Apply") for e in entries)
 
 
-def is_owned(crd: Object, obj: Object) -> bool:
+def is_owned(crd: ReadOnlyObject, obj: ReadOnlyObject) -> bool:
     """Whether a CustomResourceDefinition goes with a definition."""
     uid: str = obj["metadata"]["uid"]
     return controller_of(crd) == uid
 
 
-def check_crd(obj: Object, crd: Object | None) -> list[Refusal]:
+def check_crd(obj: ReadOnlyObject, crd: ReadOnlyObject | None) -> list[Refusal]:
     """Why a CustomResourceDefinition that is there is left alone."""
     if crd is None or is_ours(crd, obj):
         return []
@@ -76,14 +76,16 @@ def check_crd(obj: Object, crd: Object | None) -> list[Refusal]:
     return [Refusal("NotOurs", fact, at="metadata.name", hint=hint)]
 
 
-def no_longer_defined(obj: Object, crd: Object | None) -> list[str]:
+def no_longer_defined(obj: ReadOnlyObject, crd: ReadOnlyObject | None) -> list[str]:
     """Versions that a definition has no longer, and in which objects may be stored."""
     stored = mapping(mapping(crd).get("status")).get("storedVersions") or ()
     names = {each["name"] for each in obj["spec"]["versions"]}
     return [each for each in stored if each not in names]
 
 
-def check_stored(obj: Object, crd: Object | None, composites: Sequence[str]) -> list[Refusal]:
+def check_stored(
+    obj: ReadOnlyObject, crd: ReadOnlyObject | None, composites: Sequence[str]
+) -> list[Refusal]:
     """Why a version cannot be dropped; `composites` are those that there are, of any version."""
     dropped = no_longer_defined(obj, crd)
     if not dropped or not composites:
@@ -93,7 +95,7 @@ def check_stored(obj: Object, crd: Object | None, composites: Sequence[str]) -> 
     return [Refusal("VersionStored", fact, at="spec.versions", hint=hint)]
 
 
-def crd_content(obj: Object, crd: Object | None = None) -> dict[str, Any]:
+def crd_content(obj: ReadOnlyObject, crd: ReadOnlyObject | None = None) -> dict[str, Any]:
     """The CustomResourceDefinition as it is to be applied; `crd` is the one that is there.
 
     Who converts is not part of it: a Conversion for the kind has a say in that. A version that
@@ -112,7 +114,7 @@ def crd_content(obj: Object, crd: Object | None = None) -> dict[str, Any]:
     return made
 
 
-def conversion_change(obj: Object, crd: Object) -> dict[str, Any] | None:
+def conversion_change(obj: ReadOnlyObject, crd: ReadOnlyObject) -> dict[str, Any] | None:
     """Return a merge patch that sets `spec.conversion` of the CRD as defined; None if it is set.
 
     Fields that other clients filled in, such as a CA bundle, are ignored. The conversion of a kind
@@ -131,18 +133,18 @@ def conversion_change(obj: Object, crd: Object) -> dict[str, Any] | None:
     return {"spec": {"conversion": said}}
 
 
-def _conversion(spec: Object) -> Object:
+def _conversion(spec: ReadOnlyObject) -> ReadOnlyObject:
     return mapping(spec.get("conversion")) or _NOTHING
 
 
-def _client(conversion: Object) -> Object:
+def _client(conversion: ReadOnlyObject) -> ReadOnlyObject:
     client = mapping(mapping(conversion.get("webhook")).get("clientConfig"))
     if not client.get("service"):
         return client
     return {**client, "service": {"port": _HTTPS, **client["service"]}}
 
 
-def _is_part(wanted: Object, there: Object) -> bool:
+def _is_part(wanted: ReadOnlyObject, there: ReadOnlyObject) -> bool:
     return all(there.get(name) == value for name, value in wanted.items())
 
 
@@ -150,8 +152,8 @@ def _is_part(wanted: Object, there: Object) -> bool:
 
 
 def definition_status(
-    obj: Object,
-    crd: Object | None,
+    obj: ReadOnlyObject,
+    crd: ReadOnlyObject | None,
     refusals: Sequence[Refusal] = (),
     *,
     waits_for: Sequence[str] = (),
@@ -164,7 +166,7 @@ def definition_status(
     mine = crd if crd is not None and is_ours(crd, obj) else None
     facts = [_established(mine), *_applied(obj, refusals), *_offered(obj), *_postponed(waits_for)]
     stale = {*_OURS} - {fact.type for fact in facts}
-    before: Object = obj.get("status") or {}
+    before: ReadOnlyObject = obj.get("status") or {}
     made = [e for e in conditions_with(obj, facts, now=now) if e["type"] not in stale]
     status = {**before, "conditions": made}
     status.pop("controllers", None)
@@ -173,7 +175,7 @@ def definition_status(
     return {**status, "controllers": {"compositeResourceType": _composed_type(mine)}}
 
 
-def _established(crd: Object | None) -> Fact:
+def _established(crd: ReadOnlyObject | None) -> Fact:
     if crd is None:
         return Fact("Established", "False", "NotDefined", "there is no CustomResourceDefinition")
     name = crd["metadata"]["name"]
@@ -190,7 +192,7 @@ def _established(crd: Object | None) -> Fact:
     return Fact("Established", "True", "WatchingCompositeResource")
 
 
-def _applied(obj: Object, refusals: Sequence[Refusal]) -> Iterable[Fact]:
+def _applied(obj: ReadOnlyObject, refusals: Sequence[Refusal]) -> Iterable[Fact]:
     if refusals:
         message = "; ".join(map(str, refusals))
         yield Fact("Applied", "False", refusals[0].reason, message)
@@ -198,7 +200,7 @@ def _applied(obj: Object, refusals: Sequence[Refusal]) -> Iterable[Fact]:
         yield Fact("Applied", "True", "Applied")
 
 
-def _offered(obj: Object) -> Iterable[Fact]:
+def _offered(obj: ReadOnlyObject) -> Iterable[Fact]:
     if obj["spec"].get("claimNames"):
         told = "no claims are offered: use composite resources themselves"
         yield Fact("Offered", "False", "ClaimsUnsupported", told)
@@ -210,7 +212,7 @@ def _postponed(waits_for: Sequence[str]) -> Iterable[Fact]:
         yield Fact("Postponed", "True", "InUse", told)
 
 
-def _composed_type(crd: Object) -> dict[str, str]:
+def _composed_type(crd: ReadOnlyObject) -> dict[str, str]:
     """The version that is stored, also while the definition asks for another one in vain."""
     spec = crd["spec"]
     stored = next(each["name"] for each in spec["versions"] if each["storage"])

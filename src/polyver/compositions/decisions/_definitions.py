@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -19,6 +19,7 @@ from polyver.compositions.decisions._injected_fields import (
 )
 from polyver.compositions.kinds import COMPOSITION_GROUP, COMPOSITION_STORED, DEFINITIONS
 from polyver.core import PolyverError, listed
+from polyver.core.plain import ReadOnlyObject
 from polyver.kube.objects.builtin import shape_of
 from polyver.kube.objects.schema import check_schema
 from polyver.kube.objects.typed_bodies import Undecodable, decode_typed
@@ -36,7 +37,6 @@ __all__ = [
     "unheeded_fields",
 ]
 
-Object = Mapping[str, Any]
 UpdatePolicy = Literal["Automatic", "Manual"]
 CATEGORY: Final = "composite"
 """The category by which the kinds of composite resources are found."""
@@ -69,9 +69,9 @@ class Defined:
         return f"{self.group}/{self.version}"
 
 
-def read_definition(obj: Object) -> Defined:
+def read_definition(obj: ReadOnlyObject) -> Defined:
     """A definition in which `check_definition` finds nothing wrong."""
-    spec: Object = obj["spec"]
+    spec: ReadOnlyObject = obj["spec"]
     return Defined(
         obj["metadata"]["name"],
         spec["group"],
@@ -85,7 +85,7 @@ def read_definition(obj: Object) -> Defined:
     )
 
 
-def presumed_definition(composite: Object) -> Defined:
+def presumed_definition(composite: ReadOnlyObject) -> Defined:
     """What can be told of a kind whose definition is not there, by one object of it."""
     group, _, version = str(composite["apiVersion"]).rpartition("/")
     spec, metadata = mapping(composite.get("spec")), mapping(composite.get("metadata"))
@@ -94,21 +94,21 @@ def presumed_definition(composite: Object) -> Defined:
     return Defined(f"the kind {kind}", group, kind, version, legacy=legacy)
 
 
-def _is_legacy(spec: Object) -> bool:
+def _is_legacy(spec: ReadOnlyObject) -> bool:
     return (spec.get("scope") or _LEGACY) == _LEGACY
 
 
-def check_definition(obj: Object) -> list[Refusal]:
+def check_definition(obj: ReadOnlyObject) -> list[Refusal]:
     """All that is wrong with a definition, each with its place."""
-    spec: Object = obj["spec"]
+    spec: ReadOnlyObject = obj["spec"]
     found = [*_check_names(obj), *_check_versions(spec["versions"]), *_check_conversion(spec)]
     for number, version in enumerate(spec["versions"]):
         found += _check_schema(spec, number, version)
     return found
 
 
-def _check_names(obj: Object) -> Iterator[Refusal]:
-    spec: Object = obj["spec"]
+def _check_names(obj: ReadOnlyObject) -> Iterator[Refusal]:
+    spec: ReadOnlyObject = obj["spec"]
     name, wanted = obj["metadata"].get("name", ""), f"{spec['names']['plural']}.{spec['group']}"
     if name != wanted:
         fact = f'it is called "{name}", not "{wanted}"'
@@ -116,7 +116,7 @@ def _check_names(obj: Object) -> Iterator[Refusal]:
         yield Refusal("InvalidName", fact, at="metadata.name", hint=hint)
 
 
-def _check_versions(versions: Sequence[Object]) -> Iterator[Refusal]:
+def _check_versions(versions: Sequence[ReadOnlyObject]) -> Iterator[Refusal]:
     names = [each["name"] for each in versions]
     for number, name in enumerate(names):
         at = f"spec.versions[{number}].name"
@@ -135,7 +135,7 @@ def _check_versions(versions: Sequence[Object]) -> Iterator[Refusal]:
             yield Refusal("InvalidVersion", fact, at=f"spec.versions[{number}].served")
 
 
-def _check_conversion(spec: Object) -> Iterator[Refusal]:
+def _check_conversion(spec: ReadOnlyObject) -> Iterator[Refusal]:
     conversion = mapping(spec.get("conversion"))
     if conversion.get("strategy") != "Webhook":
         return
@@ -145,7 +145,7 @@ def _check_conversion(spec: Object) -> Iterator[Refusal]:
         yield Refusal("InvalidConversion", fact, at=_WEBHOOK)
 
 
-def _check_schema(spec: Object, number: int, version: Object) -> Iterator[Refusal]:
+def _check_schema(spec: ReadOnlyObject, number: int, version: ReadOnlyObject) -> Iterator[Refusal]:
     at = f"spec.versions[{number}].schema.openAPIV3Schema"
     try:
         given = _given_schema(version)
@@ -161,7 +161,7 @@ def _check_schema(spec: Object, number: int, version: Object) -> Iterator[Refusa
         yield Refusal("InvalidSchema", cause.message, at=cause.field)
 
 
-def _given_schema(version: Object) -> dict[str, Any]:
+def _given_schema(version: ReadOnlyObject) -> dict[str, Any]:
     """The schema that somebody wrote, read as an API server reads it; empty if there is none."""
     schema = mapping(version.get("schema")).get("openAPIV3Schema") or {}
     versions = [{"name": version["name"], "schema": {"openAPIV3Schema": schema}}]
@@ -171,18 +171,18 @@ def _given_schema(version: Object) -> dict[str, Any]:
     return found
 
 
-def _properties(schema: Object, field: str) -> Object:
+def _properties(schema: ReadOnlyObject, field: str) -> ReadOnlyObject:
     return mapping(mapping(mapping(schema.get("properties")).get(field)).get("properties"))
 
 
-def _schema(spec: Object, given: Object) -> dict[str, Any]:
+def _schema(spec: ReadOnlyObject, given: ReadOnlyObject) -> dict[str, Any]:
     policy = spec.get("defaultCompositionUpdatePolicy") or "Automatic"
     return injected(given, legacy=_is_legacy(spec), update_policy=policy)
 
 
-def unheeded_fields(obj: Object) -> list[str]:
+def unheeded_fields(obj: ReadOnlyObject) -> list[str]:
     """What is written and has no effect, for a warning."""
-    spec: Object = obj["spec"]
+    spec: ReadOnlyObject = obj["spec"]
     found = []
     if spec.get("claimNames"):
         found.append(
@@ -205,7 +205,7 @@ def unheeded_fields(obj: Object) -> list[str]:
     return found
 
 
-def definition_crd(obj: Object, webhook: Webhook | None = None) -> dict[str, Any]:
+def definition_crd(obj: ReadOnlyObject, webhook: Webhook | None = None) -> dict[str, Any]:
     """The CustomResourceDefinition of the kind that a definition defines.
 
     `webhook` is who converts if the definition does not say it. Raises the first Refusal.
@@ -222,8 +222,8 @@ def definition_crd(obj: Object, webhook: Webhook | None = None) -> dict[str, Any
     return made
 
 
-def _written(obj: Object) -> dict[str, Any]:
-    spec: Object = obj["spec"]
+def _written(obj: ReadOnlyObject) -> dict[str, Any]:
+    spec: ReadOnlyObject = obj["spec"]
     names = dict(spec["names"])
     about = mapping(spec.get("metadata"))
     categories = [each for each in names.get("categories") or () if each != CATEGORY]
@@ -244,7 +244,7 @@ def _written(obj: Object) -> dict[str, Any]:
     return {"apiVersion": f"{group}/{version}", "kind": kind, "metadata": metadata, "spec": made}
 
 
-def _version(spec: Object, version: Object) -> dict[str, Any]:
+def _version(spec: ReadOnlyObject, version: ReadOnlyObject) -> dict[str, Any]:
     kept = {
         name: version[name]
         for name in ("name", "served", "deprecated", "deprecationWarning")
@@ -260,7 +260,7 @@ def _version(spec: Object, version: Object) -> dict[str, Any]:
     }
 
 
-def _owner(obj: Object) -> dict[str, Any]:
+def _owner(obj: ReadOnlyObject) -> dict[str, Any]:
     return {
         "apiVersion": f"{COMPOSITION_GROUP}/{COMPOSITION_STORED}",
         "kind": DEFINITIONS.kind,

@@ -5,9 +5,8 @@ The same functions choose for the controller; here a refusal is an answer among 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from polyver.capability import Refusal
 from polyver.compositions.decisions._composition_choice import (
@@ -20,10 +19,9 @@ from polyver.compositions.decisions._composition_choice import (
 from polyver.compositions.decisions._definitions import Defined
 from polyver.compositions.decisions._steps import AskedStep, Installed, ask_steps
 from polyver.core import Labels, Resolution
+from polyver.core.plain import ReadOnlyObject
 
 __all__ = ["Explained", "explain"]
-
-Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ def explain(
     composite: Composite,
     defined: Defined,
     candidates: Iterable[Candidate],
-    revisions: Sequence[Object],
+    revisions: Sequence[ReadOnlyObject],
     installed: Installed,
 ) -> Explained:
     """What a composite resource would get now of what there is."""

@@ -33,6 +33,7 @@ from polyver.compositions.names import (
     composition_revision_name,
 )
 from polyver.core import Lineage, Release, Serial
+from polyver.core.plain import ReadOnlyObject
 from polyver.kube.objects import digest
 from polyver.kube.objects.converted_metadata import fresh
 
@@ -50,7 +51,6 @@ __all__ = [
     "revisions_after",
 ]
 
-Object = Mapping[str, Any]
 _OURS = (COMPOSITION, CONTENT)
 
 
@@ -86,7 +86,7 @@ class Changes:
         return not (self.create or self.changes)
 
 
-def content_of(composition: Object) -> str:
+def content_of(composition: ReadOnlyObject) -> str:
     """The digits by which a content is known: of spec and labels, which fit into a label.
 
     Annotations do not count: whoever writes the same again in another way means the same.
@@ -96,13 +96,13 @@ def content_of(composition: Object) -> str:
     return digest(content).removeprefix("sha256:")[:LONGEST_LABEL]
 
 
-def _labels(obj: Object) -> dict[str, str]:
+def _labels(obj: ReadOnlyObject) -> dict[str, str]:
     return dict(obj["metadata"].get("labels") or {})
 
 
-def known_composition_revision(obj: Object) -> KnownRevision:
+def known_composition_revision(obj: ReadOnlyObject) -> KnownRevision:
     """A CompositionRevision as the server has it."""
-    metadata: Object = obj["metadata"]
+    metadata: ReadOnlyObject = obj["metadata"]
     labels = _labels(obj)
     return KnownRevision(
         metadata["name"],
@@ -114,13 +114,13 @@ def known_composition_revision(obj: Object) -> KnownRevision:
     )
 
 
-def _controller(metadata: Object) -> str:
+def _controller(metadata: ReadOnlyObject) -> str:
     owners = metadata.get("ownerReferences") or ()
     found = (each["uid"] for each in owners if mapping(each).get("controller"))
     return next(found, "")
 
 
-def composition_of(obj: Object) -> str:
+def composition_of(obj: ReadOnlyObject) -> str:
     """The Composition that a revision belongs to, of which metadata is enough."""
     return _labels(obj).get(COMPOSITION, "")
 
@@ -131,12 +131,12 @@ def composition_lineage(composition: str, known: Iterable[KnownRevision]) -> Lin
     return Lineage(composition, [each.release for each in distinct(in_order).values()])
 
 
-def composition_changes(composition: Object, known: Sequence[KnownRevision]) -> Changes:
+def composition_changes(composition: ReadOnlyObject, known: Sequence[KnownRevision]) -> Changes:
     """What is to be done so that the content of now is the highest revision.
 
     `known` are the revisions that have the Composition's name in their label.
     """
-    metadata: Object = composition["metadata"]
+    metadata: ReadOnlyObject = composition["metadata"]
     uid, content = metadata["uid"], content_of(composition)
     name = composition_revision_name(metadata["name"], content)
     before = {each.name: each for each in known}
@@ -174,12 +174,12 @@ def _check_taken(
             yield Refusal("NotOwned", fact, at=f"metadata.labels[{COMPOSITION}]")
 
 
-def _made(composition: Object, content: str, number: int) -> KnownRevision:
+def _made(composition: ReadOnlyObject, content: str, number: int) -> KnownRevision:
     name = composition_revision_name(composition["metadata"]["name"], content)
     return KnownRevision(name, number, content, _copied(composition, content))
 
 
-def _copied(composition: Object, content: str) -> dict[str, str]:
+def _copied(composition: ReadOnlyObject, content: str) -> dict[str, str]:
     ours = {COMPOSITION: composition["metadata"]["name"], CONTENT: content}
     return {**_labels(composition), **ours}
 
@@ -192,7 +192,7 @@ def revisions_after(changes: Changes, known: Iterable[KnownRevision]) -> list[Kn
     return [*found.values()]
 
 
-def composition_revision_object(made: KnownRevision, composition: Object) -> dict[str, Any]:
+def composition_revision_object(made: KnownRevision, composition: ReadOnlyObject) -> dict[str, Any]:
     """The CompositionRevision that is to be made of what a Composition says now."""
     found: dict[str, Any] = {
         "apiVersion": f"{COMPOSITION_GROUP}/{COMPOSITION_STORED}",
@@ -207,7 +207,7 @@ def composition_revision_object(made: KnownRevision, composition: Object) -> dic
     return found
 
 
-def _owner(composition: Object) -> dict[str, Any]:
+def _owner(composition: ReadOnlyObject) -> dict[str, Any]:
     return {
         "apiVersion": f"{COMPOSITION_GROUP}/{COMPOSITION_STORED}",
         "kind": COMPOSITIONS.kind,
@@ -219,7 +219,7 @@ def _owner(composition: Object) -> dict[str, Any]:
 
 
 def composition_revision_patch(
-    before: KnownRevision, after: KnownRevision, composition: Object
+    before: KnownRevision, after: KnownRevision, composition: ReadOnlyObject
 ) -> dict[str, Any]:
     """A merge patch that makes a revision what it is to be."""
     metadata: dict[str, Any] = {}
@@ -233,7 +233,11 @@ def composition_revision_patch(
 
 
 def check_composition_revision(
-    obj: Object, old: Object | None, others: Sequence[KnownRevision], *, several: bool
+    obj: ReadOnlyObject,
+    old: ReadOnlyObject | None,
+    others: Sequence[KnownRevision],
+    *,
+    several: bool,
 ) -> list[Refusal]:
     """What is wrong with a CompositionRevision that somebody writes.
 
@@ -249,7 +253,9 @@ def check_composition_revision(
     return [*found, *check_number(obj["spec"]["revision"], others)]
 
 
-def _check_change(obj: Object, old: Object, others: Sequence[KnownRevision]) -> Iterator[Refusal]:
+def _check_change(
+    obj: ReadOnlyObject, old: ReadOnlyObject, others: Sequence[KnownRevision]
+) -> Iterator[Refusal]:
     before, after = old["spec"], obj["spec"]
     for name in sorted({*before, *after} - {"revision"}):
         if before.get(name) != after.get(name):

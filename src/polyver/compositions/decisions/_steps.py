@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from polyver.capability import Refusal
 from polyver.compositions._function_references import mapping, named, step_selector
@@ -31,6 +30,7 @@ from polyver.core import (
     Stage,
     resolve,
 )
+from polyver.core.plain import ReadOnlyObject
 
 __all__ = [
     "AskedStep",
@@ -41,8 +41,6 @@ __all__ = [
     "moved_pipelines",
     "resolve_steps",
 ]
-
-Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +68,7 @@ class Step:
     reason: str = ""
     """Why it is that revision."""
     warnings: tuple[str, ...] = ()
-    input: Object | None = None
+    input: ReadOnlyObject | None = None
     credentials: Mapping[str, Secret] = field(default_factory=dict)
     requirements: Mapping[str, ResourceSelector] = field(default_factory=dict)
     """What the function is to see from the start."""
@@ -89,7 +87,7 @@ class Installed:
     """
 
     def __init__(
-        self, revisions: Iterable[Object], *, gates: Mapping[str, Gate] | None = None
+        self, revisions: Iterable[ReadOnlyObject], *, gates: Mapping[str, Gate] | None = None
     ) -> None:
         known: dict[str, list[Known]] = {}
         self._functions: dict[str, str] = {}
@@ -122,7 +120,7 @@ def _by_name(known: Known) -> tuple[bool, str]:
 
 
 def resolve_steps(
-    revision: Object, composite: Composite, installed: Installed, *, several: bool
+    revision: ReadOnlyObject, composite: Composite, installed: Installed, *, several: bool
 ) -> tuple[Step, ...]:
     """The steps of a CompositionRevision; Refusal if one of them has nothing to call.
 
@@ -140,7 +138,7 @@ def resolve_steps(
 class AskedStep:
     """What a step asks for, and what it gets."""
 
-    step: Object
+    step: ReadOnlyObject
     at: str
     selector: Selector
     used: Pin | None
@@ -166,7 +164,7 @@ class AskedStep:
 
 
 def ask_steps(
-    revision: Object, composite: Composite, installed: Installed, *, several: bool
+    revision: ReadOnlyObject, composite: Composite, installed: Installed, *, several: bool
 ) -> Iterator[AskedStep]:
     """Each step of a CompositionRevision with what it gets, or why it gets nothing."""
     used = _used(composite.obj)
@@ -178,7 +176,7 @@ def ask_steps(
         yield AskedStep(step, at, selector, pin, answer)
 
 
-def _used(composite: Object) -> dict[tuple[str, str], Pin]:
+def _used(composite: ReadOnlyObject) -> dict[tuple[str, str], Pin]:
     """What each step called when the composite resource was composed last."""
     recorded = mapping(composite.get("status")).get("pipeline") or ()
     return {
@@ -188,7 +186,7 @@ def _used(composite: Object) -> dict[tuple[str, str], Pin]:
 
 
 def _answer(
-    step: Object, at: str, dependent: Dependent, installed: Installed
+    step: ReadOnlyObject, at: str, dependent: Dependent, installed: Installed
 ) -> Resolution | Refusal:
     lineage = installed.lineage(named(step.get("functionRef")))
     try:
@@ -219,7 +217,7 @@ def _made(asked: AskedStep, found: Resolution, installed: Installed) -> Step:
     )
 
 
-def _required(each: Object) -> ResourceSelector:
+def _required(each: ReadOnlyObject) -> ResourceSelector:
     return ResourceSelector(
         each["apiVersion"],
         each["kind"],

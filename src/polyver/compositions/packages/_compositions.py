@@ -6,18 +6,16 @@ composition, which the next one would use.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from polyver.compositions._function_references import mapping, named, step_selector
 from polyver.compositions.names import COMPOSITION
 from polyver.compositions.packages._uses import Use
 from polyver.core import Dependent, Serial
+from polyver.core.plain import ReadOnlyObject
 
 __all__ = ["Pipeline", "pipeline_of", "revision_used", "uses_in"]
-
-Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,7 @@ class Pipeline:
         return {use.function for use in self.uses}
 
 
-def pipeline_of(obj: Object) -> Pipeline:
+def pipeline_of(obj: ReadOnlyObject) -> Pipeline:
     """A CompositionRevision as it was read; what makes no sense in it asks for nothing."""
     metadata, spec = obj["metadata"], mapping(obj.get("spec"))
     composition = mapping(metadata.get("labels")).get(COMPOSITION) or metadata["name"]
@@ -43,7 +41,7 @@ def pipeline_of(obj: Object) -> Pipeline:
     return Pipeline(metadata["name"], composition, number, tuple(_uses(obj)))
 
 
-def _uses(obj: Object) -> Iterator[Use]:
+def _uses(obj: ReadOnlyObject) -> Iterator[Use]:
     metadata = obj["metadata"]
     steps = mapping(obj.get("spec")).get("pipeline")
     for place, step in enumerate(steps if isinstance(steps, list) else ()):
@@ -57,7 +55,7 @@ def _uses(obj: Object) -> Iterator[Use]:
             yield Use(dependent, function, step_selector(step))
 
 
-def revision_used(composite: Object) -> str:
+def revision_used(composite: ReadOnlyObject) -> str:
     """The CompositionRevision that a composite resource uses, in either place it may be written."""
     spec = mapping(composite.get("spec"))
     inside = mapping(spec.get("crossplane"))

@@ -14,6 +14,7 @@ from polyver.compositions.names import COPIED, ENDPOINT, PACKAGE, revision_name
 from polyver.compositions.packages._references import check_reference
 from polyver.compositions.packages._spec import Function
 from polyver.core import Lineage, Release, Serial, Stage
+from polyver.core.plain import ReadOnlyObject
 
 __all__ = [
     "Known",
@@ -27,7 +28,6 @@ __all__ = [
     "revision_patch",
 ]
 
-Object = Mapping[str, Any]
 _STATES = {True: "Active", False: "Inactive"}
 _COPIED_FIELDS = (
     "packagePullPolicy",
@@ -64,11 +64,11 @@ class Known(Numbered):
         return Release(Serial(self.number), self.digest, stage, self.labels, name=self.name)
 
 
-def known_revision(obj: Object) -> Known:
+def known_revision(obj: ReadOnlyObject) -> Known:
     """A FunctionRevision as the server has it."""
-    metadata: Object = obj["metadata"]
-    spec: Object = obj["spec"]
-    annotations: Object = metadata.get("annotations") or {}
+    metadata: ReadOnlyObject = obj["metadata"]
+    spec: ReadOnlyObject = obj["spec"]
+    annotations: ReadOnlyObject = metadata.get("annotations") or {}
     return Known(
         metadata["name"],
         spec["revision"],
@@ -81,9 +81,9 @@ def known_revision(obj: Object) -> Known:
     )
 
 
-def function_of(obj: Object) -> str:
+def function_of(obj: ReadOnlyObject) -> str:
     """The function that a revision belongs to, of which metadata is enough."""
-    labels: Object = obj["metadata"].get("labels") or {}
+    labels: ReadOnlyObject = obj["metadata"].get("labels") or {}
     return str(labels.get(PACKAGE, ""))
 
 
@@ -115,7 +115,7 @@ def relabelled(known: Known, function: Function) -> Known:
     )
 
 
-def revision_object(known: Known, owner: Object) -> dict[str, Any]:
+def revision_object(known: Known, owner: ReadOnlyObject) -> dict[str, Any]:
     """The FunctionRevision that is to be made, with what its Function says now."""
     metadata, spec = owner["metadata"], owner["spec"]
     reference = {
@@ -169,7 +169,9 @@ def _annotations(known: Known) -> dict[str, str | None]:
     return {COPIED: ",".join(sorted(known.copied)) or None, ENDPOINT: known.address or None}
 
 
-def check_revision(obj: Object, old: Object | None, others: Sequence[Known]) -> list[Refusal]:
+def check_revision(
+    obj: ReadOnlyObject, old: ReadOnlyObject | None, others: Sequence[Known]
+) -> list[Refusal]:
     """What is wrong with a FunctionRevision that somebody writes.
 
     `others` are those of its function, itself left out.
@@ -188,7 +190,9 @@ def check_revision(obj: Object, old: Object | None, others: Sequence[Known]) -> 
     return [*found, *check_number(obj["spec"]["revision"], others)]
 
 
-def _check_change(obj: Object, old: Object, others: Sequence[Known]) -> Iterable[Refusal]:
+def _check_change(
+    obj: ReadOnlyObject, old: ReadOnlyObject, others: Sequence[Known]
+) -> Iterable[Refusal]:
     before, after = old["spec"], obj["spec"]
     for name in sorted({*before, *after} - {"desiredState", "revision"}):
         if before.get(name) != after.get(name):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from polyver.capability import Refusal
 from polyver.compositions.kinds import FUNCTIONS
 from polyver.compositions.names import ENDPOINT, LONGEST_NAME
 from polyver.compositions.packages._references import check_reference
+from polyver.core.plain import ReadOnlyObject
 from polyver.languages.values.names import dns_1035_label_problems
 
 __all__ = ["Function", "PullPolicy", "check_package", "ignored_fields", "read_function"]
 
-Object = Mapping[str, Any]
 PullPolicy = Literal["IfNotPresent", "Always", "Never"]
 _LIMIT = "spec.activeRevisionLimit"
 _IGNORED = {
@@ -43,10 +43,10 @@ class Function:
     pull: PullPolicy = "IfNotPresent"
 
 
-def read_function(obj: Object) -> Function:
+def read_function(obj: ReadOnlyObject) -> Function:
     """A Function as the server has it, its defaults filled in."""
-    metadata: Object = obj["metadata"]
-    spec: Object = obj.get("spec") or {}
+    metadata: ReadOnlyObject = obj["metadata"]
+    spec: ReadOnlyObject = obj.get("spec") or {}
     return Function(
         metadata["name"],
         spec.get("package", ""),
@@ -60,9 +60,9 @@ def read_function(obj: Object) -> Function:
     )
 
 
-def check_package(obj: Object, *, several: bool) -> list[Refusal]:
+def check_package(obj: ReadOnlyObject, *, several: bool) -> list[Refusal]:
     """All that is wrong with a package of any sort; `several` is the switch FunctionRevisions."""
-    spec: Object = obj.get("spec") or {}
+    spec: ReadOnlyObject = obj.get("spec") or {}
     found = check_reference(spec.get("package", ""))
     is_function = obj.get("kind") == FUNCTIONS.kind
     if is_function:
@@ -96,9 +96,9 @@ def _check_limits(kind: str, active: int, history: int, *, several: bool) -> Ite
         yield Refusal("InvalidLimit", fact, at=_LIMIT, hint=hint)
 
 
-def ignored_fields(obj: Object) -> list[str]:
+def ignored_fields(obj: ReadOnlyObject) -> list[str]:
     """What is written and has no effect, for a warning."""
-    spec: Object = obj.get("spec") or {}
+    spec: ReadOnlyObject = obj.get("spec") or {}
     found = [
         f"spec.{name} has no effect: {why}" for name, why in _IGNORED.items() if spec.get(name)
     ]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from polyver.capability import Refusal
 from polyver.compositions._conditions import Fact, condition_of, conditions_with
 from polyver.compositions.packages._plan import Plan
+from polyver.core.plain import ReadOnlyObject
 
 __all__ = ["UNPACKING", "Seen", "condition_of", "function_status", "revision_status"]
 
-Object = Mapping[str, Any]
 UNPACKING: Final = "UnpackingPackage"
 """The reason of what is not installed because its package was not looked into."""
 
@@ -27,12 +27,12 @@ class Seen:
     """The same in one word."""
     asking: bool = False
     """Whether somebody is about to find out what it is."""
-    revision: Object | None = None
+    revision: ReadOnlyObject | None = None
     """The current FunctionRevision as it was read, or the one before while that is not known."""
 
 
 def function_status(
-    obj: Object, plan: Plan, refusals: Sequence[Refusal], seen: Seen, *, now: str
+    obj: ReadOnlyObject, plan: Plan, refusals: Sequence[Refusal], seen: Seen, *, now: str
 ) -> dict[str, Any]:
     """The status that a Function should have; times of what has not changed stay."""
     facts = [_installed(refusals, seen), _healthy(seen), _postponed(plan)]
@@ -72,7 +72,7 @@ def _postponed(plan: Plan) -> Fact:
 
 
 def revision_status(
-    obj: Object, *, endpoint: str, reason: str, message: str, now: str
+    obj: ReadOnlyObject, *, endpoint: str, reason: str, message: str, now: str
 ) -> dict[str, Any]:
     """The status that a FunctionRevision should have, by what its runtime says."""
     if obj["spec"]["desiredState"] != "Active":
@@ -90,6 +90,6 @@ def revision_status(
     return {**status, "endpoint": endpoint} if endpoint else status
 
 
-def _with(obj: Object, facts: Iterable[Fact], *, now: str) -> dict[str, Any]:
-    before: Object = obj.get("status") or {}
+def _with(obj: ReadOnlyObject, facts: Iterable[Fact], *, now: str) -> dict[str, Any]:
+    before: ReadOnlyObject = obj.get("status") or {}
     return {**before, "conditions": conditions_with(obj, facts, now=now)}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from polyver.client import Key, Object, Resource
+from polyver.client import Key, Resource
 from polyver.compositions._policy import COMPOSITIONS, REVISIONS
 from polyver.compositions.decisions import (
     Composite,
@@ -24,6 +24,7 @@ from polyver.compositions.decisions import (
 from polyver.compositions.decisions import KnownRevision as Known
 from polyver.compositions.packages import Pipeline, pipeline_of
 from polyver.core import Lineage, Pin
+from polyver.core.plain import Object
 from polyver.web.sources import Asked, Details, Shown, Unanswered, Where
 
 __all__ = [

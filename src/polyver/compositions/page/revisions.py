@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from polyver.client import CRDS, Change, Key, Object, Resource
+from polyver.client import CRDS, Change, Key, Resource
 from polyver.compositions._policy import REVISIONS
 from polyver.compositions.decisions import Composite
 from polyver.compositions.kinds import (
@@ -36,6 +36,7 @@ from polyver.compositions.page._composites import (
     where_composition,
 )
 from polyver.core import Dependent, Lineage, PolyverError, Release
+from polyver.core.plain import Object
 from polyver.web.sources import (
     Asked,
     Book,

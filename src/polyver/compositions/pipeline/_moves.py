@@ -5,9 +5,9 @@ A release that does not work for it, or would delete what the one before has mad
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from polyver.compositions._conditions import Fact
 from polyver.compositions._function_references import mapping
@@ -15,6 +15,7 @@ from polyver.compositions.names import ALLOW_DELETION
 from polyver.compositions.pipeline._outcome import Outcome
 from polyver.compositions.pipeline._resources import shown
 from polyver.core import listed
+from polyver.core.plain import ReadOnlyObject
 from polyver.core.replacement import Role, without_replacement
 from polyver.kube.objects.owners import controller_of
 
@@ -27,7 +28,6 @@ __all__ = [
     "would_delete",
 ]
 
-Object = Mapping[str, Any]
 WOULD_DELETE: Final = "WouldDelete"
 _FEW: Final = 5
 
@@ -44,8 +44,8 @@ class FailedMove:
 
 
 def lost_objects(
-    composite: Object, outcome: Outcome, before: Outcome | None = None
-) -> list[Object]:
+    composite: ReadOnlyObject, outcome: Outcome, before: Outcome | None = None
+) -> list[ReadOnlyObject]:
     """Return what a composite resource would lose by a move, with nothing in its place.
 
     `before` is what the release that it has makes of it now: what that would delete as well is
@@ -59,11 +59,11 @@ def lost_objects(
     return [each for each in lost if shown(each) not in wished]
 
 
-def _role(obj: Object) -> Role:
+def _role(obj: ReadOnlyObject) -> Role:
     return Role("", obj["kind"], obj["metadata"]["name"])
 
 
-def would_delete(release: str, lost: Iterable[Object]) -> FailedMove:
+def would_delete(release: str, lost: Iterable[ReadOnlyObject]) -> FailedMove:
     """A move that is held because of what would be deleted."""
     names = listed([shown(each) for each in lost], most=_FEW)
     fact = f"it would delete {names}, with nothing in their place"
@@ -71,13 +71,13 @@ def would_delete(release: str, lost: Iterable[Object]) -> FailedMove:
     return FailedMove(release, WOULD_DELETE, f"{fact}; {hint}")
 
 
-def allows_deletion(obj: Object | None) -> bool:
+def allows_deletion(obj: ReadOnlyObject | None) -> bool:
     """Return True if an annotation of the object allows its release to delete objects."""
     annotations = mapping(obj["metadata"].get("annotations")) if obj is not None else {}
     return annotations.get(ALLOW_DELETION) == "true"
 
 
-def updated_fact(composite: Object, failed: FailedMove | None) -> Fact | None:
+def updated_fact(composite: ReadOnlyObject, failed: FailedMove | None) -> Fact | None:
     """The condition `Updated`; None for a composite resource that never failed to move."""
     if failed is not None:
         message = f"{failed.release} cannot be taken: {failed.message}"

@@ -24,6 +24,7 @@ from polyver.compositions.pipeline._resources import (
 )
 from polyver.compositions.pipeline._run import Event, Failure, Run
 from polyver.core import listed
+from polyver.core.plain import ReadOnlyObject
 
 __all__ = [
     "Outcome",
@@ -38,7 +39,6 @@ __all__ = [
     "without",
 ]
 
-Object = Mapping[str, Any]
 _OURS = frozenset({"conditions", "connectionDetails", "pipeline"})
 _FIRST = 3
 
@@ -146,7 +146,7 @@ def _status(run: Run) -> dict[str, Any]:
 
 
 def composite_conditions(
-    composite: Object, outcome: Outcome, unsynced: Sequence[str] = (), *, now: str
+    composite: ReadOnlyObject, outcome: Outcome, unsynced: Sequence[str] = (), *, now: str
 ) -> list[dict[str, Any]]:
     """The conditions of a composite resource; `unsynced` are resources that were not accepted."""
     facts = [*_system(outcome, unsynced), *outcome.conditions]
@@ -175,7 +175,7 @@ def _system(outcome: Outcome, unsynced: Sequence[str]) -> Iterator[Fact]:
         yield Fact("Ready", "False", "Creating", f"not ready: {names}" if names else "")
 
 
-def _unknown(composite: Object, told: set[str]) -> Iterator[Fact]:
+def _unknown(composite: ReadOnlyObject, told: set[str]) -> Iterator[Fact]:
     """Conditions that a function would have told if the pipeline had not failed."""
     message = "the pipeline failed before anybody told"
     for each in mapping(composite.get("status")).get("conditions") or ():
@@ -183,12 +183,14 @@ def _unknown(composite: Object, told: set[str]) -> Iterator[Fact]:
             yield Fact(each["type"], "Unknown", "FatalError", message)
 
 
-def stayed_conditions(composite: Object, updated: Fact, *, now: str) -> list[dict[str, Any]]:
+def stayed_conditions(
+    composite: ReadOnlyObject, updated: Fact, *, now: str
+) -> list[dict[str, Any]]:
     """The conditions of a composite resource that keeps what another release has made."""
     return conditions_with(composite, [updated], now=now)
 
 
-def paused_conditions(composite: Object, *, now: str) -> list[dict[str, Any]]:
+def paused_conditions(composite: ReadOnlyObject, *, now: str) -> list[dict[str, Any]]:
     """The conditions of a composite resource that is left alone because somebody wants that."""
     message = f"the annotation {PAUSED} says that nothing is to be done"
     return conditions_with(
@@ -196,7 +198,7 @@ def paused_conditions(composite: Object, *, now: str) -> list[dict[str, Any]]:
     )
 
 
-def deleting_conditions(composite: Object, *, now: str) -> list[dict[str, Any]]:
+def deleting_conditions(composite: ReadOnlyObject, *, now: str) -> list[dict[str, Any]]:
     """The conditions of a composite resource that goes, as soon as nothing holds it."""
     return conditions_with(composite, [Fact("Ready", "False", "Deleting")], now=now)
 
@@ -208,7 +210,7 @@ def published_details(outcome: Outcome, defined: Defined) -> dict[str, bytes]:
     return {name: data for name, data in details.items() if not keys or name in keys}
 
 
-def published_to(composite: Composite, revision: Object) -> Secret | None:
+def published_to(composite: Composite, revision: ReadOnlyObject) -> Secret | None:
     """The secret that they are published to, if anybody wants that."""
     found = connection_secret(composite.obj)
     namespace = revision["spec"].get("writeConnectionSecretsToNamespace")

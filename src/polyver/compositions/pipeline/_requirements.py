@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from polyver.capability import Refusal
 from polyver.compositions._function_references import mapping
 from polyver.compositions.messages import Requirements, Resource, ResourceSelector, SchemaSelector
 from polyver.compositions.pipeline._run import Found
+from polyver.core.plain import ReadOnlyObject
 
 __all__ = ["found_among"]
 
-Object = Mapping[str, Any]
 _DEFINITION = "CustomResourceDefinition"
 
 
-def found_among(wanted: Requirements, objects: Iterable[Object]) -> Found:
+def found_among(wanted: Requirements, objects: Iterable[ReadOnlyObject]) -> Found:
     """For each requirement the objects that fit it, by name; nothing may be there.
 
     Schemas are those of CustomResourceDefinitions. Refusal for what asks for nothing in particular.
@@ -30,7 +30,7 @@ def found_among(wanted: Requirements, objects: Iterable[Object]) -> Found:
 
 
 def _fitting(
-    name: str, selector: ResourceSelector, there: Sequence[Object]
+    name: str, selector: ResourceSelector, there: Sequence[ReadOnlyObject]
 ) -> tuple[Resource, ...]:
     if not selector.match_name and selector.match_labels is None:
         fact = f'the requirement "{name}" has neither a name nor labels'
@@ -38,7 +38,7 @@ def _fitting(
     return tuple(Resource(dict(each)) for each in there if _fits(selector, each))
 
 
-def _schema(selector: SchemaSelector, there: Sequence[Object]) -> dict[str, Any]:
+def _schema(selector: SchemaSelector, there: Sequence[ReadOnlyObject]) -> dict[str, Any]:
     group, _, version = selector.api_version.rpartition("/")
     for each in there:
         spec = mapping(each.get("spec"))
@@ -51,7 +51,7 @@ def _schema(selector: SchemaSelector, there: Sequence[Object]) -> dict[str, Any]
     return {}
 
 
-def _fits(selector: ResourceSelector, obj: Object) -> bool:
+def _fits(selector: ResourceSelector, obj: ReadOnlyObject) -> bool:
     if (obj["apiVersion"], obj["kind"]) != (selector.api_version, selector.kind):
         return False
     metadata = mapping(obj.get("metadata"))
@@ -64,6 +64,6 @@ def _fits(selector: ResourceSelector, obj: Object) -> bool:
     return {*(selector.match_labels or {}).items()} <= {*labels.items()}
 
 
-def _name(obj: Object) -> tuple[str, str]:
+def _name(obj: ReadOnlyObject) -> tuple[str, str]:
     metadata = mapping(obj.get("metadata"))
     return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")

@@ -13,6 +13,7 @@ from polyver.compositions._function_references import mapping
 from polyver.compositions.decisions import Secret
 from polyver.compositions.messages import Ready, Resource
 from polyver.compositions.names import COMPOSITE, RESOURCE, composed_name
+from polyver.core.plain import ReadOnlyObject
 from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.owners import controller_of, controlling
 
@@ -28,7 +29,6 @@ __all__ = [
     "shown",
 ]
 
-Object = Mapping[str, Any]
 Identity = tuple[str, str, str, str]
 # Functions that start from what they observe would give back what belongs to the server.
 _SERVERS = frozenset(
@@ -62,11 +62,11 @@ class Removed:
     """A resource that is there and not wanted any more."""
 
     name: str
-    obj: Object
+    obj: ReadOnlyObject
 
 
 def observe(
-    composite: Object, objects: Iterable[tuple[Object, Mapping[str, bytes]]]
+    composite: ReadOnlyObject, objects: Iterable[tuple[ReadOnlyObject, Mapping[str, bytes]]]
 ) -> dict[str, Resource]:
     """The objects that `resourceRefs` name, with their connection details, by pipeline name.
 
@@ -86,7 +86,7 @@ def observe(
     return found
 
 
-def connection_secret(obj: Object) -> Secret | None:
+def connection_secret(obj: ReadOnlyObject) -> Secret | None:
     """The secret in which a resource has its connection details, if it says so."""
     reference = mapping(mapping(obj.get("spec")).get("writeConnectionSecretToRef"))
     namespace = reference.get("namespace") or obj["metadata"].get("namespace")
@@ -95,7 +95,7 @@ def connection_secret(obj: Object) -> Secret | None:
 
 
 def composed_of(
-    composite: Object, observed: Mapping[str, Resource], desired: Mapping[str, Resource]
+    composite: ReadOnlyObject, observed: Mapping[str, Resource], desired: Mapping[str, Resource]
 ) -> tuple[Composed, ...]:
     """What is to be applied, in the order of names; Refusal if it cannot be."""
     return tuple(
@@ -103,7 +103,7 @@ def composed_of(
     )
 
 
-def check_distinct(composite: Object, made: Iterable[Composed]) -> None:
+def check_distinct(composite: ReadOnlyObject, made: Iterable[Composed]) -> None:
     """Refuse to compose one object twice: the last one would overwrite the others each time."""
     taken: dict[Identity, str] = {_identity(composite): ""}
     for each in made:
@@ -114,7 +114,9 @@ def check_distinct(composite: Object, made: Iterable[Composed]) -> None:
             raise Refusal("InvalidDesired", fact)
 
 
-def _composed(composite: Object, name: str, there: Resource | None, wanted: Resource) -> Composed:
+def _composed(
+    composite: ReadOnlyObject, name: str, there: Resource | None, wanted: Resource
+) -> Composed:
     obj: dict[str, Any] = fresh(wanted.resource)
     _check(name, obj)
     given = obj.get("metadata") or {}
@@ -123,7 +125,7 @@ def _composed(composite: Object, name: str, there: Resource | None, wanted: Reso
     if there is not None and same:
         kept = there.resource["metadata"]
         metadata |= {key: kept[key] for key in ("name", "namespace") if kept.get(key)}
-    about: Object = composite["metadata"]
+    about: ReadOnlyObject = composite["metadata"]
     prefix = mapping(about.get("labels")).get(COMPOSITE) or about["name"]
     metadata.setdefault("name", composed_name(prefix, about.get("uid", ""), name))
     _place(composite, name, metadata)
@@ -133,7 +135,7 @@ def _composed(composite: Object, name: str, there: Resource | None, wanted: Reso
     return Composed(name, {**obj, "metadata": metadata}, wanted.ready is Ready.TRUE, same)
 
 
-def _place(composite: Object, name: str, metadata: dict[str, Any]) -> None:
+def _place(composite: ReadOnlyObject, name: str, metadata: dict[str, Any]) -> None:
     """Composed resources of a composite resource in a namespace are in the same one."""
     namespace = composite["metadata"].get("namespace")
     if not namespace:
@@ -144,7 +146,7 @@ def _place(composite: Object, name: str, metadata: dict[str, Any]) -> None:
         raise Refusal("InvalidDesired", fact, hint="owners are in the same namespace")
 
 
-def _owners(composite: Object, name: str, metadata: Object) -> list[dict[str, Any]]:
+def _owners(composite: ReadOnlyObject, name: str, metadata: ReadOnlyObject) -> list[dict[str, Any]]:
     uid = composite["metadata"].get("uid", "")
     others = [
         dict(each) for each in metadata.get("ownerReferences") or () if each.get("uid") != uid
@@ -154,7 +156,7 @@ def _owners(composite: Object, name: str, metadata: Object) -> list[dict[str, An
     return [*others, controlling(composite)]
 
 
-def _check(name: str, obj: Object) -> None:
+def _check(name: str, obj: ReadOnlyObject) -> None:
     """Refuse what is no object; what else is wrong with it, the server says."""
     if not name:
         raise Refusal("InvalidDesired", "a desired resource has no name in the pipeline")
@@ -167,7 +169,7 @@ def _check(name: str, obj: Object) -> None:
     _check_metadata(name, metadata)
 
 
-def _check_metadata(name: str, metadata: Object) -> None:
+def _check_metadata(name: str, metadata: ReadOnlyObject) -> None:
     for field in ("labels", "annotations"):
         if not isinstance(metadata.get(field) or {}, Mapping):
             raise _wrong(name, "it is no mapping", f"metadata.{field}")
@@ -200,25 +202,25 @@ def removed_of(
     )
 
 
-def _identity(obj: Object) -> Identity:
-    metadata: Object = obj["metadata"]
+def _identity(obj: ReadOnlyObject) -> Identity:
+    metadata: ReadOnlyObject = obj["metadata"]
     return (*_group_kind(obj), metadata.get("namespace") or "", metadata.get("name") or "")
 
 
-def _group_kind(obj: Object) -> tuple[str, str]:
+def _group_kind(obj: ReadOnlyObject) -> tuple[str, str]:
     group, slash, _ = str(obj["apiVersion"]).partition("/")
     return group if slash else "", obj["kind"]
 
 
-def reference_to(obj: Object) -> dict[str, str]:
+def reference_to(obj: ReadOnlyObject) -> dict[str, str]:
     """An object as `resourceRefs` names it."""
-    metadata: Object = obj["metadata"]
+    metadata: ReadOnlyObject = obj["metadata"]
     found = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"]}
     namespace = metadata.get("namespace")
     return found | ({"namespace": namespace} if namespace else {})
 
 
-def shown(obj: Object) -> str:
+def shown(obj: ReadOnlyObject) -> str:
     """An object as sentences name it."""
     namespace, name = (
         obj["metadata"].get("namespace"),

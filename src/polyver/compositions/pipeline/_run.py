@@ -13,7 +13,6 @@ from polyver.compositions.messages import Requirements, Resource, State
 
 __all__ = ["REASON", "Event", "Failure", "Found", "Run", "awaited_by", "secrets_of", "start"]
 
-Object = Mapping[str, Any]
 Data = Mapping[str, bytes]
 REASON: Final = "ComposeResources"
 """Of events whose function gives none."""

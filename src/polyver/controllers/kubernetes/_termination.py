@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from polyver.client import Object
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 
 __all__ = ["Remains", "conditions"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyver.client import Change, Client, Object, Resource, find
+from polyver.client import Change, Client, Resource, find
 from polyver.controllers.controller import Controller, Watch, exactly
 from polyver.controllers.identity import Identity, identity_of
 from polyver.controllers.kubernetes.namespaces import NAMESPACES
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError
 

@@ -13,16 +13,7 @@ from uuid import uuid4
 
 import msgspec
 
-from polyver.client import (
-    Change,
-    Client,
-    Clock,
-    Discovery,
-    Object,
-    Resource,
-    SystemClock,
-    timestamp,
-)
+from polyver.client import Change, Client, Clock, Discovery, Resource, SystemClock, timestamp
 from polyver.controllers.controller import Controller, Result, Watch, every
 from polyver.controllers.identity import Identity, Owner, identity_of
 from polyver.controllers.kubernetes._collection import (
@@ -37,6 +28,7 @@ from polyver.controllers.kubernetes._collection import (
     touched,
 )
 from polyver.controllers.kubernetes._graph import Graph, is_orphaning
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError
 

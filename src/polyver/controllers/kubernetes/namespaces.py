@@ -10,7 +10,6 @@ from polyver.client import (
     Client,
     Clock,
     Discovery,
-    Object,
     Resource,
     SystemClock,
     preferred,
@@ -20,6 +19,7 @@ from polyver.controllers.controller import Controller, Result, Watch, every, exa
 from polyver.controllers.identity import Identity, identity_of
 from polyver.controllers.kubernetes._termination import Remains, conditions
 from polyver.controllers.kubernetes.garbage import EVENTS
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from polyver.client import Client, Discovery, Resource, find
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.core.preflight import Identity, Outcome, Preflight, Report, identity_of
 from polyver.definitions.admission import DefinitionChecks, note
 from polyver.definitions.commands.state import (
@@ -38,7 +39,6 @@ from polyver.kube.objects.status import ApiError
 
 __all__ = ["Plan", "PlannedApplication", "PlannedDefinition", "plan_on"]
 
-Object = dict[str, Any]
 _PLURALS = {kind.kind: kind.names.plural for kind in DEFINITIONS}
 _NOTHING = Rendered()
 

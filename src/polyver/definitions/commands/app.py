@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
@@ -13,6 +13,7 @@ from polyver.cli.files import read_manifests
 from polyver.cli.output import Format, Manifests, emit, manifests_text, print_lines, print_table
 from polyver.cli.ownership import owner_of, replace_for
 from polyver.core import PolyverError, listed
+from polyver.core.plain import Object
 from polyver.definitions._manifests import applications_in
 from polyver.definitions.commands._locks import lock_in
 from polyver.definitions.commands.state import (
@@ -41,7 +42,6 @@ app = App(
 Example: polyver app rollback shop --to 3""",
 )
 
-Object = dict[str, Any]
 _MANAGER = "polyver"
 _TRIES = 5
 Inside = Annotated[

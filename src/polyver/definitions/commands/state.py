@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -13,6 +13,7 @@ from polyver.cli.exit_codes import UnknownName, Unreadable
 from polyver.cli.files import read_manifests
 from polyver.client import Client, Resource, find
 from polyver.core import Lineage
+from polyver.core.plain import Object
 from polyver.definitions._manifests import applications_in, lineages_in
 from polyver.definitions.kinds import (
     APPLICATION_REVISIONS,
@@ -43,7 +44,6 @@ __all__ = [
     "state_on",
 ]
 
-Object = dict[str, Any]
 APPLICATIONS_ON = Resource(GROUP, STORED, APPLICATIONS.names.plural)
 APPLICATION_REVISIONS_ON = Resource(GROUP, STORED, APPLICATION_REVISIONS.names.plural)
 REVISIONS_ON = Resource(GROUP, STORED, REVISIONS.names.plural)

@@ -10,23 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from polyver.client import (
-    Change,
-    Client,
-    Clock,
-    Key,
-    Object,
-    Resource,
-    SystemClock,
-    find,
-    timestamp,
-)
+from polyver.client import Change, Client, Clock, Key, Resource, SystemClock, find, timestamp
 from polyver.controllers.controller import Controller, Result, Watch, exactly
 from polyver.controllers.events import Events
 from polyver.controllers.identity import identity_of
 from polyver.controllers.kubernetes.accounts import is_terminating
 from polyver.core import Lineage
 from polyver.core.adoption import Adoption
+from polyver.core.plain import Object
 from polyver.definitions.adoption import adoption_of
 from polyver.definitions.entries import newest_of
 from polyver.definitions.kinds import APPLICATIONS, DEFINITIONS, GROUP, REVISIONS, STORED, VERSIONED

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path as FilePath
 from typing import Any, Final
 
 import msgspec
 
 from polyver.core import PolyverError
+from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.cue._cache import Kept
 from polyver.definitions.cue._patches import Patching, Question, patched_whole
 from polyver.definitions.cue._problems import ASKED, Names, problems_of
@@ -21,7 +22,6 @@ from polyver.kube.objects import encode_json
 
 __all__ = ["SECONDS", "Cue"]
 
-Object = Mapping[str, Any]
 SECONDS: Final = 10.0
 _PARTS: Final = {
     "Output": "output",
@@ -47,7 +47,7 @@ class Cue:
         self._seconds = seconds
         self._kept = Kept()
 
-    def render(self, schematic: Object, given: Given) -> Documents:
+    def render(self, schematic: ReadOnlyObject, given: Given) -> Documents:
         template = schematic.get("template")
         if not isinstance(template, str):
             fact = f"schematic.cue.template of {given.template} is no text"
@@ -136,7 +136,7 @@ class _Rendering:
             raise problems_of(printed.err, self._given, names=names or {}, lines=lines)
         return printed.out
 
-    def _refuse(self, parts: Object) -> None:
+    def _refuse(self, parts: ReadOnlyObject) -> None:
         """What the template itself says is wrong, and what nobody here does."""
         said = parts.get("Errs")
         if isinstance(said, list) and said:
@@ -156,7 +156,7 @@ class _Rendering:
             raise PolyverError(fact, at=self._given.at)
         return value
 
-    def _patched(self, parts: Object) -> dict[str, dict[str, Any]]:
+    def _patched(self, parts: ReadOnlyObject) -> dict[str, dict[str, Any]]:
         """The objects of the component as the trait changes them."""
         context, found = self._given.context, {}
         if parts.get("Patch"):
@@ -165,7 +165,7 @@ class _Rendering:
                 fact = f"{self._given.template} patches the output of a component that has none"
                 raise PolyverError(fact, at=self._given.at)
             found[""] = self._merged(base, parts["Patch"], ("patch",))
-        others: Object = context.get("outputs") or {}
+        others: ReadOnlyObject = context.get("outputs") or {}
         for name, patch in (parts.get("PatchOutputs") or {}).items():
             if name in others:
                 found[name] = self._merged(others[name], patch, ("patchOutputs", name))

@@ -6,11 +6,11 @@ from typing import Final, Literal
 
 from polyver.apis.declaring import Field, Kind, Preserve, part
 from polyver.apis.definition import Column
+from polyver.core.plain import Object
 from polyver.definitions.kinds._definitions import (
     GROUP,
     Condition,
     Number,
-    Object,
     Revision,
     Time,
     WorkloadKind,

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 
 from polyver.apis.declaring import Description, Field, Format, Kind, MinLength, Preserve, part
 from polyver.apis.definition import Column
+from polyver.core.plain import Object
 from polyver.definitions.entries import newest_entry
 
 __all__ = [
@@ -25,7 +26,6 @@ __all__ = [
     "Condition",
     "DefinitionRevision",
     "Number",
-    "Object",
     "Revision",
     "Time",
 ]
@@ -35,7 +35,6 @@ STORED: Final = "v1beta1"
 VERSIONED: Final = "v2beta1"
 CARRY: Final = "carry"
 
-Object = dict[str, Any]
 Time = Annotated[str, Format("date-time")]
 Number = Annotated[int, Format("int64")]
 

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 from polyver.apis.compatibility import Severity, compare_schemas
 from polyver.core import Lineage, Release, SemVer, Series, listed
+from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.publishing._spec import Refusal, parameters_of, read_parameters, wrapped
 
 __all__ = ["GatePolicy", "check_gate"]
 
 GatePolicy = Literal["refuse", "warn"]
-Object = Mapping[str, Any]
 
 
 def check_gate(
-    lineage: Lineage, contents: Mapping[SemVer, Object], new: Mapping[SemVer, str]
+    lineage: Lineage, contents: Mapping[SemVer, ReadOnlyObject], new: Mapping[SemVer, str]
 ) -> tuple[list[Refusal], list[str]]:
     """What new versions would break for users of their neighbours, and what else is to be told.
 
@@ -57,7 +57,7 @@ def _may_break(low: SemVer, high: SemVer) -> bool:
     return high not in safe
 
 
-_Version = tuple[SemVer, Object]
+_Version = tuple[SemVer, ReadOnlyObject]
 
 
 def _unread(*versions: _Version) -> Iterator[tuple[SemVer, str]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from polyver.core import InvalidVersion, Lineage, Notes, Release, SemVer, Serial, Stage, Version
+from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.kinds import GROUP, STORED
 from polyver.definitions.names import ALLOW_DELETION, TYPES, name_label, revision_name
 from polyver.definitions.publishing._spec import Definition, Entry
@@ -22,8 +23,6 @@ __all__ = [
     "revision_object",
 ]
 
-Object = Mapping[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -32,7 +31,7 @@ class Known:
     name: str
     version: Version
     digest: str
-    content: Object
+    content: ReadOnlyObject
     allows_deletion: bool = False
     """Whether it may delete objects of applications that move to it."""
 
@@ -58,15 +57,15 @@ class New:
         return Release(self.version, self.entry.digest, name=self.name)
 
 
-def known_revision(obj: Object) -> Known | None:
+def known_revision(obj: ReadOnlyObject) -> Known | None:
     """A DefinitionRevision as it was read; None if it makes no sense."""
-    spec: Object = obj.get("spec") or {}
+    spec: ReadOnlyObject = obj.get("spec") or {}
     fields = [
         f"{name[0].lower()}{name[1:]}"
         for name, each in TYPES.items()
         if each == spec.get("definitionType")
     ]
-    inside: Object = next((spec[name] for name in fields if name in spec), {})
+    inside: ReadOnlyObject = next((spec[name] for name in fields if name in spec), {})
     text = spec.get("version")
     try:
         version = SemVer.complete(text) if text else Serial(int(spec.get("revision") or 0))
@@ -77,12 +76,12 @@ def known_revision(obj: Object) -> Known | None:
     return Known(obj["metadata"]["name"], version, found, inside.get("spec") or {}, allowed)
 
 
-def revision_object(definition: Definition, new: New, owner: Object) -> dict[str, Any]:
+def revision_object(definition: Definition, new: New, owner: ReadOnlyObject) -> dict[str, Any]:
     """The DefinitionRevision of a version, with the definition as it would be with it alone."""
     kind, entry = definition.kind, new.entry
     said: dict[str, Any] = {"version": str(entry.version)} if entry.version is not None else {}
     labels = {name_label(kind): definition.name}
-    annotations: Object = owner["metadata"].get("annotations") or {}
+    annotations: ReadOnlyObject = owner["metadata"].get("annotations") or {}
     allowed = {name: annotations[name] for name in (ALLOW_DELETION,) if name in annotations}
     inside = {
         "apiVersion": f"{GROUP}/{STORED}",
@@ -112,7 +111,7 @@ def revision_object(definition: Definition, new: New, owner: Object) -> dict[str
     }
 
 
-def _reference(kind: str, owner: Object) -> dict[str, Any]:
+def _reference(kind: str, owner: ReadOnlyObject) -> dict[str, Any]:
     metadata = owner["metadata"]
     return {
         "apiVersion": f"{GROUP}/{STORED}",
@@ -146,12 +145,14 @@ def lineage_of(
     return Lineage(definition.name, releases.values())
 
 
-def removed_of(obj: Object, definition: Definition, known: Iterable[Known]) -> list[Release]:
+def removed_of(
+    obj: ReadOnlyObject, definition: Definition, known: Iterable[Known]
+) -> list[Release]:
     """The versions that a definition had once, as its status tells.
 
     One whose revision is gone, and that the definition does not list, was removed by hand.
     """
-    status: Object = obj.get("status") or {}
+    status: ReadOnlyObject = obj.get("status") or {}
     there = {each.version for each in known} | {each.version for each in definition.entries}
     found = []
     for each in status.get("versions") or ():
@@ -163,13 +164,13 @@ def removed_of(obj: Object, definition: Definition, known: Iterable[Known]) -> l
     return found
 
 
-def holders_of(objs: Iterable[Object]) -> dict[str, tuple[str, str]]:
+def holders_of(objs: Iterable[ReadOnlyObject]) -> dict[str, tuple[str, str]]:
     """Of revisions, of which metadata is enough, whose they are: the kind and the name."""
     return {obj["metadata"]["name"]: _holder(obj) for obj in objs}
 
 
-def _holder(obj: Object) -> tuple[str, str]:
-    labels: Object = obj["metadata"].get("labels") or {}
+def _holder(obj: ReadOnlyObject) -> tuple[str, str]:
+    labels: ReadOnlyObject = obj["metadata"].get("labels") or {}
     return next(
         ((kind, labels[name_label(kind)]) for kind in TYPES if name_label(kind) in labels),
         ("", ""),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from polyver.capability import Refusal
 from polyver.core import Notes, PolyverError, Release, SemVer, Stage, VersionTaken
+from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.entries import content_of, published_version
 from polyver.definitions.kinds import STORED, VERSIONED
 from polyver.definitions.names import API_VERSION, FORCED, REVISION_NAME, revision_name
@@ -33,7 +34,6 @@ __all__ = [
     "wrapped",
 ]
 
-Object = Mapping[str, Any]
 _NO_NOTES = Notes()
 _KEPT: Final = 4096
 """How many schemas and templates are remembered: a definition is read again at every change."""
@@ -47,7 +47,7 @@ class Entry:
     """`spec.versions[0]`, or `spec` in v1beta1."""
     version: SemVer | None
     """None for the old way of numbering."""
-    content: Object
+    content: ReadOnlyObject
     digest: str
     stage: Stage = Stage.PUBLISHED
     notes: Notes = _NO_NOTES
@@ -79,13 +79,13 @@ class Definition:
         return any(entry.version is None for entry in self.entries)
 
 
-def read_definition(obj: Object) -> tuple[Definition, list[Refusal]]:
+def read_definition(obj: ReadOnlyObject) -> tuple[Definition, list[Refusal]]:
     """A definition, and everything that is wrong with it by itself; wrong entries are left out."""
-    metadata: Object = obj.get("metadata") or {}
-    annotations: Object = metadata.get("annotations") or {}
+    metadata: ReadOnlyObject = obj.get("metadata") or {}
+    annotations: ReadOnlyObject = metadata.get("annotations") or {}
     created_with = annotations.get(API_VERSION)
     listed = str(obj.get("apiVersion", "")).endswith(f"/{VERSIONED}")
-    spec: Object = obj.get("spec") or {}
+    spec: ReadOnlyObject = obj.get("spec") or {}
     if listed and not spec and created_with == STORED:
         spec = {"versions": [{}]}  # in v1beta1 a definition may have nothing but its name
     written = [*_entries(spec, listed=listed)]
@@ -127,7 +127,7 @@ def _forced(text: str | None, reader: _Reader) -> frozenset[str]:
     return frozenset(found)
 
 
-def forced_of(definition: Definition, obj: Object) -> frozenset[str]:
+def forced_of(definition: Definition, obj: ReadOnlyObject) -> frozenset[str]:
     """What goes by force now: all that may, when the definition goes; else what is not listed."""
     if "deletionTimestamp" in obj["metadata"]:
         return definition.forced
@@ -135,7 +135,7 @@ def forced_of(definition: Definition, obj: Object) -> frozenset[str]:
     return definition.forced - kept - {revision_name(definition.name, each) for each in kept}
 
 
-def _entries(spec: Object, *, listed: bool) -> Iterator[tuple[str, Object]]:
+def _entries(spec: ReadOnlyObject, *, listed: bool) -> Iterator[tuple[str, ReadOnlyObject]]:
     if not listed:
         yield "spec", spec
         return
@@ -156,7 +156,7 @@ class _Reader:
     def refuse(self, reason: str, fact: str, *, at: str, hint: str = "") -> None:
         self.refusals.append(Refusal(reason, fact, at=at, hint=hint))
 
-    def read(self, at: str, entry: Object, *, alone: bool) -> None:
+    def read(self, at: str, entry: ReadOnlyObject, *, alone: bool) -> None:
         text = entry.get("version")
         before = len(self.refusals)
         self.refusals += _schema_problems(entry, at)
@@ -198,7 +198,7 @@ class _Reader:
             fact = f"{name} cannot be the name of a revision: {problems[0]}"
             self.refuse("InvalidVersion", fact, at=at)
 
-    def _notes(self, deprecated: Object | None, at: str) -> Notes | None:
+    def _notes(self, deprecated: ReadOnlyObject | None, at: str) -> Notes | None:
         if deprecated is None:
             return None
         since = deprecated.get("since") or ""
@@ -219,9 +219,9 @@ class _Reader:
         return False
 
 
-def parameters_of(content: Object) -> Object | None:
+def parameters_of(content: ReadOnlyObject) -> ReadOnlyObject | None:
     """The schema of a version's parameters; None if nobody here can read it."""
-    schematic: Object = content.get("schematic") or {}
+    schematic: ReadOnlyObject = content.get("schematic") or {}
     if "gotemplate" not in schematic:
         return None
     found = (schematic["gotemplate"] or {}).get("parameters")
@@ -231,24 +231,24 @@ def parameters_of(content: Object) -> Object | None:
 _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
-def wrapped(schema: Object) -> Object:
+def wrapped(schema: ReadOnlyObject) -> ReadOnlyObject:
     """A schema of parameters as one of objects, whose fields of that name are not special."""
     return {"type": "object", "properties": {"parameter": schema}}
 
 
-def read_parameters(schema: object) -> tuple[Object, Sequence[tuple[str, str]]]:
+def read_parameters(schema: object) -> tuple[ReadOnlyObject, Sequence[tuple[str, str]]]:
     """A schema of parameters as API servers read it; and what is wrong: places in it, and facts."""
     return _parameters(encode_json(schema))
 
 
 @lru_cache(maxsize=_KEPT)
-def _parameters(schema: bytes) -> tuple[Object, Sequence[tuple[str, str]]]:
+def _parameters(schema: bytes) -> tuple[ReadOnlyObject, Sequence[tuple[str, str]]]:
     try:
         # Nothing has looked at its types so far: whatever stands there gets here.
         found = decode_typed({"parameter": msgspec.json.decode(schema)}, _schema_shape()).value
     except Undecodable as error:
         return {}, [("", f"it is no schema: {error}")]
-    read: Object = found.get("parameter") or {}
+    read: ReadOnlyObject = found.get("parameter") or {}
     causes = check_schema(wrapped(read), "", status=False)
     return read, [(each.field.removeprefix(_INSIDE), each.message) for each in causes]
 
@@ -266,7 +266,7 @@ def _schema_shape() -> Shape:
     return Shape(type="object", fields={"parameter": schema})
 
 
-def _schema_problems(entry: Object, at: str) -> Sequence[Refusal]:
+def _schema_problems(entry: ReadOnlyObject, at: str) -> Sequence[Refusal]:
     schema = parameters_of(entry)
     if schema is None:
         return ()
@@ -277,9 +277,9 @@ def _schema_problems(entry: Object, at: str) -> Sequence[Refusal]:
     ]
 
 
-def _template_problems(entry: Object, at: str) -> Sequence[Refusal]:
+def _template_problems(entry: ReadOnlyObject, at: str) -> Sequence[Refusal]:
     """What is wrong with a Go template: once published it could not be repaired."""
-    schematic: Object = entry.get("schematic") or {}
+    schematic: ReadOnlyObject = entry.get("schematic") or {}
     text = (schematic.get("gotemplate") or {}).get("template")
     error = _template_problem(text) if isinstance(text, str) else None
     if error is None:

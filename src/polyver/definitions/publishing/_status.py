@@ -7,6 +7,7 @@ from typing import Any
 
 from polyver.core import Lineage, Release, Serial
 from polyver.core.adoption import Adoption
+from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.adoption import adoption_data, adoption_fact
 from polyver.definitions.entries import newest_of
 from polyver.definitions.names import ALLOW_DELETION, revision_name
@@ -15,15 +16,13 @@ from polyver.definitions.publishing._spec import Refusal
 
 __all__ = ["status_of", "with_adoption"]
 
-Object = Mapping[str, Any]
-
 
 def status_of(
-    obj: Object, decision: Decision, refusals: Sequence[Refusal], *, now: str
+    obj: ReadOnlyObject, decision: Decision, refusals: Sequence[Refusal], *, now: str
 ) -> dict[str, Any]:
     """The status that a definition should have; times of what has not changed stay."""
     lineage = decision.before if refusals else decision.after
-    before: Object = obj.get("status") or {}
+    before: ReadOnlyObject = obj.get("status") or {}
     known = {each["type"]: each for each in before.get("conditions") or ()}
     generation = obj["metadata"].get("generation", 1)
     made = [_condition(each, known, generation, now) for each in _facts(decision, refusals)]
@@ -42,7 +41,7 @@ def status_of(
 
 
 def with_adoption(
-    status: Object, adoption: Mapping[str, Adoption], *, generation: int, now: str
+    status: ReadOnlyObject, adoption: Mapping[str, Adoption], *, generation: int, now: str
 ) -> dict[str, Any]:
     """A status that tells who follows which version; nothing, if nobody ever did."""
     known = {each["type"]: each for each in status.get("conditions") or ()}
@@ -70,7 +69,7 @@ def _facts(decision: Decision, refusals: Sequence[Refusal]) -> Iterator[dict[str
 
 
 def _condition(
-    fact: Mapping[str, str], known: Mapping[str, Object], generation: int, now: str
+    fact: Mapping[str, str], known: Mapping[str, ReadOnlyObject], generation: int, now: str
 ) -> dict[str, Any]:
     before = known.get(fact["type"], {})
     same = before.get("status") == fact["status"]
@@ -78,7 +77,7 @@ def _condition(
     return {**fact, "observedGeneration": generation, "lastTransitionTime": since}
 
 
-def _taken(before: Object) -> dict[str, Sequence[str]]:
+def _taken(before: ReadOnlyObject) -> dict[str, Sequence[str]]:
     """From whom versions were taken by force, as it was recorded then."""
     known = before.get("versions") or ()
     return {each["version"]: each["removedFrom"] for each in known if each.get("removedFrom")}

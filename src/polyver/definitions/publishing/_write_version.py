@@ -5,19 +5,15 @@ A list of versions that is written through v1beta1 would lose all but one of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.kinds import STORED
 from polyver.definitions.names import API_VERSION
 from polyver.definitions.publishing._spec import Refusal
 
 __all__ = ["check_writer", "created_with", "other_writer"]
 
-Object = Mapping[str, Any]
 
-
-def check_writer(new: Object, old: Object, version: str) -> list[Refusal]:
+def check_writer(new: ReadOnlyObject, old: ReadOnlyObject, version: str) -> list[Refusal]:
     """Refuse a changed spec in another API version; labels and annotations are free."""
     first = _created_with(old)
     if first in (None, version) or new.get("spec") == old.get("spec"):
@@ -25,7 +21,7 @@ def check_writer(new: Object, old: Object, version: str) -> list[Refusal]:
     return [_refusal(str(first), version)]
 
 
-def other_writer(obj: Object) -> list[Refusal]:
+def other_writer(obj: ReadOnlyObject) -> list[Refusal]:
     """The same for a write that has happened: whether somebody's fields tell of it."""
     first = _created_with(obj)
     for entry in obj["metadata"].get("managedFields") or ():
@@ -36,7 +32,7 @@ def other_writer(obj: Object) -> list[Refusal]:
     return []
 
 
-def created_with(obj: Object) -> str:
+def created_with(obj: ReadOnlyObject) -> str:
     """The API version in which a definition without the annotation was written, as far as told."""
     for entry in obj["metadata"].get("managedFields") or ():
         if "f:spec" in (entry.get("fieldsV1") or {}):
@@ -44,7 +40,7 @@ def created_with(obj: Object) -> str:
     return STORED
 
 
-def _created_with(obj: Object) -> str | None:
+def _created_with(obj: ReadOnlyObject) -> str | None:
     found: str | None = (obj["metadata"].get("annotations") or {}).get(API_VERSION)
     return found
 

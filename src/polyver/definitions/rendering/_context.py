@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from typing import Any, Final
 
+from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.names import PUBLISH_VERSION
 from polyver.kube.objects import digest
 
 __all__ = ["Surroundings", "cluster_version"]
 
-Object = Mapping[str, Any]
 _SHOWN: Final = 10
 
 
-def cluster_version(release: Object) -> dict[str, Any]:
+def cluster_version(release: ReadOnlyObject) -> dict[str, Any]:
     """What a server says that it is, as templates ask for it.
 
     >>> cluster_version({"major": "1", "minor": "30+", "gitVersion": "v1.30.2-a"})["minor"]
@@ -29,9 +28,11 @@ def cluster_version(release: Object) -> dict[str, Any]:
 class Surroundings:
     """The application that templates are rendered for."""
 
-    def __init__(self, application: Object, app_revision: str, more: Object) -> None:
-        metadata: Object = application["metadata"]
-        annotations: Object = metadata.get("annotations") or {}
+    def __init__(
+        self, application: ReadOnlyObject, app_revision: str, more: ReadOnlyObject
+    ) -> None:
+        metadata: ReadOnlyObject = application["metadata"]
+        annotations: ReadOnlyObject = metadata.get("annotations") or {}
         number = app_revision.rpartition("-v")[2]
         self._common: dict[str, Any] = {
             "cluster": "local",
@@ -52,7 +53,7 @@ class Surroundings:
         found: str = self._common["namespace"]
         return found
 
-    def of_component(self, component: Object, resolution: Object) -> dict[str, Any]:
+    def of_component(self, component: ReadOnlyObject, resolution: ReadOnlyObject) -> dict[str, Any]:
         """What the template of a component sees."""
         name = component["name"]
         # Another component, or another version of its definition, is another revision of it.
@@ -62,7 +63,10 @@ class Surroundings:
 
     @staticmethod
     def of_trait(
-        component: Object, resolution: Object, output: Object | None, outputs: Object
+        component: ReadOnlyObject,
+        resolution: ReadOnlyObject,
+        output: ReadOnlyObject | None,
+        outputs: ReadOnlyObject,
     ) -> dict[str, Any]:
         """What the template of a trait sees: what its component does, and what that made."""
         made = {"output": output} if output is not None else {}

@@ -7,19 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from polyver.core import PolyverError
+from polyver.core.plain import ReadOnlyObject
 
 __all__ = ["Document", "Documents", "Engine", "Engines", "Given", "UnfitParameters"]
-
-Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
     """What a template is rendered with."""
 
-    parameters: Object
+    parameters: ReadOnlyObject
     """The properties as the user wrote them; checking and defaulting them is the engine's part."""
-    context: Object
+    context: ReadOnlyObject
     """What the template gets to know of its surroundings."""
     at: str
     """The place in the application: `spec.components[0]`, `spec.components[0].traits[1]`."""
@@ -71,7 +70,7 @@ class UnfitParameters(PolyverError):
 class Engine(Protocol):
     """Renders templates of one sort; one that blocks ends by itself after a time."""
 
-    def render(self, schematic: Object, given: Given) -> Documents:
+    def render(self, schematic: ReadOnlyObject, given: Given) -> Documents:
         """The documents of a template.
 
         `schematic` is the engine's block of one version: what is in `schematic.gotemplate`. All

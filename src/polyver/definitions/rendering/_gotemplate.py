@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from polyver.core import PolyverError
+from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.publishing import parameters_of
 from polyver.definitions.rendering._engines import Document, Documents, Given
 from polyver.definitions.rendering._parameters import InvalidParameters, Parameters
@@ -19,7 +20,6 @@ from polyver.languages.values.manifests import dotted
 
 __all__ = ["GoTemplates"]
 
-Object = Mapping[str, Any]
 _KEPT: Final = 1024
 """How many compiled templates are kept; they are taken for one another if they are equal."""
 
@@ -27,7 +27,7 @@ _KEPT: Final = 1024
 class GoTemplates:
     """Renders `schematic.gotemplate`: any number of documents, of which the first is the main."""
 
-    def render(self, schematic: Object, given: Given) -> Documents:
+    def render(self, schematic: ReadOnlyObject, given: Given) -> Documents:
         parameters, template = _read(schematic, given)
         data = {"parameter": parameters.fit(given), "context": given.context}
         try:
@@ -40,7 +40,7 @@ class GoTemplates:
         return Documents(made[0], made[1:]) if made else Documents()
 
 
-def _read(schematic: Object, given: Given) -> tuple[Parameters, Template]:
+def _read(schematic: ReadOnlyObject, given: Given) -> tuple[Parameters, Template]:
     """A schema and a template, compiled; what is equal is compiled once."""
     kinds = (("template", str, "text"), ("parameters", Mapping | None, "mapping"))
     for name, kind, word in kinds:

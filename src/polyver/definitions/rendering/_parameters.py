@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from polyver.core import PolyverError, listed
+from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.publishing import read_parameters, wrapped
 from polyver.definitions.rendering._engines import Given, UnfitParameters
 from polyver.kube.objects.schema import compile_schema
@@ -13,7 +14,6 @@ from polyver.kube.objects.status import Cause
 
 __all__ = ["InvalidParameters", "Parameters"]
 
-Object = Mapping[str, Any]
 _WRAPPER = "parameter"
 
 
@@ -24,7 +24,7 @@ class InvalidParameters(PolyverError):
 class Parameters:
     """A schema of parameters, compiled once for all who use a version."""
 
-    def __init__(self, schema: Object) -> None:
+    def __init__(self, schema: ReadOnlyObject) -> None:
         read, problems = read_parameters(schema)
         for place, fact in problems:
             raise InvalidParameters(fact, at=f"parameters{place}")

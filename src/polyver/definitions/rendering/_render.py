@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from polyver.core import PolyverError
+from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.rendering._context import Surroundings
 from polyver.definitions.rendering._engines import Engines, UnfitParameters
 from polyver.definitions.rendering._outputs import Made, Output, doubled, made_by
@@ -14,8 +15,6 @@ from polyver.definitions.rendering._sources import Revisions, Sources
 from polyver.definitions.support import unsupported
 
 __all__ = ["Progress", "Rendered", "render", "revisions_of"]
-
-Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class Progress(Protocol):
     def component(self, at: str) -> None:
         """The component at this place of the application is next."""
 
-    def template(self, resolution: Object) -> None:
+    def template(self, resolution: ReadOnlyObject) -> None:
         """The template of this resolution is next."""
 
 
@@ -42,11 +41,11 @@ class _Unobserved:
     def component(self, at: str) -> None:
         pass
 
-    def template(self, resolution: Object) -> None:
+    def template(self, resolution: ReadOnlyObject) -> None:
         pass
 
 
-def revisions_of(resolutions: Iterable[Object]) -> set[tuple[str, str]]:
+def revisions_of(resolutions: Iterable[ReadOnlyObject]) -> set[tuple[str, str]]:
     """The namespaces and names of the DefinitionRevisions that `render` needs."""
     return {
         (each["definition"].rpartition("/")[0], each["revision"])
@@ -56,13 +55,13 @@ def revisions_of(resolutions: Iterable[Object]) -> set[tuple[str, str]]:
 
 
 def render(
-    application: Object,
-    resolutions: Sequence[Object],
+    application: ReadOnlyObject,
+    resolutions: Sequence[ReadOnlyObject],
     revisions: Revisions,
     engines: Engines,
     *,
     app_revision: str = "",
-    context: Object | None = None,
+    context: ReadOnlyObject | None = None,
     progress: Progress | None = None,
 ) -> Rendered:
     """The objects that an application means, with the versions that were chosen for it.
@@ -80,7 +79,7 @@ def render(
         Surroundings(application, app_revision, context or {}),
         progress or _Unobserved(),
     )
-    spec: Object = application.get("spec") or {}
+    spec: ReadOnlyObject = application.get("spec") or {}
     for number, component in enumerate(spec.get("components") or ()):
         run.component(component, f"spec.components[{number}]")
     errors = [*run.errors, *doubled(run.outputs)]
@@ -97,8 +96,8 @@ class _Run:
         self.outputs: list[Output] = []
         self.errors: list[PolyverError] = []
 
-    def component(self, component: Object, at: str) -> None:
-        context: Object = {"name": component["name"]}
+    def component(self, component: ReadOnlyObject, at: str) -> None:
+        context: ReadOnlyObject = {"name": component["name"]}
         made: list[Made] = []
         is_made = True
         self._progress.component(at)
@@ -120,7 +119,9 @@ class _Run:
                     self._note(error)
         self._place(made)
 
-    def _with_trait(self, made: list[Made], trait: Object, context: Object, at: str) -> list[Made]:
+    def _with_trait(
+        self, made: list[Made], trait: ReadOnlyObject, context: ReadOnlyObject, at: str
+    ) -> list[Made]:
         """The objects of a component with those of a trait, and as it changes them."""
         source = self._sources.source(at)
         self._progress.template(source.resolution)

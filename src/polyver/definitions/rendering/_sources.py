@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from polyver.core import PolyverError, listed
+from polyver.core.plain import ReadOnlyObject
 from polyver.definitions.publishing import known_revision
 from polyver.definitions.rendering._engines import Documents, Engine, Engines, Given
 
 __all__ = ["Revisions", "Source", "Sources"]
 
-Object = Mapping[str, Any]
-Revisions = Mapping[tuple[str, str], Object]
+Revisions = Mapping[tuple[str, str], ReadOnlyObject]
 """DefinitionRevisions, by their namespaces and names."""
 
 
@@ -22,11 +21,11 @@ class Source:
     """A version of a definition in a place that uses it, and what renders it."""
 
     at: str
-    resolution: Object
+    resolution: ReadOnlyObject
     name: str
     """Of the definition."""
     engine: Engine
-    block: Object
+    block: ReadOnlyObject
     """What the engine reads: its part of `schematic`."""
 
     @property
@@ -38,7 +37,7 @@ class Source:
     def is_trait(self) -> bool:
         return bool(self.resolution["kind"] == "Trait")
 
-    def render(self, properties: object, context: Object) -> Documents:
+    def render(self, properties: object, context: ReadOnlyObject) -> Documents:
         if properties is not None and not isinstance(properties, Mapping):
             raise PolyverError("properties are no mapping", at=f"{self.at}.properties")
         return self.engine.render(self.block, Given(properties or {}, context, self.at, self.label))
@@ -48,7 +47,7 @@ class Source:
 class Sources:
     """What was chosen for the places of an application, and what there is to render it."""
 
-    resolutions: Mapping[str, Object]
+    resolutions: Mapping[str, ReadOnlyObject]
     """By the places that they are for."""
     revisions: Revisions
     engines: Engines
@@ -65,7 +64,7 @@ class Sources:
         engine, block = self._engine(content.get("schematic") or {}, label, place)
         return Source(at, resolution, name, engine, block)
 
-    def _content(self, resolution: Object, namespace: str, at: str) -> Object:
+    def _content(self, resolution: ReadOnlyObject, namespace: str, at: str) -> ReadOnlyObject:
         """The definition as it was when the version was published."""
         name = resolution["revision"]
         found = self.revisions.get((namespace, name))
@@ -78,7 +77,7 @@ class Sources:
             raise PolyverError(fact, at=at, hint=hint)
         return known.content
 
-    def _engine(self, schematic: object, label: str, at: str) -> tuple[Engine, Object]:
+    def _engine(self, schematic: object, label: str, at: str) -> tuple[Engine, ReadOnlyObject]:
         if not isinstance(schematic, Mapping):
             raise PolyverError(f"the schematic of {label} is no mapping", at=at)
         there = [name for name, block in schematic.items() if block is not None]

@@ -6,8 +6,9 @@ import hashlib
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from polyver.client import Discovery, Object, Resource, preferred
+from polyver.client import Discovery, Resource, preferred
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.functions.registering import Alias, Description, register
 from polyver.functions.runtime.context import AsyncContext
 from polyver.kube.objects.kinds import Kind

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Any
 
-from polyver.client import Object, Resource
+from polyver.client import Resource
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.functions.builtin._outputs import LARGEST, outputs_in, text_of
 from polyver.functions.builtin._resources import create_once, name_for
 from polyver.functions.registering import Alias, Description, Duration, register

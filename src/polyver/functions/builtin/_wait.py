@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from polyver.client import Object, Resource
+from polyver.client import Resource
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.functions.builtin._resources import ObjectReference, find_kind
 from polyver.functions.registering import Alias, Description, Duration, Unrendered, register
 from polyver.functions.runtime.context import AsyncContext

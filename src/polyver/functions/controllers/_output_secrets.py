@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
-from polyver.client import Client, Object, Resource, find
+from polyver.client import Client, Resource, find
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.functions.controllers._start import is_final
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.owners import controller_of, controlling

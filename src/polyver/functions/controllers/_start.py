@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from polyver.client import Client, Object, Resource, find
+from polyver.client import Client, Resource, find
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.functions.actions import Run, checked, refused, start, wanted_of
 from polyver.functions.blueprints import Blueprint, blueprint_of
 from polyver.functions.controllers._template_data import NotThere, read_workload

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
-from polyver.client import Client, Discovery, Object, Resource, preferred
+from polyver.client import Client, Discovery, Resource, preferred
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.functions.actions import ActionRun, Objects, workload_params
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.masking import Masks

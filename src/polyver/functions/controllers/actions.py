@@ -15,7 +15,6 @@ from polyver.client import (
     Client,
     Clock,
     Key,
-    Object,
     Resource,
     SystemClock,
     chance,
@@ -26,6 +25,7 @@ from polyver.controllers.controller import Controller, Result, Watch, exactly
 from polyver.controllers.events import Events
 from polyver.controllers.finalizers import hold, release
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.functions import actions as machine
 from polyver.functions.actions import ActionRun, Run, read_run, status_of
 from polyver.functions.controllers._calls import Call, CallFailed, CallLog, Calls

@@ -18,13 +18,13 @@ from polyver.client import (
     Event,
     Executed,
     Listing,
-    Object,
     PatchType,
     PodClient,
     Propagation,
     Resource,
 )
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 
 __all__ = ["NO_NODES", "BlockingClient", "NoNodes", "RemoteClient"]
 

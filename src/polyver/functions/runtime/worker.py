@@ -13,10 +13,11 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from polyver.client import Event, Executed, Object, Resource
+from polyver.client import Event, Executed, Resource
 from polyver.client.cluster import Access, ClusterClient, read_access
 from polyver.client.rest import Ask
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.functions.registering import Function
 from polyver.functions.runtime.calls import CallFailed, ThreadCall, output_of
 from polyver.functions.runtime.clients import NO_NODES, NoNodes

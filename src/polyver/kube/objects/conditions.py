@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["find_condition", "set_condition"]
+from polyver.core.plain import Object
 
-Object = dict[str, Any]
+__all__ = ["find_condition", "set_condition"]
 
 
 def find_condition(obj: Mapping[str, Any], kind: str) -> Object | None:

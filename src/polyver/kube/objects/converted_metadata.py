@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.kube.objects.rules import check_annotations
 from polyver.kube.objects.status import Cause, invalid_field
 from polyver.languages.values.names import label_key_problems, label_value_problems
@@ -18,14 +19,11 @@ from polyver.languages.values.strings import same
 __all__ = [
     "InvalidMetadata",
     "InvalidObject",
-    "Object",
     "check_identity",
     "check_kept",
     "fresh",
     "restored",
 ]
-
-Object = dict[str, Any]
 
 
 class InvalidObject(PolyverError):

@@ -6,13 +6,13 @@ Of what says nothing it is enough that it is there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
-__all__ = ["HEALTHY", "Health", "health_of"]
+from polyver.core.plain import ReadOnlyObject
 
-Object = Mapping[str, Any]
+__all__ = ["HEALTHY", "Health", "health_of"]
 
 
 class Health(Struct, frozen=True, gc=False):
@@ -25,7 +25,7 @@ class Health(Struct, frozen=True, gc=False):
 HEALTHY: Final = Health(True)
 
 
-def health_of(obj: Object) -> Health:
+def health_of(obj: ReadOnlyObject) -> Health:
     """How an object does.
 
     >>> health_of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
@@ -45,7 +45,7 @@ def health_of(obj: Object) -> Health:
 # Each says what is missing, the most telling first; nothing if nothing is.
 
 
-def _deployment(obj: Object) -> Iterator[str]:
+def _deployment(obj: ReadOnlyObject) -> Iterator[str]:
     yield from _unseen(obj)
     late = _condition(obj, "Progressing")
     if late.get("reason") == "ProgressDeadlineExceeded":
@@ -57,7 +57,7 @@ def _deployment(obj: Object) -> Iterator[str]:
         yield f"{_number(status, 'replicas') - wanted} old replicas are still there"
 
 
-def _stateful_set(obj: Object) -> Iterator[str]:
+def _stateful_set(obj: ReadOnlyObject) -> Iterator[str]:
     yield from _unseen(obj)
     wanted, status = _wanted(obj), _part(obj, "status")
     yield from _too_few(_number(status, "readyReplicas"), wanted, "replicas are ready")
@@ -68,13 +68,13 @@ def _stateful_set(obj: Object) -> Iterator[str]:
         yield from _too_few(updated, max(wanted - kept, 0), "replicas are up to date")
 
 
-def _replica_set(obj: Object) -> Iterator[str]:
+def _replica_set(obj: ReadOnlyObject) -> Iterator[str]:
     yield from _unseen(obj)
     ready = _number(_part(obj, "status"), "readyReplicas")
     yield from _too_few(ready, _wanted(obj), "replicas are ready")
 
 
-def _daemon_set(obj: Object) -> Iterator[str]:
+def _daemon_set(obj: ReadOnlyObject) -> Iterator[str]:
     yield from _unseen(obj)
     status = _part(obj, "status")
     if "desiredNumberScheduled" not in status:
@@ -86,7 +86,7 @@ def _daemon_set(obj: Object) -> Iterator[str]:
     yield from _too_few(_number(status, "numberReady"), wanted, "pods are ready")
 
 
-def _job(obj: Object) -> Iterator[str]:
+def _job(obj: ReadOnlyObject) -> Iterator[str]:
     failed = _condition(obj, "Failed")
     if failed.get("status") == "True":
         yield _told(failed, "has failed")
@@ -96,7 +96,7 @@ def _job(obj: Object) -> Iterator[str]:
     yield f"{_number(status, 'succeeded')} of {_number(spec, 'completions', 1)} runs have ended"
 
 
-def _pod(obj: Object) -> Iterator[str]:
+def _pod(obj: ReadOnlyObject) -> Iterator[str]:
     status = _part(obj, "status")
     phase = status.get("phase") or "Pending"
     if phase == "Succeeded" or _condition(obj, "Ready").get("status") == "True":
@@ -106,14 +106,14 @@ def _pod(obj: Object) -> Iterator[str]:
     yield f"is {phase}, not ready" + (f": {more}" if more else "")
 
 
-def _waits(status: Object) -> Iterator[str]:
+def _waits(status: ReadOnlyObject) -> Iterator[str]:
     for each in _items(status, "containerStatuses"):
         if why := _part(_part(each, "state"), "waiting"):
             yield f"container {each.get('name')}: {why.get('message') or why.get('reason')}"
 
 
-def _phase(wanted: str) -> Callable[[Object], Iterator[str]]:
-    def look(obj: Object) -> Iterator[str]:
+def _phase(wanted: str) -> Callable[[ReadOnlyObject], Iterator[str]]:
+    def look(obj: ReadOnlyObject) -> Iterator[str]:
         phase = _part(obj, "status").get("phase") or "Pending"
         if phase != wanted:
             yield f"is {phase}, not {wanted}"
@@ -121,17 +121,17 @@ def _phase(wanted: str) -> Callable[[Object], Iterator[str]]:
     return look
 
 
-def _service(obj: Object) -> Iterator[str]:
+def _service(obj: ReadOnlyObject) -> Iterator[str]:
     if _part(obj, "spec").get("type") == "LoadBalancer":
         balancer = _part(_part(obj, "status"), "loadBalancer")
         if not balancer.get("ingress"):
             yield "has no address yet"
 
 
-def _has(name: str) -> Callable[[Object], Iterator[str]]:
+def _has(name: str) -> Callable[[ReadOnlyObject], Iterator[str]]:
     """A kind whose objects have a certain condition when they do well."""
 
-    def look(obj: Object) -> Iterator[str]:
+    def look(obj: ReadOnlyObject) -> Iterator[str]:
         found = _condition(obj, name)
         if found.get("status") != "True":
             yield _told(found, f"is not {name} yet")
@@ -139,7 +139,7 @@ def _has(name: str) -> Callable[[Object], Iterator[str]]:
     return look
 
 
-def _by_condition(obj: Object) -> Iterator[str]:
+def _by_condition(obj: ReadOnlyObject) -> Iterator[str]:
     found = _condition(obj, "Ready")
     if not found:
         return
@@ -151,7 +151,7 @@ def _by_condition(obj: Object) -> Iterator[str]:
         yield _told(found, "is not Ready")
 
 
-_BY_KIND: Final[Mapping[tuple[str, str], Callable[[Object], Iterator[str]]]] = {
+_BY_KIND: Final[Mapping[tuple[str, str], Callable[[ReadOnlyObject], Iterator[str]]]] = {
     ("apps", "Deployment"): _deployment,
     ("apps", "StatefulSet"): _stateful_set,
     ("apps", "DaemonSet"): _daemon_set,
@@ -169,7 +169,7 @@ _BY_KIND: Final[Mapping[tuple[str, str], Callable[[Object], Iterator[str]]]] = {
 # What is read may be anything: kinds are everybody's, and so is what they say.
 
 
-def _unseen(obj: Object) -> Iterator[str]:
+def _unseen(obj: ReadOnlyObject) -> Iterator[str]:
     seen = _part(obj, "status").get("observedGeneration")
     generation = _part(obj, "metadata").get("generation")
     if isinstance(generation, int) and isinstance(seen, int) and seen < generation:
@@ -181,32 +181,32 @@ def _too_few(found: int, wanted: int, what: str) -> Iterator[str]:
         yield f"{found} of {wanted} {what}"
 
 
-def _wanted(obj: Object) -> int:
+def _wanted(obj: ReadOnlyObject) -> int:
     return _number(_part(obj, "spec"), "replicas", 1)
 
 
-def _condition(obj: Object, name: str) -> Object:
+def _condition(obj: ReadOnlyObject, name: str) -> ReadOnlyObject:
     for each in _items(_part(obj, "status"), "conditions"):
         if each.get("type") == name:
             return each
     return {}
 
 
-def _told(condition: Object, otherwise: str) -> str:
+def _told(condition: ReadOnlyObject, otherwise: str) -> str:
     return str(condition.get("message") or condition.get("reason") or otherwise)
 
 
-def _part(obj: Object, name: str) -> Object:
+def _part(obj: ReadOnlyObject, name: str) -> ReadOnlyObject:
     found = obj.get(name)
     return found if isinstance(found, Mapping) else {}
 
 
-def _items(obj: Object, name: str) -> list[Object]:
+def _items(obj: ReadOnlyObject, name: str) -> list[ReadOnlyObject]:
     found = obj.get(name)
     items = found if isinstance(found, list) else []
     return [each for each in items if isinstance(each, Mapping)]
 
 
-def _number(obj: Object, name: str, otherwise: int = 0) -> int:
+def _number(obj: ReadOnlyObject, name: str, otherwise: int = 0) -> int:
     found = obj.get(name)
     return found if isinstance(found, int) else otherwise

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from polyver.core.plain import Object
 from polyver.kube.objects.merge_order import (
     Identity,
     go_text,
@@ -28,8 +29,6 @@ _RETAIN = "$retainKeys"
 _DELETE_FROM = "$deleteFromPrimitiveList"
 _ORDER = "$setElementOrder"
 _NOTHING = object()
-
-Object = dict[str, Any]
 
 
 def apply_strategic_merge(

@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from polyver.core.plain import Object
 from polyver.kube.objects._printing.ages import age_of, human_duration
-from polyver.kube.objects._printing.columns import Cell, CellOf, Column, Object, Printer, printer
+from polyver.kube.objects._printing.columns import Cell, CellOf, Column, Printer, printer
 from polyver.kube.objects._printing.kinds import NAME, builtin_printer
 from polyver.languages.jsonpath import InvalidPath, Path, parse_path
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import msgspec
 
+from polyver.core.plain import Object
 from polyver.kube.objects.builtin import shape_of
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import (
@@ -30,7 +31,7 @@ from polyver.kube.server.identity import AUDIENCE, Verdict, account_user, shared
 from polyver.kube.server.managed_fields import own
 from polyver.kube.server.options import WriteOptions
 from polyver.kube.server.resource import Resource
-from polyver.kube.server.rules import Object, Rules
+from polyver.kube.server.rules import Rules
 from polyver.kube.server.subresources import Whole
 from polyver.kube.server.tokens import BadToken, Claims, Named, Private, Signer
 from polyver.kube.server.webhook_admission import mutate_create, subject_of, validate

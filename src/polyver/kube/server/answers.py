@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from polyver.core.plain import Object
 from polyver.kube.objects import dump_yaml, encode_json
 from polyver.kube.objects.status import ApiError, bad_request
 from polyver.kube.objects.tables import (
@@ -24,7 +25,6 @@ from polyver.kube.server.conversion import Unreadable, unreadable_list
 from polyver.kube.server.http import Response
 from polyver.kube.server.media import JSON, YAML, Form
 from polyver.kube.server.resource import NotConverted, Resource, encode_sorted, metadata_alone
-from polyver.kube.server.rules import Object
 from polyver.kube.store import Entry
 
 T = TypeVar("T")

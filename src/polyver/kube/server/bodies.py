@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from polyver.core.plain import Object
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.builtin import builtin_kinds, metadata_shape, shape_of
 from polyver.kube.objects.kinds import Kind
@@ -26,7 +27,6 @@ from polyver.kube.objects.typed_bodies import (
 from polyver.kube.server.call import Call
 from polyver.kube.server.media import PROTOBUF, YAML, body_type
 from polyver.kube.server.options import DeleteOptions
-from polyver.kube.server.rules import Object
 from polyver.kube.server.subresources import SCALE
 
 __all__ = ["conform", "judge", "read_delete_options", "read_object"]

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from polyver.core import KubeVersion
+from polyver.core.plain import Object
 from polyver.kube.http.off_loop import off_loop
 from polyver.kube.objects.builtin import metadata_shape
 from polyver.kube.objects.kinds import CUSTOM_VERBS, Kind, Subresource
@@ -22,7 +23,7 @@ from polyver.kube.server.conversion import Cache, Conversion, conversion_of
 from polyver.kube.server.conversion.converters import Converter
 from polyver.kube.server.discovery import storage_version_hash
 from polyver.kube.server.resource import Resource, encode_sorted
-from polyver.kube.server.rules import Object, Part, Rules
+from polyver.kube.server.rules import Part, Rules
 from polyver.kube.server.subresources import Names, Scale, dotted
 from polyver.kube.store import Entry
 from polyver.languages.jsonpath import InvalidPath, parse_path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from polyver.core.plain import Object
 from polyver.kube.http.off_loop import Turns
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.kinds import Kind
@@ -16,7 +17,6 @@ from polyver.kube.server.media import PLAIN
 from polyver.kube.server.options import DeleteOptions, ListOptions, Query
 from polyver.kube.server.paths import Place
 from polyver.kube.server.resource import Resource
-from polyver.kube.server.rules import Object
 from polyver.kube.server.selection import read_selection
 from polyver.kube.server.webhook_admission import deleted, subject_of
 from polyver.kube.store import Change, Conflict, Entry

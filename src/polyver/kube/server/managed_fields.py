@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from polyver.core.plain import Object
 from polyver.kube.objects.apply import (
     Entry,
     Scope,
@@ -16,7 +17,7 @@ from polyver.kube.objects.apply import (
 )
 from polyver.kube.server.call import Call
 from polyver.kube.server.resource import Resource, encode_sorted
-from polyver.kube.server.rules import Object, Part
+from polyver.kube.server.rules import Part
 from polyver.kube.server.subresources import Scale, dig
 
 __all__ = ["decided", "own", "scope_of", "set_entries", "times_kept"]

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
+from polyver.core.plain import Object
 from polyver.kube.objects import InvalidPatch, PatchFailed, apply_json_patch, apply_merge_patch
 from polyver.kube.objects.apply import Entry, apply
 from polyver.kube.objects.status import ApiError, Cause, bad_request
@@ -16,7 +17,7 @@ from polyver.kube.server.call import Call
 from polyver.kube.server.managed_fields import decided
 from polyver.kube.server.options import WriteOptions
 from polyver.kube.server.resource import encode_sorted
-from polyver.kube.server.rules import Object, Part
+from polyver.kube.server.rules import Part
 from polyver.languages.values.json_values import Undecodable, plain, read
 
 __all__ = ["APPLY", "patch_type", "patched"]

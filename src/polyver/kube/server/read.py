@@ -7,6 +7,7 @@ import base64
 import json
 from dataclasses import dataclass
 
+from polyver.core.plain import Object
 from polyver.kube.http.off_loop import Turns
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.status import ApiError, bad_request, expired, not_found
@@ -14,7 +15,6 @@ from polyver.kube.server.answers import list_answer, object_answer
 from polyver.kube.server.call import Call
 from polyver.kube.server.http import Response
 from polyver.kube.server.options import ListOptions, parse_revision, read_revision
-from polyver.kube.server.rules import Object
 from polyver.kube.server.selection import Selection, read_selection
 from polyver.kube.store import Entry, Page
 

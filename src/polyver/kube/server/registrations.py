@@ -12,13 +12,13 @@ from contextlib import suppress
 
 import msgspec
 
+from polyver.core.plain import Object
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.server.call import Server
 from polyver.kube.server.http import Request, Response
 from polyver.kube.server.identity import SERVER
 from polyver.kube.server.kinds import availability
-from polyver.kube.server.rules import Object
 from polyver.kube.store import Compacted, Lagging, StoreClosed
 
 __all__ = ["Registrations", "builtin_registrations"]

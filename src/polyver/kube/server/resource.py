@@ -8,11 +8,12 @@ from typing import Any, Protocol
 
 import msgspec
 
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError
 from polyver.kube.objects.tables import Printer
 from polyver.kube.objects.type_shapes import ANYTHING, Shape
-from polyver.kube.server.rules import Object, Part, Rules
+from polyver.kube.server.rules import Part, Rules
 from polyver.kube.store import Entry, Watch
 
 __all__ = ["Catalogue", "Resource", "encode_sorted", "metadata_alone", "rewritten"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from polyver.core.plain import Object
 from polyver.kube.objects.status import bad_request
 from polyver.kube.server.answers import data_answer
 from polyver.kube.server.bodies import read_object
@@ -10,7 +11,6 @@ from polyver.kube.server.http import Response, User
 from polyver.kube.server.identity import access_review, rules_review, self_review
 from polyver.kube.server.managed_fields import own
 from polyver.kube.server.options import WriteOptions
-from polyver.kube.server.rules import Object
 from polyver.kube.server.subresources import Whole
 
 __all__ = ["review"]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Protocol
 
+from polyver.core.plain import Object
 from polyver.kube.objects.status import Cause
 from polyver.languages.values.names import dns_subdomain_problems
 
-__all__ = ["Object", "Part", "Rules"]
-
-Object = dict[str, Any]
+__all__ = ["Part", "Rules"]
 
 
 class Rules:

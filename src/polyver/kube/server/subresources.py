@@ -6,9 +6,10 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import Cause, internal, invalid, invalid_field
-from polyver.kube.server.rules import Object, Rules
+from polyver.kube.server.rules import Rules
 
 __all__ = ["Finalize", "Names", "Scale", "Status", "Whole", "dig", "dotted"]
 

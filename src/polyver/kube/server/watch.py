@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import lru_cache
 
+from polyver.core.plain import Object
 from polyver.kube.http.off_loop import Turns
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.status import expired
@@ -17,7 +18,6 @@ from polyver.kube.server.media import Form
 from polyver.kube.server.options import ListOptions, read_revision
 from polyver.kube.server.read import too_large_revision
 from polyver.kube.server.resource import NotConverted, Resource, metadata_alone, rewritten
-from polyver.kube.server.rules import Object
 from polyver.kube.server.selection import Selection, read_selection
 from polyver.kube.store import Compacted, Entry, Event, Lagging, StoreClosed, Watch
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from polyver.core.plain import Object
 from polyver.kube.objects.apply import Entry, InvalidEntries, read_entries
 from polyver.kube.objects.builtin import metadata_shape
 from polyver.kube.objects.kinds import Kind
@@ -18,7 +19,7 @@ from polyver.kube.objects.typed_bodies import decode_typed
 from polyver.kube.server.call import Call
 from polyver.kube.server.managed_fields import set_entries
 from polyver.kube.server.options import DeleteOptions
-from polyver.kube.server.rules import Object, Part
+from polyver.kube.server.rules import Part
 from polyver.kube.server.subresources import SCALE, Scale, dig
 from polyver.kube.server.webhooks import Subject
 

@@ -34,6 +34,7 @@ from polyver.compositions.kinds import (
 from polyver.compositions.names import COMPOSITION, PACKAGE, RESOURCE
 from polyver.compositions.packages import check_package, check_reference
 from polyver.core import listed
+from polyver.core.plain import Object
 from polyver.kube.objects import Document
 from polyver.kube.objects.codec import prepare
 from polyver.kube.objects.validation import conformed, field_path
@@ -54,8 +55,6 @@ __all__ = [
     "read_required",
     "read_xrd",
 ]
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

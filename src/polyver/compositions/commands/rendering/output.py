@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from polyver.compositions.messages import Response, Severity
 from polyver.compositions.pipeline import Composed, Outcome, Run, composite_conditions
+from polyver.core.plain import Object
 
 __all__ = ["Included", "rendered"]
 
-Object = dict[str, Any]
 NOW: Final = "2024-01-01T00:00:00Z"
 """When conditions became so: the same each time, so that outputs can be compared."""
 _VERSION = "render.crossplane.io/v1beta1"

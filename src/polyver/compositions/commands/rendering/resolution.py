@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from polyver.capability import Refusal
 from polyver.cli.exit_codes import Misused
@@ -49,6 +48,7 @@ from polyver.compositions.packages import (
     uses_in,
 )
 from polyver.core import PolyverError, listed
+from polyver.core.plain import Object
 from polyver.kube.objects.converted_metadata import fresh
 
 __all__ = [
@@ -62,7 +62,6 @@ __all__ = [
     "with_annotations",
 ]
 
-Object = dict[str, Any]
 Digest = Callable[[str, str], Awaitable[str]]
 """Of a package's reference and the address at which somebody serves it, if anybody does."""
 _RUNTIME = "render.crossplane.io/runtime"

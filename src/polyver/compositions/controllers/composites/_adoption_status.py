@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from polyver.client import Client, Clock, Object, Resource, find, timestamp
+from polyver.client import Client, Clock, Resource, find, timestamp
 from polyver.compositions._adoption import adopted_fact
 from polyver.compositions._conditions import condition_of, conditions_with
 from polyver.compositions.controllers.composites._apply import MANAGER
@@ -15,6 +15,7 @@ from polyver.compositions.controllers.packages import FUNCTIONS
 from polyver.controllers.controller import Result
 from polyver.controllers.events import Events
 from polyver.core.adoption import Adoption
+from polyver.core.plain import Object
 
 __all__ = ["AdoptionReport"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from polyver.client import Backoff, Client, Clock, Object, Resource, find
+from polyver.client import Backoff, Client, Clock, Resource, find
 from polyver.compositions.controllers.composites._dependents import CompositeKey
 from polyver.compositions.controllers.composites._kinds import Kinds
 from polyver.compositions.controllers.composites._outputs import ComposedOutputs
@@ -24,6 +24,7 @@ from polyver.controllers.owned_objects import (
     stranger_in,
 )
 from polyver.controllers.revert_backoff import Patience
+from polyver.core.plain import Object
 from polyver.kube.objects import digest
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.owners import controller_of

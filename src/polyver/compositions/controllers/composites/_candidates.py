@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from polyver.client import Change, Client, Object, find
+from polyver.client import Change, Client, find
 from polyver.compositions.controllers.compositions import COMPOSITION_REVISIONS
 from polyver.compositions.decisions import (
     Candidate,
@@ -26,6 +26,7 @@ from polyver.compositions.decisions import (
 from polyver.compositions.names import ALLOW_DELETION, CONTENT
 from polyver.compositions.packages import Pipeline, function_of, pipeline_of
 from polyver.core import Lineage
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 
 __all__ = [

@@ -6,12 +6,13 @@ import base64
 from collections.abc import Mapping
 
 from polyver.capability import Refusal
-from polyver.client import Client, Object, find
+from polyver.client import Client, find
 from polyver.compositions.controllers.composites._apply import MANAGER, manager_of
 from polyver.compositions.controllers.composites._observed_state import SECRETS
 from polyver.compositions.decisions import Secret
 from polyver.compositions.names import CONNECTION
 from polyver.controllers.owned_objects import Taken, apply_owned
+from polyver.core.plain import Object
 from polyver.kube.objects.owners import controller_of, controlling
 
 __all__ = ["publish"]

@@ -8,17 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from polyver.client import (
-    Change,
-    Client,
-    Clock,
-    Discovery,
-    Object,
-    Resource,
-    SystemClock,
-    find,
-    sleep,
-)
+from polyver.client import Change, Client, Clock, Discovery, Resource, SystemClock, find, sleep
 from polyver.compositions.calls import Caller
 from polyver.compositions.controllers.composites._adoption_status import AdoptionReport
 from polyver.compositions.controllers.composites._candidates import (
@@ -54,6 +44,7 @@ from polyver.compositions.runtimes import Runtime
 from polyver.controllers.controller import Controller, Result, Watch, exactly
 from polyver.controllers.events import Events
 from polyver.controllers.outputs import number_of
+from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.kinds import Kind
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from polyver.capability import Refusal
-from polyver.client import Client, Object, Resource, find
+from polyver.client import Client, Resource, find
 from polyver.compositions.controllers.composites._kinds import Kinds
 from polyver.compositions.controllers.composites._outputs import ComposedOutputs
 from polyver.compositions.controllers.composites._required_resources import shown_to_functions
@@ -16,6 +16,7 @@ from polyver.compositions.messages import Resource as Observed
 from polyver.compositions.messages import State
 from polyver.compositions.pipeline import connection_secret, observe
 from polyver.controllers.applied_annotation import Part
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["SECRETS", "Observation", "Observing"]

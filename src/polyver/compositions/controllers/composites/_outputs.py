@@ -11,11 +11,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from polyver.client import Change, Object
+from polyver.client import Change
 from polyver.compositions.controllers.composites._dependents import CompositeKey
 from polyver.compositions.names import COMPOSITE
 from polyver.controllers.applied_annotation import Part
 from polyver.controllers.outputs import Outputs, number_of
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.owners import controller_of
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from polyver.capability import Refusal
-from polyver.client import Backoff, Client, Clock, Object, Resource, chance, find
+from polyver.client import Backoff, Client, Clock, Resource, chance, find
 from polyver.compositions.controllers.composites._apply import MANAGER, Applied, Applier, Problem
 from polyver.compositions.controllers.composites._candidates import Known
 from polyver.compositions.controllers.composites._connection_secrets import publish
@@ -72,6 +72,7 @@ from polyver.compositions.pipeline import (
 from polyver.controllers.controller import Result
 from polyver.controllers.finalizers import release
 from polyver.controllers.revert_backoff import Patience
+from polyver.core.plain import Object
 from polyver.kube.objects import digest
 from polyver.kube.objects.masking import Masks
 from polyver.kube.objects.status import ApiError

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from polyver.capability import Refusal
-from polyver.client import CRDS, Client, Object, find
+from polyver.client import CRDS, Client, find
 from polyver.client import Resource as Place
 from polyver.compositions.controllers.composites._kinds import Kinds
 from polyver.compositions.messages import Requirements, Resource, ResourceSelector, SchemaSelector
 from polyver.compositions.pipeline import Found
 from polyver.core import Labels
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from polyver.client import Client, Clock, Object, Resource, timestamp
+from polyver.client import Client, Clock, Resource, timestamp
 from polyver.compositions._conditions import Fact
 from polyver.compositions.controllers.composites._apply import MANAGER
 from polyver.compositions.controllers.composites._dependents import CompositeKey
@@ -24,6 +24,7 @@ from polyver.compositions.pipeline import (
     stayed_conditions,
 )
 from polyver.controllers.events import Events
+from polyver.core.plain import Object
 
 __all__ = ["Telling", "is_paused", "is_synced"]
 

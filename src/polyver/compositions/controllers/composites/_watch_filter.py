@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
-from polyver.client import Object
+from polyver.core.plain import Object
 
 __all__ = ["News", "others_in"]
 

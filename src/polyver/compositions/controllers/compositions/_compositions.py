@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from polyver.capability import Refusal
-from polyver.client import Change, Client, Clock, Object, Resource, SystemClock, find
+from polyver.client import Change, Client, Clock, Resource, SystemClock, find
 from polyver.compositions.controllers.compositions._snapshot import (
     COMPOSITION_REVISIONS,
     COMPOSITIONS,
@@ -36,6 +36,7 @@ from polyver.controllers.controller import Controller, Result, Watch, exactly
 from polyver.controllers.events import Events
 from polyver.controllers.finalizers import hold, release
 from polyver.core import listed
+from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError

@@ -11,17 +11,7 @@ from typing import Any
 
 from polyver.apis.conversion_kind import CONVERSIONS
 from polyver.capability import Refusal
-from polyver.client import (
-    CRDS,
-    Change,
-    Client,
-    Clock,
-    Object,
-    Resource,
-    SystemClock,
-    find,
-    timestamp,
-)
+from polyver.client import CRDS, Change, Client, Clock, Resource, SystemClock, find, timestamp
 from polyver.compositions.controllers.compositions._snapshot import (
     DEFINITIONS,
     ComposedOn,
@@ -46,6 +36,7 @@ from polyver.controllers.controller import Controller, Result, Watch, exactly
 from polyver.controllers.events import Events
 from polyver.controllers.finalizers import hold, release
 from polyver.core import listed
+from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError

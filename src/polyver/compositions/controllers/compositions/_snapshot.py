@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
-from polyver.client import CRDS, Client, Object, Resource, find, preferred
+from polyver.client import CRDS, Client, Resource, find, preferred
 from polyver.compositions.kinds import COMPOSITION_GROUP, COMPOSITION_KINDS, COMPOSITION_STORED
 from polyver.compositions.names import COMPOSITION
 from polyver.compositions.packages import revision_used
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError
 from polyver.languages.values.names import label_value_problems

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from polyver.client import Change, Client, Discovery, Key, Object, Resource, preferred
+from polyver.client import Change, Client, Discovery, Key, Resource, preferred
 from polyver.compositions.packages import Pipeline, Use, pipeline_of, revision_used, uses_in
 from polyver.controllers.controller import Watch, exactly
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError
 

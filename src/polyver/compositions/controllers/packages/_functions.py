@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from polyver.capability import Refusal
-from polyver.client import Change, Client, Clock, Object, SystemClock, find, timestamp
+from polyver.client import Change, Client, Clock, SystemClock, find, timestamp
 from polyver.compositions.controllers.packages._dependents import Dependents, NoDependents
 from polyver.compositions.controllers.packages._digests import (
     Answer,
@@ -44,6 +44,7 @@ from polyver.compositions.runtimes import Runtime
 from polyver.controllers.controller import Controller, Result, Watch, exactly
 from polyver.controllers.events import Events
 from polyver.controllers.finalizers import hold, release
+from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from polyver.client import Change, Client, Clock, Object, SystemClock, find, timestamp
+from polyver.client import Change, Client, Clock, SystemClock, find, timestamp
 from polyver.compositions.controllers.packages._snapshot import FUNCTION_REVISIONS
 from polyver.compositions.names import ENDPOINT, IN_USE, SERVED
 from polyver.compositions.packages import known_revision, revision_status
@@ -15,6 +15,7 @@ from polyver.compositions.runtimes.metrics import collector
 from polyver.controllers.controller import Controller, Result, Watch, exactly
 from polyver.controllers.finalizers import hold, release
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError
 

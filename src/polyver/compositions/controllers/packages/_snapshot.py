@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from polyver.client import Client, Object, Resource, find
+from polyver.client import Client, Resource, find
 from polyver.compositions import kinds
 from polyver.compositions.controllers.packages._dependents import NoDependents, Users
 from polyver.compositions.kinds import GROUP, STORED
 from polyver.compositions.names import PACKAGE
 from polyver.compositions.packages import Use
+from polyver.core.plain import Object
 from polyver.languages.values.names import label_value_problems
 
 __all__ = ["FUNCTIONS", "FUNCTION_REVISIONS", "InstalledOn"]

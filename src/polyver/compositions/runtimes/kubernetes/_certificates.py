@@ -7,10 +7,11 @@ import base64
 import binascii
 from datetime import datetime
 
-from polyver.client import Client, Clock, Object, find
+from polyver.client import Client, Clock, find
 from polyver.compositions.calls import Authorities, Issued, Trust, renewal, server_names
 from polyver.compositions.runtimes.kubernetes._manifests import SECRETS
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.kube.objects.status import ApiError
 
 __all__ = ["AUTHORITIES", "ClusterCertificates"]

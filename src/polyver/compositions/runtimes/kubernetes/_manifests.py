@@ -8,9 +8,10 @@ import hashlib
 import re
 from collections.abc import Mapping
 
-from polyver.client import Object, Resource
+from polyver.client import Resource
 from polyver.compositions.calls import Issued
 from polyver.compositions.runtimes.interface import Served, Wanted
+from polyver.core.plain import Object
 from polyver.kube.http.tls import Pair
 
 __all__ = [

@@ -12,7 +12,6 @@ from polyver.client import (
     Client,
     Clock,
     Informer,
-    Object,
     Resource,
     SystemClock,
     chance,
@@ -37,6 +36,7 @@ from polyver.compositions.runtimes.kubernetes._manifests import (
 )
 from polyver.compositions.runtimes.metrics import Figures
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.objects.status import ApiError
 

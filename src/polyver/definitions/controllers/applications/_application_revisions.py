@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from polyver import __version__
-from polyver.client import Client, Clock, Key, Object, Resource, find, timestamp
+from polyver.client import Client, Clock, Key, Resource, find, timestamp
+from polyver.core.plain import Object
 from polyver.definitions.controllers.applications._dependents import Following
 from polyver.definitions.controllers.applications._revisions import Revisions
 from polyver.definitions.controllers.applications._status import MANAGER, Telling

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final
 from weakref import WeakValueDictionary
 
-from polyver.client import Client, Key, Object, Resource
+from polyver.client import Client, Key, Resource
 from polyver.controllers.applied_annotation import Part, part_of
+from polyver.core.plain import Object
 from polyver.definitions.controllers.applications._outputs import Outputs
 from polyver.definitions.names import APPLIED_BY
 from polyver.definitions.rendered_objects import Placed, name_of, others_in, stranger

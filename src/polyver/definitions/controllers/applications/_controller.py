@@ -14,7 +14,6 @@ from polyver.client import (
     Clock,
     Discovery,
     Key,
-    Object,
     Resource,
     SystemClock,
     find,
@@ -26,6 +25,7 @@ from polyver.controllers.applied_objects import Keeping
 from polyver.controllers.controller import Controller, Result, Watch, exactly
 from polyver.controllers.revert_backoff import Patience
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.definitions.controllers.applications._application_revisions import (
     REVISIONS,
     Options,

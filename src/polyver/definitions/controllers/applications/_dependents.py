@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from polyver.client import Change, Key, Object
+from polyver.client import Change, Key
 from polyver.core import Index, Lineage, Loss, Move, Pin, PolyverError, Release, Serial, affected
+from polyver.core.plain import Object
 from polyver.definitions.resolution import Homes, lineage_in
 from polyver.definitions.uses import Use, home_of, question_of, settled
 from polyver.kube.objects.kinds import Kind

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from polyver.client import Key, Object
+from polyver.client import Key
 from polyver.controllers.applied_annotation import Part
 from polyver.controllers.outputs import Outputs as _Outputs
 from polyver.controllers.outputs import number_of
+from polyver.core.plain import Object
 from polyver.definitions.names import APP_NAME, APP_NAMESPACE, RENDERED
 from polyver.definitions.rendered_objects import fields_digest
 from polyver.kube.objects.health import Health, health_of

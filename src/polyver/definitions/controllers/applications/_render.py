@@ -10,8 +10,9 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, Final
 
-from polyver.client import Client, Clock, Object, Resource, find
+from polyver.client import Client, Clock, Resource, find
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.definitions.kinds import GROUP, REVISIONS, STORED
 from polyver.definitions.publishing import known_revision
 from polyver.definitions.rendering import Engines, Rendered, cluster_version, render, revisions_of

@@ -10,7 +10,8 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from polyver.client import Change, Key, Object
+from polyver.client import Change, Key
+from polyver.core.plain import Object
 from polyver.definitions.names import APP_NAME
 from polyver.definitions.resolution import newest_revision, surplus_revisions
 from polyver.kube.objects.kinds import Kind

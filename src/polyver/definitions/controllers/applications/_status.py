@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from polyver.client import Client, Clock, Key, Object, Resource, timestamp
+from polyver.client import Client, Clock, Key, Resource, timestamp
 from polyver.controllers.applied_annotation import APPLIED, Part
+from polyver.core.plain import Object
 from polyver.definitions.controllers.applications._outputs import part_in
 from polyver.definitions.kinds import APPLICATIONS, GROUP, STORED
 from polyver.definitions.names import APPLYING

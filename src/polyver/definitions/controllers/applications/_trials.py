@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from polyver.client import Object
 from polyver.controllers.applied_annotation import noted, part_of
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.core.replacement import without_replacement
 from polyver.definitions.controllers.applications._application_revisions import (
     Options,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyver.core.plain import Object
 from polyver.kube.objects._printing.cells import at, counted
-from polyver.kube.objects._printing.columns import Object
 
 __all__ = ["targets"]
 

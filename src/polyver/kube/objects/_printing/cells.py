@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from polyver.core.plain import Object
 from polyver.kube.objects._printing.ages import age_of
-from polyver.kube.objects._printing.columns import Cell, CellOf, Column, Object
+from polyver.kube.objects._printing.columns import Cell, CellOf, Column
 
 __all__ = [
     "at",

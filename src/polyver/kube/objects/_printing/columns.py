@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-__all__ = ["Cell", "CellOf", "Column", "Object", "Printer", "printer"]
+from polyver.core.plain import Object
 
-Object = dict[str, Any]
+__all__ = ["Cell", "CellOf", "Column", "Printer", "printer"]
+
 Cell = str | int | float | bool | None
 CellOf = Callable[[Object, datetime], Cell]
 

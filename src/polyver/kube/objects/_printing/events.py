@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from polyver.core.plain import Object
 from polyver.kube.objects._printing.ages import age_of
 from polyver.kube.objects._printing.cells import column, maker, text, wide
-from polyver.kube.objects._printing.columns import Cell, Column, Object, Printer, printer
+from polyver.kube.objects._printing.columns import Cell, Column, Printer, printer
 
 __all__ = ["CORE", "NEW", "event_printer"]
 

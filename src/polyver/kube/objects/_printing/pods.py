@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from polyver.core.plain import Object
 from polyver.kube.objects._printing.ages import age_of
 from polyver.kube.objects._printing.cells import at
-from polyver.kube.objects._printing.columns import Cell, Column, Object, Printer
+from polyver.kube.objects._printing.columns import Cell, Column, Printer
 
 __all__ = ["PODS"]
 

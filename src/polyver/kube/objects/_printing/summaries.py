@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from polyver.core.plain import Object
 from polyver.kube.objects._printing.ages import age_of, human_duration, seconds_between
 from polyver.kube.objects._printing.cells import at, counted, maker
-from polyver.kube.objects._printing.columns import CellOf, Object
+from polyver.kube.objects._printing.columns import CellOf
 
 
 def _holds(obj: Object, condition: str) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from polyver.core.plain import Object
 from polyver.kube.objects.apply._check import misfits
 from polyver.kube.objects.apply._entries import (
     Entry,
@@ -37,7 +38,7 @@ from polyver.kube.objects.apply._update import (
     stripped,
     updated,
 )
-from polyver.kube.objects.apply._walk import Object, compare, owned, same
+from polyver.kube.objects.apply._walk import compare, owned, same
 from polyver.kube.objects.status import ApiError, bad_request
 
 __all__ = ["apply"]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.kube.objects.apply._check import misfits
 from polyver.kube.objects.apply._entries import (
     Entry,
@@ -21,7 +22,7 @@ from polyver.kube.objects.apply._entries import (
 )
 from polyver.kube.objects.apply._fields import LEAF, Fields, common, difference, union, without
 from polyver.kube.objects.apply._types import Mistyped, Type, type_of
-from polyver.kube.objects.apply._walk import Comparison, Object, compare
+from polyver.kube.objects.apply._walk import Comparison, compare
 from polyver.kube.objects.type_shapes import Shape
 
 __all__ = [

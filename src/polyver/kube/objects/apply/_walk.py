@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from polyver.core.plain import Object
 from polyver.kube.objects.apply._fields import LEAF, SELF, Fields, in_order, member
 from polyver.kube.objects.apply._types import Mistyped, Type, element_of, form_of, type_of
 from polyver.kube.objects.type_shapes import Shape
 
-__all__ = ["Comparison", "Object", "compare", "fields_of", "owned", "same"]
-
-Object = dict[str, Any]
+__all__ = ["Comparison", "compare", "fields_of", "owned", "same"]
 
 
 class Comparison(NamedTuple):

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
+from polyver.core.plain import Object
 from polyver.kube.objects import encode_json
-from polyver.kube.objects.converted_metadata import Object
 from polyver.kube.server.conversion.webhook import Conversion
 
 __all__ = ["Cache"]

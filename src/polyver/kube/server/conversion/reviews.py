@@ -12,11 +12,11 @@ from typing import Any, NoReturn
 import msgspec
 
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.converted_metadata import (
     InvalidMetadata,
     InvalidObject,
-    Object,
     check_identity,
     restored,
 )

@@ -12,10 +12,11 @@ from functools import partial
 from typing import Any, Protocol
 
 from polyver.core import PolyverError
+from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.http.off_loop import off_loop
 from polyver.kube.http.worker_threads import Aside
-from polyver.kube.objects.converted_metadata import Object, fresh
+from polyver.kube.objects.converted_metadata import fresh
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.sizes import is_larger
 from polyver.kube.objects.status import internal

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from polyver.core.plain import Object
 from polyver.kube.objects.status import Cause, invalid_field, required
 from polyver.kube.server.definitions._conditions import made
-from polyver.kube.server.rules import Object
 
 __all__ = ["Approval", "approval", "check_approval"]
 

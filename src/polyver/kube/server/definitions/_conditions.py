@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from polyver.core.plain import Object
 from polyver.kube.objects.conditions import set_condition
-from polyver.kube.server.rules import Object
 
 __all__ = ["is_established", "made", "set_condition", "with_condition"]
 

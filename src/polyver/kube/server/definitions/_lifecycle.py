@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.http.off_loop import off_loop
 from polyver.kube.objects.status import ApiError
@@ -34,7 +35,6 @@ from polyver.kube.server.media import PLAIN
 from polyver.kube.server.options import Query
 from polyver.kube.server.paths import Place
 from polyver.kube.server.resource import Resource
-from polyver.kube.server.rules import Object
 from polyver.kube.server.subresources import Status
 from polyver.kube.store import (
     Change,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from polyver.core.plain import Object
 from polyver.kube.objects.status import Cause, invalid_field, required
 from polyver.kube.server.definitions._approval import approval
 from polyver.kube.server.definitions._conditions import is_established, made, set_condition
-from polyver.kube.server.rules import Object
 from polyver.languages.values.names import dns_1035_label_problems
 
 __all__ = ["NamesInUse", "accepted", "check_names", "required_names"]

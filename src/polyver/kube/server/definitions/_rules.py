@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from polyver.core.plain import Object
 from polyver.kube.objects.schema import coerce_defaults
 from polyver.kube.objects.status import Cause, invalid_field, required, unsupported
 from polyver.kube.server.custom import compiled
@@ -15,7 +16,7 @@ from polyver.kube.server.definitions._names import check_names, required_names
 from polyver.kube.server.definitions._versions import Versions, schemas_of
 from polyver.kube.server.definitions._warnings import has_defaults, warnings_of
 from polyver.kube.server.delete import FOREGROUND, ORPHAN
-from polyver.kube.server.rules import Object, Rules
+from polyver.kube.server.rules import Rules
 from polyver.languages.values.names import dns_subdomain_problems
 
 __all__ = ["CLEANUP", "DefinitionRules"]

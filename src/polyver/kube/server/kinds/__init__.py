@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
+from polyver.core.plain import Object
 from polyver.kube.objects.builtin import builtin_kinds, shape_of
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.tables import builtin_printer
@@ -27,7 +28,7 @@ from polyver.kube.server.kinds._registrations import availability
 from polyver.kube.server.kinds._scaling import AUTOSCALERS, AutoscalerConversion
 from polyver.kube.server.kinds._table import RULES
 from polyver.kube.server.resource import Conversion, Resource
-from polyver.kube.server.rules import Object, Part, Rules
+from polyver.kube.server.rules import Part, Rules
 from polyver.kube.server.subresources import Finalize, Scale
 
 __all__ = ["addresses", "availability", "builtin_resources", "lifecycle"]

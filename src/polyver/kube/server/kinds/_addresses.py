@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import msgspec
 
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError, internal, invalid, invalid_field
 from polyver.kube.server.admission import Review
 from polyver.kube.server.call import Server
 from polyver.kube.server.kinds._checks import address_of
 from polyver.kube.server.kinds._services import is_headless, needs_node_ports
-from polyver.kube.server.rules import Object
 
 __all__ = ["ServiceAddresses"]
 

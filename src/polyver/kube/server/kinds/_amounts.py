@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
+from polyver.core.plain import Object
 from polyver.kube.objects.status import Cause, invalid_field, required
 from polyver.kube.server.kinds._checks import check_name
-from polyver.kube.server.rules import Object
 from polyver.languages.values.names import label_key_problems
 
 __all__ = ["amount", "check_amount", "check_resource_name", "check_resources"]

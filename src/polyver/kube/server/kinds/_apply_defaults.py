@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from polyver.core.plain import Object
 from polyver.kube.objects.builtin import shape_of
 from polyver.kube.objects.type_shapes import Shape
 from polyver.kube.server.kinds._defaults import COMPUTED, FIXED, Change
-from polyver.kube.server.rules import Object
 
 __all__ = ["defaults_of"]
 

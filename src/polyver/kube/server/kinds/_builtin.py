@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
+from polyver.core.plain import Object
 from polyver.kube.objects.builtin import shape_of
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.typed_bodies import decode_typed
 from polyver.kube.server.kinds._apply_defaults import defaults_of
-from polyver.kube.server.rules import Object, Rules
+from polyver.kube.server.rules import Rules
 
 __all__ = ["BuiltinRules"]
 

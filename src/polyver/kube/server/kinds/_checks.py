@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from polyver.core.plain import Object
 from polyver.kube.objects.codec import encode_json
 from polyver.kube.objects.status import Cause, forbidden_field, invalid_field, required, unsupported
-from polyver.kube.server.rules import Object
 from polyver.languages.values.names import label_key_problems, label_value_problems
 
 __all__ = [

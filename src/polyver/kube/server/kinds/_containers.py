@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from polyver.core.plain import Object
 from polyver.kube.objects.status import Cause, duplicate, forbidden_field, invalid_field, required
 from polyver.kube.server.kinds._amounts import check_resources
 from polyver.kube.server.kinds._checks import (
@@ -19,7 +20,6 @@ from polyver.kube.server.kinds._checks import (
 )
 from polyver.kube.server.kinds._fields import IN_VARIABLES, check_field, check_resource_field
 from polyver.kube.server.kinds._volumes import check_no_step_back
-from polyver.kube.server.rules import Object
 from polyver.languages.values.names import dns_label_problems, dns_subdomain_problems
 
 __all__ = ["check_containers", "check_images", "check_init_containers"]

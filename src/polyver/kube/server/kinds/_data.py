@@ -6,8 +6,9 @@ import base64
 import re
 from collections.abc import Iterator, Mapping
 
+from polyver.core.plain import Object
 from polyver.kube.objects.status import Cause, forbidden_field, invalid_field, required
-from polyver.kube.server.rules import Object, Rules
+from polyver.kube.server.rules import Rules
 
 __all__ = ["ConfigMapRules", "SecretRules"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from polyver.kube.server.rules import Object
+from polyver.core.plain import Object
 
 __all__ = ["COMPUTED", "FIXED", "Change"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from polyver.core.plain import Object
 from polyver.kube.objects.rules import path_segment_problems
 from polyver.kube.objects.status import Cause, invalid_field, required
-from polyver.kube.server.rules import Object, Rules
+from polyver.kube.server.rules import Rules
 from polyver.languages.values.names import dns_subdomain_problems
 
 __all__ = ["EVENTS", "EventConversion", "EventRules", "LeaseRules", "event_fields"]

@@ -6,6 +6,7 @@ import zoneinfo
 from collections.abc import Iterable, Iterator
 from functools import cache
 
+from polyver.core.plain import Object
 from polyver.kube.objects.status import Cause, invalid_field, required, unsupported
 from polyver.kube.server.kinds._builtin import BuiltinRules
 from polyver.kube.server.kinds._checks import (
@@ -20,7 +21,6 @@ from polyver.kube.server.kinds._checks import (
 from polyver.kube.server.kinds._pods import check_pod_spec, template_warnings
 from polyver.kube.server.kinds._schedules import schedule_problem
 from polyver.kube.server.kinds._workloads import check_template_labels
-from polyver.kube.server.rules import Object
 
 __all__ = ["CronJobRules", "JobRules"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from polyver.core.plain import Object
 from polyver.kube.objects.status import Cause, duplicate, forbidden_field, invalid_field, required
 from polyver.kube.server.kinds._amounts import STANDARD, amount, check_amount, check_resource_name
 from polyver.kube.server.kinds._builtin import BuiltinRules
@@ -18,7 +19,6 @@ from polyver.kube.server.kinds._checks import (
     not_negative,
     selector_shown,
 )
-from polyver.kube.server.rules import Object
 from polyver.languages.values.names import label_key_problems, label_value_problems
 
 __all__ = ["AccountRules", "BudgetRules", "LimitRangeRules", "NodeRules", "QuotaRules"]

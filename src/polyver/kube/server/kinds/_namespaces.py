@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError, Cause, forbidden, not_found
 from polyver.kube.server.admission import Review
 from polyver.kube.server.call import Server
-from polyver.kube.server.rules import Object, Rules
+from polyver.kube.server.rules import Rules
 from polyver.languages.values.names import dns_label_problems
 
 __all__ = ["NamespaceLifecycle", "NamespaceRules"]

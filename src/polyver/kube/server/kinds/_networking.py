@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Iterator
 
+from polyver.core.plain import Object
 from polyver.kube.objects.status import (
     Cause,
     duplicate,
@@ -28,7 +29,6 @@ from polyver.kube.server.kinds._checks import (
     frozen,
     network_of,
 )
-from polyver.kube.server.rules import Object
 from polyver.languages.values.names import dns_label_problems, dns_subdomain_problems
 
 __all__ = [

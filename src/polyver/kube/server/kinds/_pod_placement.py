@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from polyver.core.plain import Object
 from polyver.kube.objects.status import Cause, forbidden_field, invalid_field, required, unsupported
 from polyver.kube.server.kinds._checks import (
     check_address,
@@ -11,7 +12,6 @@ from polyver.kube.server.kinds._checks import (
     check_one_of,
     check_selector,
 )
-from polyver.kube.server.rules import Object
 from polyver.languages.values.names import (
     dns_subdomain_problems,
     label_key_problems,

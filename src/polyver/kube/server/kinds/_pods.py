@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from polyver.core.plain import Object
 from polyver.kube.objects.status import Cause, forbidden_field, invalid_field
 from polyver.kube.server.kinds._amounts import amount
 from polyver.kube.server.kinds._builtin import BuiltinRules
@@ -15,7 +16,6 @@ from polyver.kube.server.kinds._containers import (
 )
 from polyver.kube.server.kinds._pod_placement import check_host_ports, check_placing, check_rest
 from polyver.kube.server.kinds._volumes import check_volumes
-from polyver.kube.server.rules import Object
 from polyver.languages.values.names import dns_label_problems, dns_subdomain_problems
 
 __all__ = ["PodRules", "check_pod_spec", "template_warnings"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from polyver.core.plain import Object
 from polyver.kube.objects.rules import path_segment_problems
 from polyver.kube.objects.status import Cause, invalid_field, required, unsupported
 from polyver.kube.server.kinds._builtin import BuiltinRules
 from polyver.kube.server.kinds._checks import check_name, check_selector, frozen
-from polyver.kube.server.rules import Object
 from polyver.languages.values.names import dns_subdomain_problems
 
 __all__ = ["BindingRules", "RoleRules"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from polyver.core.plain import Object
 from polyver.kube.objects.rules import path_segment_problems
 from polyver.kube.objects.status import Cause, invalid_field, required
 from polyver.kube.server.kinds._builtin import BuiltinRules
 from polyver.kube.server.kinds._checks import check_name
-from polyver.kube.server.rules import Object
 from polyver.languages.values.names import dns_1035_label_problems, dns_subdomain_problems
 from polyver.languages.values.strings import quoted
 

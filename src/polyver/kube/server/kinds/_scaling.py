@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
+from polyver.core.plain import Object
 from polyver.kube.objects.builtin import shape_of
 from polyver.kube.objects.codec import encode_json
 from polyver.kube.objects.type_shapes import Shape
 from polyver.kube.objects.typed_bodies import Undecodable, decode_typed
 from polyver.kube.server.kinds._apply_defaults import defaults_of
-from polyver.kube.server.rules import Object
 
 __all__ = ["AutoscalerConversion", "to_v1", "to_v2"]
 

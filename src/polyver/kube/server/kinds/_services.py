@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from polyver.core.plain import Object
 from polyver.kube.objects.status import Cause, duplicate, forbidden_field, invalid_field, required
 from polyver.kube.server.kinds._builtin import BuiltinRules
 from polyver.kube.server.kinds._checks import (
@@ -18,7 +19,6 @@ from polyver.kube.server.kinds._checks import (
     check_port_or_name,
     in_structure,
 )
-from polyver.kube.server.rules import Object
 from polyver.languages.values.names import dns_label_problems, dns_subdomain_problems
 
 __all__ = ["ServiceRules", "is_headless", "needs_node_ports"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from polyver.core.plain import Object
 from polyver.kube.objects.status import Cause, duplicate, forbidden_field, invalid_field, required
 from polyver.kube.server.kinds._amounts import amount
 from polyver.kube.server.kinds._checks import check_name, check_one_of
 from polyver.kube.server.kinds._fields import IN_FILES, check_field, check_resource_field
-from polyver.kube.server.rules import Object
 from polyver.languages.values.names import dns_label_problems
 
 __all__ = ["check_no_step_back", "check_volumes"]

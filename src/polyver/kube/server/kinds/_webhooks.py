@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from polyver.core.plain import Object
 from polyver.kube.objects.status import (
     Cause,
     duplicate,
@@ -15,7 +16,6 @@ from polyver.kube.objects.status import (
 )
 from polyver.kube.server.kinds._builtin import BuiltinRules
 from polyver.kube.server.kinds._checks import check_name, check_one_of, check_selector
-from polyver.kube.server.rules import Object
 from polyver.languages import cel
 from polyver.languages.values.names import (
     dns_1035_label_problems,

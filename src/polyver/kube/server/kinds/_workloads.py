@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from polyver.core.plain import Object
 from polyver.kube.objects.selection import selects
 from polyver.kube.objects.status import Cause, forbidden_field, invalid_field, required, unsupported
 from polyver.kube.server.kinds._builtin import BuiltinRules
@@ -20,7 +21,6 @@ from polyver.kube.server.kinds._checks import (
     selector_shown,
 )
 from polyver.kube.server.kinds._pods import check_pod_spec, template_warnings
-from polyver.kube.server.rules import Object
 from polyver.languages.values.names import dns_label_problems, label_key_problems
 
 __all__ = [

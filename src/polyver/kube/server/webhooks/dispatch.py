@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from polyver.core.plain import Object
 from polyver.kube.http.logs import Log
 from polyver.kube.http.off_loop import off_loop
 from polyver.kube.objects.kinds import Kind
@@ -24,7 +25,6 @@ from polyver.kube.server.conversion.reviews import CallFailed
 from polyver.kube.server.http import User
 from polyver.kube.server.identity import Wanted, account_user, may
 from polyver.kube.server.resource import Catalogue, Resource
-from polyver.kube.server.rules import Object
 from polyver.kube.server.webhooks.calls import Calls
 from polyver.kube.server.webhooks.configuration import (
     MUTATING,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyver.core.plain import Object
 from polyver.kube.objects import InvalidPatch, PatchFailed, apply_json_patch
 from polyver.kube.objects.builtin import builtin_kinds, metadata_shape, shape_of
 from polyver.kube.objects.kinds import Kind
@@ -11,7 +12,6 @@ from polyver.kube.objects.status import ApiError, internal
 from polyver.kube.objects.typed_bodies import Undecodable, decode_typed, what_is
 from polyver.kube.server.conversion.reviews import CallFailed
 from polyver.kube.server.resource import Resource
-from polyver.kube.server.rules import Object
 from polyver.kube.server.subresources import SCALE
 from polyver.languages.values.json_values import plain, read
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from polyver.core.plain import Object
 from polyver.kube.objects import encode_json
 from polyver.kube.objects.builtin import shape_of
 from polyver.kube.objects.kinds import Kind
@@ -19,7 +20,6 @@ from polyver.kube.objects.type_shapes import Shape
 from polyver.kube.objects.typed_bodies import Undecodable, decode_typed
 from polyver.kube.server.conversion.reviews import CallFailed, parsed, refuse_others
 from polyver.kube.server.http import User
-from polyver.kube.server.rules import Object
 from polyver.kube.server.webhooks.subjects import Shown, Subject
 from polyver.languages.values.strings import quoted
 

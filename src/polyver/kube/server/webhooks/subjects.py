@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from polyver.core.plain import Object
 from polyver.kube.objects.kinds import Kind
 from polyver.kube.objects.status import ApiError
 from polyver.kube.server.http import User
 from polyver.kube.server.resource import Resource
-from polyver.kube.server.rules import Object
 
 __all__ = ["Shown", "Subject", "Versions"]
 

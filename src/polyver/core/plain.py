@@ -1,0 +1,11 @@
+"""Plain objects: JSON objects as Python data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["Object", "ReadOnlyObject"]
+
+Object = dict[str, Any]
+ReadOnlyObject = Mapping[str, Any]
