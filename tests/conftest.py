@@ -56,6 +56,14 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     return found if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else found + 1
 
 
+@pytest.fixture(scope="session", autouse=True)
+def kubectl_cache(tmp_path_factory: pytest.TempPathFactory) -> Generator[None, None, None]:
+    """Have kubectl forget earlier runs: it keeps discovery by address, and ports are used again."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("KUBECACHEDIR", str(tmp_path_factory.mktemp("kubectl-cache")))
+        yield
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     kube = Path(__file__).parent / "kube"
     count = len(list((kube / "recorded").glob("*.json")))

@@ -80,7 +80,9 @@ def control_plane(arguments: str, folder: Path) -> Iterator[dict[str, str]]:
         assert started.stdout
         ready, export = started.stdout.readline(), started.stdout.readline()
         assert ready.startswith("polyver is ready")
-        yield environment() | {"KUBECONFIG": export.strip().partition("=")[2]}
+        # kubectl keeps what it discovered by address, and a port may be that of an earlier server.
+        cache = {"KUBECACHEDIR": str(folder / "kubectl-cache")}
+        yield environment() | cache | {"KUBECONFIG": export.strip().partition("=")[2]}
         started.terminate()
         assert started.wait(PATIENCE) == 0
     finally:

@@ -53,8 +53,11 @@ def kubectls() -> list[Any]:
 
 def typed(kubeconfig: Path, *arguments: str, given: object = None, code: int = 0) -> str:
     """All that the newest kubectl prints; `given` is its standard input, as data."""
+    # kubectl keeps what it discovered by address, and a port may be that of an earlier server.
+    cache = kubeconfig.parent / "kubectl-cache"
+    options = ["--kubeconfig", str(kubeconfig), "--cache-dir", str(cache)]
     ended = subprocess.run(
-        [str(newest() or on_path()), "--kubeconfig", str(kubeconfig), *arguments],
+        [str(newest() or on_path()), *options, *arguments],
         input=None if given is None else json.dumps(given),
         capture_output=True,
         text=True,
