@@ -18,11 +18,12 @@ up: .venv/ready ## start the control plane on 127.0.0.1:6450 and its page, with 
 test: .venv/ready ## run all tests
 	@PYTHONDONTWRITEBYTECODE= $(RUN)/pytest -n auto
 
-check: .venv/ready ## check format, lint, types, the import contracts, and that docs are up to date
+check: .venv/ready ## check format, lint, types, imports, names, and that docs are up to date
 	@$(RUN)/ruff format --check .
 	@$(RUN)/ruff check .
 	@$(RUN)/mypy
 	@$(RUN)/lint-imports --no-logo
+	@$(RUN)/python tools/check_names.py
 	@$(RUN)/python docs/generate.py --check
 
 format: .venv/ready ## format the code and fix what the linter can

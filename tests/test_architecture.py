@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 def copy(tmp_path: Path) -> Path:
     """A copy of the source that a test may spoil."""
     shutil.copytree(ROOT / "src", tmp_path / "src")
+    shutil.copytree(ROOT / "tools", tmp_path / "tools")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     return tmp_path
 
@@ -100,6 +101,48 @@ def test_a_contract_breaks_when_an_import_points_back(
     found = lint(copy)
     assert found.returncode == 1
     assert complaint in found.stdout
+
+
+def check_names(copy: Path) -> tuple[int, str]:
+    command = [sys.executable, copy / "tools" / "check_names.py"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    return ended.returncode, ended.stderr
+
+
+def test_names_are_used_once_and_private_modules_by_their_package(copy: Path) -> None:
+    assert check_names(copy) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (
+            "class Lineage:\n    pass",
+            "class Lineage is defined in polyver.core.lineage, polyver.web.",
+        ),
+        (
+            "from polyver.kube.store import _open",
+            "imports polyver.kube.store._open, which is private to polyver.kube.store",
+        ),
+    ],
+)
+def test_a_shared_name_or_a_private_import_is_reported(
+    copy: Path, text: str, complaint: str
+) -> None:
+    with (copy / "src" / "polyver" / "web" / "view_model.py").open("a") as file:
+        file.write(f"\n{text}\n")
+    code, found = check_names(copy)
+    assert code == 1
+    assert complaint in found
+
+
+def test_the_list_of_shared_names_may_only_shrink(copy: Path) -> None:
+    with (copy / "tools" / "shared_names.txt").open("a") as file:
+        file.write("Lineage\n")
+    assert check_names(copy) == (
+        1,
+        "shared_names.txt: Lineage is not shared any more; delete the line\n",
+    )
 
 
 def test_pins_have_hashes_and_no_address() -> None:
