@@ -104,7 +104,7 @@ def test_a_contract_breaks_when_an_import_points_back(
 
 
 def check_names(copy: Path) -> tuple[int, str]:
-    command = [sys.executable, copy / "tools" / "check_names.py"]
+    command = [sys.executable, str(copy / "tools" / "check_names.py")]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     return ended.returncode, ended.stderr
 
