@@ -105,7 +105,11 @@ async def _until(
     try:
         async with asyncio.timeout(min(timeout, ctx.remaining)):
             pause = _FIRST
-            while not await _hold(ctx, conditions, holds, problems):
+            while True:
+                held, found = await _hold(ctx, conditions, holds)
+                if held:
+                    return
+                problems = found  # the timeout may interrupt the next look
                 await asyncio.sleep(pause)
                 pause = min(pause * 1.5, _MOST)
     except TimeoutError:
@@ -113,13 +117,12 @@ async def _until(
         raise TookTooLong(f"the conditions did not hold within {timeout}{why}") from None
 
 
-async def _hold(
-    ctx: AsyncContext, conditions: Conditions, holds: Holds, problems: list[str]
-) -> bool:
-    problems.clear()
+async def _hold(ctx: AsyncContext, conditions: Conditions, holds: Holds) -> tuple[bool, list[str]]:
+    """Return whether the conditions hold, and why some of them do not."""
+    problems: list[str] = []
     every = [await _holds(ctx, each, holds, problems) for each in conditions.all_of]
     some = [await _holds(ctx, each, holds, problems) for each in conditions.any_of]
-    return all(every) and (any(some) or not some)
+    return all(every) and (any(some) or not some), problems
 
 
 async def _holds(
