@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -143,6 +144,14 @@ def test_the_list_of_shared_names_may_only_shrink(copy: Path) -> None:
         1,
         "shared_names.txt: Lineage is not shared any more; delete the line\n",
     )
+
+
+def test_the_page_about_the_architecture_names_modules_that_exist() -> None:
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
+    named = re.findall(r"`([a-z_]+/[a-z_/]+\.py)`", page)
+    assert len(named) > 20
+    places = (ROOT / "src" / "polyver", ROOT)
+    assert [each for each in named if not any((at / each).is_file() for at in places)] == []
 
 
 def test_pins_have_hashes_and_no_address() -> None:
