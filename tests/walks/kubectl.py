@@ -134,6 +134,7 @@ class Kubectl:
     def _environment(self) -> dict[str, str]:
         return os.environ | {
             "HOME": str(self.home),
+            "KUBECACHEDIR": f"{self.home}/cache",
             "KUBECONFIG": f"{self.home}/config",
         }
 
