@@ -72,7 +72,7 @@ def test_the_contracts_hold(copy: Path) -> None:
         (
             "definitions/resolution.py",
             "import asyncio",
-            "definitions.choosing is not allowed to import asyncio",
+            "definitions.resolution is not allowed to import asyncio",
         ),
         (
             "cli/output.py",
