@@ -111,6 +111,12 @@ def test_mixed_objects_are_such_as_the_schema_allows(version: str) -> None:
         assert schema.prune(obj) == []
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_one_object_has_every_field(seed: int) -> None:
+    [first] = mixed("v1", 1, seed=seed)
+    assert {*SCHEMAS["v1"]["properties"]["spec"]["properties"]} == {*first["spec"]}
+
+
 def test_objects_are_various_partial_ones_among_them() -> None:
     objects = mixed("v1", 300)
     assert any("spec" not in obj for obj in objects)

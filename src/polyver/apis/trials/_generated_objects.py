@@ -107,16 +107,22 @@ class Mixer:
         return self._pools.setdefault(place, [])
 
     def objects(self) -> Iterator[Object]:
-        """Objects without end: first those that were given."""
+        """Objects without end: first one with every field, then those that were given.
+
+        Few of the given objects have a field that is optional inside of an optional one. Without
+        the first object a short run may try no object that has it.
+        """
+        yield self._mixed(shares=(1.0,))
         yield from map(self._with_metadata, self._objects)
         while True:
             yield self._with_metadata(self._mixed())
 
-    def _mixed(self) -> Object:
+    def _mixed(self, shares: Sequence[float] = (0.1, 0.5, 0.5, 0.9, 1.0)) -> Object:
+        """Return a valid object that has about a share of the optional fields."""
         head = self._random.choice(self._objects)
         about = {name: head[name] for name in _META if name in head}
         for _ in range(_TRIES):
-            self._share = self._random.choice((0.1, 0.5, 0.5, 0.9, 1.0))
+            self._share = self._random.choice(shares)
             made = about | self._object(self._schema, ())
             if not self._compiled.validate(made):
                 return made
